@@ -69,8 +69,8 @@ def measure(size, dtype, count):
     peers, versions = {}, {}
     # Started one after the other, so that each first step has the machine to itself.
     for name, (script, mode) in PEERS.items():
-        # This package is as fast with the allocator that its users have. Its first step
-        # is faster, because two threads need not share one arena.
+        # This package gets what its users have. Its steps are as fast on processors
+        # without AMX, and its first step is faster with several arenas.
         env = {} if name == OURS else report.KEEPS_MEMORY
         peers[name] = report.Peer([*command(script), size, dtype, mode], env=env)
         versions.update(peers[name].facts["versions"])
