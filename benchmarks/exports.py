@@ -142,7 +142,7 @@ def all_turns(args, folder):
         with concurrent.futures.ProcessPoolExecutor(
             1, mp_context=context, max_tasks_per_child=1
         ) as pool:
-            # In the process that exported its model, OpenVINO is several times slower.
+            # OpenVINO was several times slower in a worker that had exported the model.
             pool.submit(prepare, args, folder, *key[:2]).result()
             turn = pool.submit(one_turn, args, folder, *key).result()
         print(turn, flush=True)
