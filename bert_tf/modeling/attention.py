@@ -20,11 +20,33 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling import real_rows
 
 
+class Dense(keras.layers.Dense):
+    """Keras's layer without activation, with accurate gradients in bfloat16."""
+
+    def call(self, inputs: numerics.Tensor, training: bool | None = None) -> Any:
+        """Returns [rows, units] for inputs [rows, any width], in the compute dtype."""
+        is_plain = (
+            self.compute_dtype != "bfloat16"
+            or numerics.is_xla_step()
+            or fusible.is_fused(inputs)
+        )
+        if is_plain:
+            return super().call(inputs, training=training)
+        kernel = ops.cast(self.kernel, inputs.dtype)
+        bias = ops.cast(self.bias, inputs.dtype)
+        return compound_numerics.affine(inputs, kernel, bias)
+
+    def quantize(self, mode: Any, type_check: bool = True, config: Any = None) -> None:
+        """Quantizes the kernel; see `keras.layers.Dense.quantize`."""
+        # Keras refuses subclasses, because they might compute something else.
+        super().quantize(mode, type_check=False, config=config)
+
+
 def dense(
     units: int, config: config_module.BertConfig, *, name: str, dtype: Any
-) -> keras.layers.Dense:
+) -> Dense:
     """Returns a dense layer with the release's initializer."""
-    return keras.layers.Dense(
+    return Dense(
         units,
         kernel_initializer=numerics.initializer(config),
         name=name,

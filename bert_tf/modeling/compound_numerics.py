@@ -116,6 +116,46 @@ def dropped_attention_weights(
     return numerics.dropout(weights, rate, keys, site)
 
 
+def affine(
+    x: numerics.Tensor, kernel: numerics.Tensor, bias: numerics.Tensor
+) -> numerics.Tensor:
+    """Returns x @ kernel + bias, with an accurate gradient of the bias.
+
+    In bfloat16 on CPUs, TensorFlow's own kernel sums over the rows in bfloat16. For
+    4,096 rows, its error is 7 % if their signs are random, and more than half of the
+    sum if most signs are equal. A product with ones has float32 sums and is faster.
+
+    Args:
+        x: [rows, I].
+        kernel: [I, O], the same dtype.
+        bias: [O], the same dtype.
+
+    Returns:
+        [rows, O], the same dtype.
+    """
+
+    @ops.custom_gradient
+    def compute(x, kernel, bias):
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return (
+                ops.matmul(upstream, ops.transpose(kernel)),
+                ops.matmul(ops.transpose(x), upstream),
+                _sum_of_rows(upstream),
+            )
+
+        # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
+        return ops.add(ops.matmul(x, kernel), bias), gradient
+
+    return compute(x, kernel, bias)
+
+
+def _sum_of_rows(x):
+    """Returns [n] of [rows, n]; the sums are computed in float32."""
+    ones = ops.ones_like(x[:, :1])  # [rows, 1]
+    return ops.matmul(ops.transpose(ones), x)[0]
+
+
 def vocabulary_scores(
     vectors: numerics.Tensor, table: numerics.Tensor, bias: numerics.Tensor
 ) -> numerics.Tensor:
@@ -123,7 +163,7 @@ def vocabulary_scores(
 
     The gradients are written out, because these are the largest products of a small
     model. TensorFlow would transpose the table's gradient in a pass of its own, and
-    its kernel for the gradient of a bias is slower than a product with ones.
+    its kernel for the gradient of a bias is slower and less accurate (see `affine`).
 
     Args:
         vectors: [rows, H].
@@ -135,11 +175,10 @@ def vocabulary_scores(
     def compute(vectors, table, bias):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            ones = ops.ones_like(vectors[:, :1])  # [rows, 1]
             return (
                 ops.matmul(upstream, table),
                 ops.matmul(ops.transpose(upstream), vectors),
-                ops.matmul(ops.transpose(ones), upstream)[0],
+                _sum_of_rows(upstream),
             )
 
         # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.

@@ -159,7 +159,16 @@ def class_scores(
 ) -> numerics.Tensor:
     """Returns float32 logits [B, C] of vectors [B, H] and weights [C, H]."""
     logits = ops.einsum("bh,ch->bc", vectors, output_weights)
-    return ops.cast(ops.add(logits, output_bias), "float32")
+    return add_class_bias(logits, output_bias)
+
+
+def add_class_bias(
+    logits: numerics.Tensor, output_bias: numerics.Tensor
+) -> numerics.Tensor:
+    """Returns float32 [..., C] of logits [..., C] and biases [C] of any float dtype."""
+    # In bfloat16, TensorFlow would sum the gradient of the bias in bfloat16; see
+    # `compound_numerics.affine`.
+    return ops.add(ops.cast(logits, "float32"), ops.cast(output_bias, "float32"))
 
 
 def no_positions(features: numerics.Features) -> numerics.Tensor:

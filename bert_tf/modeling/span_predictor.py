@@ -42,7 +42,7 @@ class SpanHead(keras.layers.Layer):
     def call(self, sequence_output: numerics.Tensor) -> numerics.Tensor:
         """Returns float32 logits [B, S, 2] for [B, S, H]."""
         logits = ops.einsum("bsh,ch->bsc", sequence_output, self.output_weights)
-        return ops.cast(ops.add(logits, self.output_bias), "float32")
+        return heads.add_class_bias(logits, self.output_bias)
 
 
 class SpanHeads(keras.layers.Layer):

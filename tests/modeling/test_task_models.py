@@ -255,6 +255,27 @@ def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
             np.testing.assert_allclose(other, gradient, rtol=1e-7, atol=atol)
 
 
+def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
+    create_model, features
+):
+    # The rows are equal. A sum over them in bfloat16 stops growing at 256 of them.
+    many = {name: np.repeat(column, 300, axis=0) for name, column in features.items()}
+    keys = numerics.dropout_keys(1, 2, np.arange(900, dtype="int32"))
+    gradients = {}
+    for dtype in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(1)
+        model = create_model(dtype=dtype)
+        if model.gathered_outputs:
+            pytest.skip("its loss compares all examples with each other")
+        model.build()
+        _, gradients[dtype] = train_step(model, tensors(many), keys)
+    largest = max(np.linalg.norm(exact) for exact in gradients["float32"])
+    for exact, rounded in zip(*gradients.values(), strict=True):
+        # Some gradients are 0 in exact arithmetic, such as those of the keys' biases.
+        limit = 0.1 * np.linalg.norm(exact) + 0.001 * largest
+        assert np.linalg.norm(rounded - exact) < limit
+
+
 def test_the_step_compiles_in_mixed_precision(keys):
     model = MODELS["pretrainer"](dtype="mixed_bfloat16")
     model.build()
