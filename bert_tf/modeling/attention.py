@@ -21,24 +21,37 @@ from bert_tf.modeling import real_rows
 
 
 class Dense(keras.layers.Dense):
-    """Keras's layer without activation, with accurate gradients in bfloat16."""
+    """Keras's dense layer, with an accurate gradient of the bias in bfloat16.
+
+    A quantized layer has Keras's own gradient.
+    """
 
     def call(self, inputs: numerics.Tensor, training: bool | None = None) -> Any:
-        """Returns [rows, units] for inputs [rows, any width], in the compute dtype."""
+        """Returns [..., units] for inputs [..., any width], in the compute dtype."""
+        # In other dtypes, and in everything that XLA compiles, sums are float32 anyway.
+        # A graph with constant weights has no gradient.
         is_plain = (
             self.compute_dtype != "bfloat16"
+            or self.bias is None
             or numerics.is_xla_step()
             or fusible.is_fused(inputs)
         )
         if is_plain:
             return super().call(inputs, training=training)
+        shape = ops.shape(inputs)
+        if len(shape) != 2:
+            rows = ops.reshape(inputs, (-1, shape[-1]))
+            return ops.reshape(self.call(rows), (*shape[:-1], self.units))
         kernel = ops.cast(self.kernel, inputs.dtype)
         bias = ops.cast(self.bias, inputs.dtype)
-        return compound_numerics.affine(inputs, kernel, bias)
+        return self.activation(compound_numerics.affine(inputs, kernel, bias))
 
-    def quantize(self, mode: Any, type_check: bool = True, config: Any = None) -> None:
+    def quantize(
+        self, mode: Any = None, type_check: bool = True, config: Any = None
+    ) -> None:
         """Quantizes the kernel; see `keras.layers.Dense.quantize`."""
-        # Keras refuses subclasses, because they might compute something else.
+        # Keras refuses subclasses, whose `call` it would replace. This one computes the
+        # same function as Keras's.
         super().quantize(mode, type_check=False, config=config)
 
 

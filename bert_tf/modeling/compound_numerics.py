@@ -122,8 +122,8 @@ def affine(
     """Returns x @ kernel + bias, with an accurate gradient of the bias.
 
     In bfloat16 on CPUs, TensorFlow's own kernel sums over the rows in bfloat16. For
-    4,096 rows, its error is 7 % if their signs are random, and more than half of the
-    sum if most signs are equal. A product with ones has float32 sums and is faster.
+    4,096 rows, its relative error is 7 % if their signs are random, and more than one
+    half if most signs are equal. A product with ones has float32 sums.
 
     Args:
         x: [rows, I].
@@ -151,7 +151,7 @@ def affine(
 
 
 def _sum_of_rows(x):
-    """Returns [n] of [rows, n]; the sums are computed in float32."""
+    """Returns [n] of [rows, n]; sums in float32, rounded to the dtype of x."""
     ones = ops.ones_like(x[:, :1])  # [rows, 1]
     return ops.matmul(ops.transpose(ones), x)[0]
 
