@@ -152,8 +152,8 @@ def affine(
 
 def _sum_of_rows(x):
     """Returns [n] of [rows, n]; sums in float32, rounded to the dtype of x."""
-    ones = ops.ones_like(x[:, :1])  # [rows, 1]
-    return ops.matmul(ops.transpose(ones), x)[0]
+    ones = ops.ones((1, ops.shape(x)[0]), dtype=x.dtype)
+    return ops.squeeze(ops.matmul(ones, x), axis=0)
 
 
 def vocabulary_scores(
