@@ -9,8 +9,10 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+import threading
 import types
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +28,21 @@ def importing_within(package: str, context: Context) -> Iterator[None]:
         package, context: those of `Finder`.
     """
     finder = Finder(package, context)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+@contextlib.contextmanager
+def hidden(packages: Collection[str]) -> Iterator[None]:
+    """Lets imports within the block fail as if the packages were not installed.
+
+    Packages that are already imported stay visible, and other threads import as before.
+    After the block, all packages can be imported.
+    """
+    finder = _HidingFinder(packages)
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -63,6 +80,24 @@ class Finder(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, self._context)
         return spec
+
+
+class _HidingFinder(importlib.abc.MetaPathFinder):
+    """Says that packages are not installed, in the thread that created it."""
+
+    def __init__(self, packages: Collection[str]):
+        self._packages = packages
+        self._thread = threading.get_ident()
+
+    def find_spec(
+        self,
+        name: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> None:
+        """Raises ModuleNotFoundError for a hidden package; else returns None."""
+        if name in self._packages and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 class _Loader(importlib.abc.Loader):

@@ -1,5 +1,6 @@
 """Imports within a context, and without garbage collection."""
 
+import concurrent.futures
 import contextlib
 import gc
 import importlib
@@ -168,3 +169,44 @@ def test_tensorflow_and_keras_are_imported_without_collection(project_root):
     assert num_runs < 100  # Otherwise 5,000.
     assert num_frozen > 100_000
     assert is_registered == "True"
+
+
+def test_a_hidden_package_can_be_imported_later(package):
+    with import_hooks.hidden([package]):
+        with pytest.raises(ModuleNotFoundError, match=package):
+            importlib.import_module(package)
+    with import_hooks.hidden(["other_package"]):
+        imported = importlib.import_module(package)
+    with import_hooks.hidden([package]):
+        assert importlib.import_module(package) is imported
+
+
+def test_a_package_is_hidden_from_one_thread_only(package):
+    with import_hooks.hidden([package]):
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            imported = threads.submit(importlib.import_module, package).result()
+    assert imported.__name__ == package
+
+
+def test_tools_do_not_import_packages_that_they_do_not_use(project_root):
+    script = (
+        "import sys\n"
+        "from bert_tf import imports\n"
+        "with imports.quick_and_quiet():\n"
+        "    import keras\n"
+        "    import tensorflow\n"
+        "    import bert_tf.pretraining.workflow\n"
+        "    import bert_tf.fine_tuning.workflow\n"
+        "    print(*sorted({*imports._UNUSED_PACKAGES} & {*sys.modules}))\n"
+        "    import pandas\n"
+        "    print(pandas.DataFrame.__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(project_root)},
+        timeout=500,
+        check=True,
+    )
+    assert done.stdout == "\nDataFrame\n"
