@@ -38,8 +38,8 @@ class Dense(keras.layers.Dense):
         )
         if is_plain:
             return super().call(inputs, training=training)
-        shape = ops.shape(inputs)
-        if len(shape) != 2:
+        if len(inputs.shape) != 2:
+            shape = ops.shape(inputs)
             rows = ops.reshape(inputs, (-1, shape[-1]))
             return ops.reshape(self.call(rows), (*shape[:-1], self.units))
         kernel = ops.cast(self.kernel, inputs.dtype)

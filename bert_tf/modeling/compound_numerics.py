@@ -135,24 +135,22 @@ def affine(
     """
 
     @ops.custom_gradient
-    def compute(x, kernel, bias):
+    def identity(y, bias):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            return (
-                ops.matmul(upstream, ops.transpose(kernel)),
-                ops.matmul(ops.transpose(x), upstream),
-                _sum_of_rows(upstream),
-            )
+            return upstream, _sum_of_rows(upstream)
 
-        # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
-        return ops.add(ops.matmul(x, kernel), bias), gradient
+        return y, gradient
 
-    return compute(x, kernel, bias)
+    # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
+    y = ops.add(ops.matmul(x, kernel), ops.stop_gradient(bias))
+    return identity(y, bias)
 
 
 def _sum_of_rows(x):
     """Returns [n] of [rows, n]; sums in float32, rounded to the dtype of x."""
-    ones = ops.ones((1, ops.shape(x)[0]), dtype=x.dtype)
+    num_rows = x.shape[0] or ops.shape(x)[0]  # Without an operation if it is known.
+    ones = ops.ones((1, num_rows), dtype=x.dtype)
     return ops.squeeze(ops.matmul(ones, x), axis=0)
 
 
