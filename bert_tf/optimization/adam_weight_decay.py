@@ -125,31 +125,86 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             learning_rate: float32 scalar.
             gradient_scale: float32 scalar that multiplies the gradient.
         """
+        scalars = self.step_scalars([variable], learning_rate, gradient_scale)
+        self.update_variable(gradient, variable, scalars)
+
+    def step_scalars(
+        self, variables: Iterable[Any], learning_rate: Any, gradient_scale: Any = 1.0
+    ) -> dict[str, dict[str, Any]]:
+        """Returns the scalars that the updates of several variables share.
+
+        If each update had its own, the graph of a step would be a fifth larger.
+
+        Args:
+            variables: those that will be updated.
+            learning_rate, gradient_scale: those of `update_step`.
+
+        Returns:
+            {dtype of a variable: {name: scalar of that dtype}}.
+        """
+        return {
+            dtype: self._scalars(
+                ops.cast(learning_rate, dtype), ops.cast(gradient_scale, dtype)
+            )
+            for dtype in {_dtype(variable) for variable in variables}
+        }
+
+    def update_variable(
+        self, gradient: Any, variable: Any, scalars: dict[str, dict[str, Any]]
+    ) -> None:
+        """Does what `update_step` does, with shared scalars.
+
+        Args:
+            gradient, variable: those of `update_step`.
+            scalars: those of `step_scalars`.
+        """
         index = self._get_variable_index(variable)
-        rate = ops.cast(learning_rate, variable.dtype)
-        scale = ops.cast(gradient_scale, variable.dtype)
-        decay = self.weight_decay_rate if self._decays[index] else 0.0
-        m, v = self._m[index], self._v[index]
+        self._update(
+            variable,
+            self._m[index],
+            self._v[index],
+            gradient,
+            scalars[_dtype(variable)],
+            is_decayed=self._decays[index],
+        )
+
+    def _scalars(self, rate, scale):
+        def scalar(number):
+            return ops.convert_to_tensor(number, dtype=rate.dtype)
+
+        # TensorFlow's kernel computes 1 - beta_2 in float32, which for 0.999 is too
+        # small by a factor of 1 - 1.3e-5. A gradient that is larger by the square root
+        # of that factor, and a rate that is smaller by as much, make up for it.
+        correction = math.sqrt((1 - self.beta_2) / (1 - float(np.float32(self.beta_2))))
+        return {
+            "rate": rate,
+            "scale": scale,
+            "decay": scalar(self.weight_decay_rate),
+            "zero": scalar(0.0),
+            "beta_1": scalar(self.beta_1),
+            "beta_2": scalar(self.beta_2),
+            "epsilon": scalar(self.epsilon),
+            "kernel_rate": rate / correction,
+            "kernel_scale": scale * correction,
+            "kernel_decay": 1.0 - rate * self.weight_decay_rate,
+        }
+
+    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
+        settings = {
+            "scale": scalars["scale"],
+            "rate": scalars["rate"],
+            "decay": scalars["decay" if is_decayed else "zero"],
+        }
         if keras.backend.backend() != "tensorflow":
-            self._update_plainly(
-                variable, m, v, gradient, scale=scale, rate=rate, decay=decay
-            )
-        elif islands.is_worth_compiling(variable):
-            if isinstance(variable, keras.Variable):
-                variable = variable.value
-            decay = ops.cast(decay, variable.dtype)
-            self._compiled_update(
-                variable,
-                m.value,
-                v.value,
-                gradient,
-                scale=scale,
-                rate=rate,
-                decay=decay,
-            )
+            self._update_plainly(variable, m, v, gradient, **settings)
+            return
+        if isinstance(variable, keras.Variable):
+            variable = variable.value
+        if islands.is_worth_compiling(variable):
+            self._compiled_update(variable, m.value, v.value, gradient, **settings)
         else:
             self._update_by_kernel(
-                variable, m, v, gradient, scale=scale, rate=rate, decay=decay
+                variable, m, v, gradient, scalars, is_decayed=is_decayed
             )
 
     @functools.cached_property
@@ -165,33 +220,27 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.assign(v, next_v)
         self.assign_sub(variable, rate * update)
 
-    def _update_by_kernel(self, variable, m, v, gradient, *, scale, rate, decay):
+    def _update_by_kernel(self, variable, m, v, gradient, scalars, *, is_decayed):
         """Does the same with TensorFlow's Adam kernel, in three passes instead of ten.
 
         Powers of 0 switch the kernel's bias correction off. Multiplying the weight by
-        1 - rate * decay first equals adding decay * weight to the update. The kernel
-        computes 1 - beta_2 in float32, which for 0.999 is too small by a factor of
-        1 - 1.3e-5. A gradient that is larger by the square root of that factor, and a
-        rate that is smaller by as much, make up for it.
+        1 - rate * decay first equals adding decay * weight to the update.
         """
         import tensorflow as tf
 
-        if isinstance(variable, keras.Variable):
-            variable = variable.value
-        correction = math.sqrt((1 - self.beta_2) / (1 - float(np.float32(self.beta_2))))
-        if decay:
-            variable.assign(variable * (1.0 - rate * decay))
+        if is_decayed:
+            variable.assign(variable * scalars["kernel_decay"])
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.value.handle,
             v=v.value.handle,
-            beta1_power=0.0,
-            beta2_power=0.0,
-            lr=rate / correction,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=ops.cast(gradient, variable.dtype) * (scale * correction),
+            beta1_power=scalars["zero"],
+            beta2_power=scalars["zero"],
+            lr=scalars["kernel_rate"],
+            beta1=scalars["beta_1"],
+            beta2=scalars["beta_2"],
+            epsilon=scalars["epsilon"],
+            grad=ops.cast(gradient, variable.dtype) * scalars["kernel_scale"],
         )
 
     def _is_decayed(self, path):
@@ -215,3 +264,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 def _path(variable):
     """Returns the path of a Keras variable, or the name of a `tf.Variable`."""
     return getattr(variable, "path", None) or variable.name.partition(":")[0]
+
+
+def _dtype(variable):
+    return keras.backend.standardize_dtype(variable.dtype)

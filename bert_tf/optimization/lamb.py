@@ -37,29 +37,26 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
     def __init__(self, learning_rate: Any = 1e-3, *, name: str = "lamb", **kwargs: Any):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
-    def update_step(
-        self,
-        gradient: Any,
-        variable: Any,
-        learning_rate: Any,
-        gradient_scale: Any = 1.0,
-    ) -> None:
-        """Updates `variable` and its slots; see `AdamWeightDecay.update_step`."""
-        index = self._get_variable_index(variable)
-        m, v = self._m[index], self._v[index]
+    def _scalars(self, rate, scale):
+        step = ops.cast(self.iterations + 1, rate.dtype)
+        return {
+            **super()._scalars(rate, scale),
+            "correction_1": 1.0 - ops.power(self.beta_1, step),
+            "correction_2": 1.0 - ops.power(self.beta_2, step),
+        }
+
+    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
         # A product of tensors also makes the gradient of a lookup dense.
-        scale = ops.cast(gradient_scale, variable.dtype)
-        gradient = ops.cast(gradient, variable.dtype) * scale
-        step = ops.cast(self.iterations + 1, variable.dtype)
+        gradient = ops.cast(gradient, variable.dtype) * scalars["scale"]
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
         self.assign(m, next_m)
         self.assign(v, next_v)
-        corrected_m = next_m / (1.0 - ops.power(self.beta_1, step))
-        corrected_v = next_v / (1.0 - ops.power(self.beta_2, step))
+        corrected_m = next_m / scalars["correction_1"]
+        corrected_v = next_v / scalars["correction_2"]
         update = corrected_m / (ops.sqrt(corrected_v) + self.epsilon)
-        rate = ops.cast(learning_rate, variable.dtype)
-        if self._decays[index]:
+        rate = scalars["rate"]
+        if is_decayed:
             update = update + self.weight_decay_rate * variable
             rate = rate * _trust_ratio(ops.convert_to_tensor(variable), update)
         self.assign_sub(variable, rate * update)

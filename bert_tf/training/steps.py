@@ -206,8 +206,7 @@ def apply_gradients(
     Returns:
         The global norm before clipping, float32 scalar.
     """
-    indices = list(gradients)
-    summed = sum_over_replicas([gradients[index] for index in indices])
+    summed = sum_over_replicas(list(gradients.values()))
     loss_scale = optimizer.loss_scale
     if loss_scale is not None:
         scale = tf.convert_to_tensor(loss_scale.scale)
@@ -225,30 +224,34 @@ def apply_gradients(
     # LossScaleOptimizer decides by the gradient of the first replica.
     is_finite = tf.math.is_finite(norm)
 
-    def update_one(part, gradient, rate, scale, is_finite):
+    trainable = model.trainable_variables  # Collected from all layers at each access.
+    variables = [trainable[index] for index in gradients]
+    scalars = optimizer.step_scalars(variables, rate, scale)
+
+    def update_one(part, gradient, scalars, is_finite):
         if loss_scale is None:
-            optimizer.update_step(gradient, part, rate, scale)
+            optimizer.update_variable(gradient, part, scalars)
             return
 
         def take_step():
-            optimizer.update_step(gradient, part, rate, scale)
+            optimizer.update_variable(gradient, part, scalars)
             return 0
 
         tf.cond(is_finite, take_step, lambda: 0)
 
-    def update_all(strategy, summed, rate, scale, is_finite):
-        for gradient, index in zip(summed, indices, strict=True):
+    def update_all(strategy, summed, scalars, is_finite):
+        for gradient, variable in zip(summed, variables, strict=True):
             strategy.extended.update(
-                model.trainable_variables[index].value,
+                variable.value,
                 update_one,
-                args=(gradient, rate, scale, is_finite),
+                args=(gradient, scalars, is_finite),
                 group=False,
             )
         if loss_scale is not None:
             loss_scale.update(strategy, is_finite)
 
     context = tf.distribute.get_replica_context()
-    context.merge_call(update_all, args=(summed, rate, scale, is_finite))
+    context.merge_call(update_all, args=(summed, scalars, is_finite))
     # A skipped step counts too: batch, rate and dropout are functions of the step.
     optimizer.iterations.assign_add(1)
     return norm
