@@ -18,6 +18,7 @@ from keras import ops
 
 from bert_tf import islands
 from bert_tf.modeling import dropout_bits
+from bert_tf.modeling import initial_values
 
 # A tensor of the Keras backend in use, or a NumPy array where Keras accepts one. The
 # backends have no common class, so dtype and shape are in the docstrings.
@@ -147,7 +148,7 @@ def initializer(config: Any) -> keras.initializers.Initializer:
     Args:
         config: `BertConfig`.
     """
-    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+    return initial_values.TruncatedNormal(stddev=config.initializer_range)
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
