@@ -9,7 +9,6 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-import threading
 import types
 from collections.abc import Callable
 from collections.abc import Collection
@@ -27,27 +26,36 @@ def importing_within(package: str, context: Context) -> Iterator[None]:
     Args:
         package, context: those of `Finder`.
     """
-    finder = Finder(package, context)
-    sys.meta_path.insert(0, finder)
-    try:
+    with _first_finder(Finder(package, context)):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 @contextlib.contextmanager
-def hidden(packages: Collection[str]) -> Iterator[None]:
-    """Lets imports within the block fail as if the packages were not installed.
+def without_packages(
+    packages: Collection[str], importers: Collection[str]
+) -> Iterator[None]:
+    """Lets some imports within the block fail, as if a package were not installed.
 
-    Packages that are already imported stay visible, and other threads import as before.
-    After the block, all packages can be imported.
+    Packages that are already imported stay visible. After the block, all can be
+    imported.
+
+    Args:
+        packages: top-level packages that are not imported.
+        importers: the top-level packages whose imports fail. Those of other libraries'
+            import hooks and of other threads do not.
     """
-    finder = _HidingFinder(packages)
-    sys.meta_path.insert(0, finder)
+    with _first_finder(_HidingFinder(packages, importers)):
+        yield
+
+
+@contextlib.contextmanager
+def _first_finder(finder):
+    # Another thread may be iterating over the list, so it is replaced, not changed.
+    sys.meta_path = [finder, *sys.meta_path]
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.meta_path = [other for other in sys.meta_path if other is not finder]
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -83,11 +91,11 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 class _HidingFinder(importlib.abc.MetaPathFinder):
-    """Says that packages are not installed, in the thread that created it."""
+    """Reports packages as missing to the modules of others."""
 
-    def __init__(self, packages: Collection[str]):
+    def __init__(self, packages: Collection[str], importers: Collection[str]):
         self._packages = packages
-        self._thread = threading.get_ident()
+        self._importers = importers
 
     def find_spec(
         self,
@@ -96,8 +104,20 @@ class _HidingFinder(importlib.abc.MetaPathFinder):
         target: types.ModuleType | None = None,
     ) -> None:
         """Raises ModuleNotFoundError for a hidden package; else returns None."""
-        if name in self._packages and threading.get_ident() == self._thread:
+        if name in self._packages and _importing_package() in self._importers:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _importing_package():
+    """Returns the top-level package of the module whose import is being resolved."""
+    frame: types.FrameType | None = sys._getframe(2)  # The caller of `find_spec`.
+    while frame and _package(frame) == "importlib":
+        frame = frame.f_back
+    return frame and _package(frame)
+
+
+def _package(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
 class _Loader(importlib.abc.Loader):

@@ -31,6 +31,7 @@ MODULE_OF = {
     "DistilledClassifier": "bert_tf.modeling.distilled_classifier",
     "Lamb": "bert_tf.optimization.lamb",
     "TextPreprocessor": "bert_tf.preprocessing.text_preprocessor",
+    "TruncatedNormal": "bert_tf.modeling.initial_values",
     "WarmupLinearDecay": "bert_tf.optimization.schedules",
     "WarmupLinearDecayOfTime": "bert_tf.optimization.schedules",
 }

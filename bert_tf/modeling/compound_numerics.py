@@ -135,21 +135,20 @@ def affine(
     """
 
     @ops.custom_gradient
-    def identity(y, bias):
+    def plus_bias(y, bias):
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             return upstream, _sum_of_rows(upstream)
 
-        return y, gradient
+        # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
+        return ops.add(y, bias), gradient
 
-    # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
-    y = ops.add(ops.matmul(x, kernel), ops.stop_gradient(bias))
-    return identity(y, bias)
+    return plus_bias(ops.matmul(x, kernel), bias)
 
 
 def _sum_of_rows(x):
     """Returns [n] of [rows, n]; sums in float32, rounded to the dtype of x."""
-    num_rows = x.shape[0] or ops.shape(x)[0]  # Without an operation if it is known.
+    num_rows = x.shape[0] or ops.shape(x)[0]  # A static size needs no operation.
     ones = ops.ones((1, num_rows), dtype=x.dtype)
     return ops.squeeze(ops.matmul(ones, x), axis=0)
 

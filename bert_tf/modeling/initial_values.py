@@ -10,18 +10,20 @@ from keras import ops
 
 from bert_tf import cores
 
-# Numbers drawn at a time, which fit into a core's cache. Other sizes draw other values.
+# Size of a block, which fits into a core's cache. Changing it changes the values that
+# belong to a seed.
 _BLOCK = 1 << 17
-# Normal numbers beyond this many deviations are drawn again.
+# Numbers beyond this many standard deviations are drawn again.
 _LIMIT = 2.0
 
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TruncatedNormal(keras.initializers.TruncatedNormal):
-    """Draws from the same distribution as Keras's initializer, in half of the time.
+    """Keras's initializer in half of the processor time on a CPU, and on all cores.
 
-    Values are a function of seed and shape, regardless of the number of cores. With a
-    `keras.random.SeedGenerator` as seed, they are those of Keras.
+    The distribution is the same, but a seed belongs to other values. They depend on
+    seed, shape and the version of NumPy. A `keras.random.SeedGenerator` draws Keras's
+    values. In a function that is being traced, the values become a constant.
     """
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
@@ -29,23 +31,25 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
         if not isinstance(self.seed, int):
             return super().__call__(shape, dtype)
         values = np.empty(math.prod(shape), np.float32)
+        mean, stddev = float(self.mean), float(self.stddev)
 
         def fill(start):
+            seed = [self.seed % (1 << 32), start]  # NumPy refuses negative numbers.
             block = values[start : start + _BLOCK]
-            _fill(block, np.random.Generator(np.random.SFC64([self.seed, start])))
-            block *= self.stddev
-            block += self.mean
+            _fill(block, np.random.Generator(np.random.SFC64(seed)))
+            block *= stddev
+            block += mean
 
         starts = range(0, values.size, _BLOCK)
         # NumPy draws without Python's global lock.
         with concurrent.futures.ThreadPoolExecutor(cores.num_available()) as threads:
-            for _ in threads.map(fill, starts):
-                pass
+            list(threads.map(fill, starts))  # Raises what a thread raised.
         dtype = dtype or keras.config.floatx()
         return ops.convert_to_tensor(values.reshape(shape), dtype=dtype)
 
 
 def _fill(values, generator):
+    """Replaces `values` by numbers with mean 0 and, before the cut, deviation 1."""
     generator.standard_normal(out=values, dtype=np.float32)
     beyond = np.flatnonzero(np.abs(values) > _LIMIT)
     while beyond.size:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -18,6 +19,24 @@ from bert_tf import islands
 # would instead shrink the output that the layer exists to normalize, and a bias only
 # shifts its output. Both are vectors, so there is little to regularize.
 EXCLUDED_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+
+
+class _KernelScalars(NamedTuple):
+    """Inputs of TensorFlow's Adam kernel, float32 scalars."""
+
+    decay_factor: Any
+    gradient_factor: Any
+    settings: dict[str, Any]
+
+
+class _StepScalars(NamedTuple):
+    """What the updates of a step share: float32 scalars."""
+
+    rate: Any
+    scale: Any
+    decay: Any
+    no_decay: Any
+    kernel: _KernelScalars | None  # None: the backend has no such kernel.
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -125,93 +144,82 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             learning_rate: float32 scalar.
             gradient_scale: float32 scalar that multiplies the gradient.
         """
-        scalars = self.step_scalars([variable], learning_rate, gradient_scale)
+        scalars = self.step_scalars(learning_rate, gradient_scale)
         self.update_variable(gradient, variable, scalars)
 
-    def step_scalars(
-        self, variables: Iterable[Any], learning_rate: Any, gradient_scale: Any = 1.0
-    ) -> dict[str, dict[str, Any]]:
-        """Returns the scalars that the updates of several variables share.
+    def step_scalars(self, learning_rate: Any, gradient_scale: Any = 1.0) -> Any:
+        """Returns the scalars that the updates of all variables in a step share.
 
-        If each update had its own, the graph of a step would be a fifth larger.
+        If each update computed its own, tracing a step would take longer.
 
         Args:
-            variables: those that will be updated.
             learning_rate, gradient_scale: those of `update_step`.
-
-        Returns:
-            {dtype of a variable: {name: scalar of that dtype}}.
         """
-        return {
-            dtype: self._scalars(
-                ops.cast(learning_rate, dtype), ops.cast(gradient_scale, dtype)
+        rate, scale = _scalar(learning_rate), _scalar(gradient_scale)
+        decay, zero = _scalar(self.weight_decay_rate), _scalar(0.0)
+        kernel = None
+        if keras.backend.backend() == "tensorflow":
+            # The kernel computes 1 - beta_2 in float32, which for 0.999 is too small by
+            # a factor of 1 - 1.3e-5. A gradient that is larger by the square root of
+            # that factor, and a rate that is smaller by as much, make up for it.
+            rounded = 1 - float(np.float32(self.beta_2))
+            correction = math.sqrt((1 - self.beta_2) / rounded)
+            kernel = _KernelScalars(
+                decay_factor=1.0 - rate * decay,
+                gradient_factor=scale * correction,
+                settings={
+                    # Powers of 0 switch the kernel's bias correction off.
+                    "beta1_power": zero,
+                    "beta2_power": zero,
+                    "lr": rate / correction,
+                    "beta1": _scalar(self.beta_1),
+                    "beta2": _scalar(self.beta_2),
+                    "epsilon": _scalar(self.epsilon),
+                },
             )
-            for dtype in {_dtype(variable) for variable in variables}
-        }
-
-    def update_variable(
-        self, gradient: Any, variable: Any, scalars: dict[str, dict[str, Any]]
-    ) -> None:
-        """Does what `update_step` does, with shared scalars.
-
-        Args:
-            gradient, variable: those of `update_step`.
-            scalars: those of `step_scalars`.
-        """
-        index = self._get_variable_index(variable)
-        self._update(
-            variable,
-            self._m[index],
-            self._v[index],
-            gradient,
-            scalars[_dtype(variable)],
-            is_decayed=self._decays[index],
+        return _StepScalars(
+            rate=rate, scale=scale, decay=decay, no_decay=zero, kernel=kernel
         )
 
-    def _scalars(self, rate, scale):
-        def scalar(number):
-            return ops.convert_to_tensor(number, dtype=rate.dtype)
+    def update_variable(self, gradient: Any, variable: Any, scalars: Any) -> None:
+        """Does what `update_step` does, with the scalars of `step_scalars`."""
+        index = self._get_variable_index(variable)
+        m, v = self._m[index], self._v[index]
+        self._update(variable, m, v, gradient, scalars, self._decays[index])
 
-        # TensorFlow's kernel computes 1 - beta_2 in float32, which for 0.999 is too
-        # small by a factor of 1 - 1.3e-5. A gradient that is larger by the square root
-        # of that factor, and a rate that is smaller by as much, make up for it.
-        correction = math.sqrt((1 - self.beta_2) / (1 - float(np.float32(self.beta_2))))
-        return {
-            "rate": rate,
-            "scale": scale,
-            "decay": scalar(self.weight_decay_rate),
-            "zero": scalar(0.0),
-            "beta_1": scalar(self.beta_1),
-            "beta_2": scalar(self.beta_2),
-            "epsilon": scalar(self.epsilon),
-            "kernel_rate": rate / correction,
-            "kernel_scale": scale * correction,
-            "kernel_decay": 1.0 - rate * self.weight_decay_rate,
-        }
-
-    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
-        settings = {
-            "scale": scalars["scale"],
-            "rate": scalars["rate"],
-            "decay": scalars["decay" if is_decayed else "zero"],
-        }
-        if keras.backend.backend() != "tensorflow":
-            self._update_plainly(variable, m, v, gradient, **settings)
-            return
-        if isinstance(variable, keras.Variable):
-            variable = variable.value
-        if islands.is_worth_compiling(variable):
-            self._compiled_update(variable, m.value, v.value, gradient, **settings)
+    def _update(self, variable, m, v, gradient, scalars, is_decayed):
+        if scalars.kernel is None or variable.dtype != "float32":
+            update = self._update_plainly
         else:
-            self._update_by_kernel(
-                variable, m, v, gradient, scalars, is_decayed=is_decayed
-            )
+            if isinstance(variable, keras.Variable):
+                variable = variable.value
+            m, v = m.value, v.value
+            if not islands.is_worth_compiling(variable):
+                is_decayed = is_decayed and self.weight_decay_rate != 0
+                self._update_by_kernel(
+                    variable, m, v, gradient, scalars.kernel, is_decayed
+                )
+                return
+            update = self._compiled_update
+        decay = scalars.decay if is_decayed else scalars.no_decay
+        update(
+            variable,
+            m,
+            v,
+            gradient,
+            scale=scalars.scale,
+            rate=scalars.rate,
+            decay=decay,
+        )
 
     @functools.cached_property
     def _compiled_update(self):
         return islands.compile_whole(self._update_plainly)
 
     def _update_plainly(self, variable, m, v, gradient, *, scale, rate, decay):
+        scale, rate, decay = (
+            ops.cast(scalar, variable.dtype) for scalar in (scale, rate, decay)
+        )
         gradient = ops.cast(gradient, variable.dtype) * scale
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
@@ -220,27 +228,22 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.assign(v, next_v)
         self.assign_sub(variable, rate * update)
 
-    def _update_by_kernel(self, variable, m, v, gradient, scalars, *, is_decayed):
+    def _update_by_kernel(self, variable, m, v, gradient, scalars, is_decayed):
         """Does the same with TensorFlow's Adam kernel, in three passes instead of ten.
 
-        Powers of 0 switch the kernel's bias correction off. Multiplying the weight by
-        1 - rate * decay first equals adding decay * weight to the update.
+        Multiplying the weight by 1 - rate * decay first equals adding decay * weight to
+        the update.
         """
         import tensorflow as tf
 
         if is_decayed:
-            variable.assign(variable * scalars["kernel_decay"])
+            variable.assign(variable * scalars.decay_factor)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=m.value.handle,
-            v=v.value.handle,
-            beta1_power=scalars["zero"],
-            beta2_power=scalars["zero"],
-            lr=scalars["kernel_rate"],
-            beta1=scalars["beta_1"],
-            beta2=scalars["beta_2"],
-            epsilon=scalars["epsilon"],
-            grad=ops.cast(gradient, variable.dtype) * scalars["kernel_scale"],
+            m=m.handle,
+            v=v.handle,
+            grad=ops.cast(gradient, "float32") * scalars.gradient_factor,
+            **scalars.settings,
         )
 
     def _is_decayed(self, path):
@@ -266,5 +269,5 @@ def _path(variable):
     return getattr(variable, "path", None) or variable.name.partition(":")[0]
 
 
-def _dtype(variable):
-    return keras.backend.standardize_dtype(variable.dtype)
+def _scalar(number):
+    return ops.cast(number, "float32")

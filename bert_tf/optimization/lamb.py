@@ -1,11 +1,21 @@
 """LAMB: Adam whose step in each weight matrix is proportional to the matrix's norm."""
 
 from typing import Any
+from typing import NamedTuple
 
 import keras
 from keras import ops
 
 from bert_tf.optimization import adam_weight_decay
+
+
+class _StepScalars(NamedTuple):
+    """What the updates of a step share: float32 scalars."""
+
+    rate: Any
+    scale: Any
+    correction_1: Any
+    correction_2: Any
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -37,25 +47,29 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
     def __init__(self, learning_rate: Any = 1e-3, *, name: str = "lamb", **kwargs: Any):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
-    def _scalars(self, rate, scale):
-        step = ops.cast(self.iterations + 1, rate.dtype)
-        return {
-            **super()._scalars(rate, scale),
-            "correction_1": 1.0 - ops.power(self.beta_1, step),
-            "correction_2": 1.0 - ops.power(self.beta_2, step),
-        }
+    def step_scalars(self, learning_rate: Any, gradient_scale: Any = 1.0) -> Any:
+        """Returns what updates share; see `AdamWeightDecay.step_scalars`."""
+        step = ops.cast(self.iterations + 1, "float32")
+        return _StepScalars(
+            rate=ops.cast(learning_rate, "float32"),
+            scale=ops.cast(gradient_scale, "float32"),
+            correction_1=1.0 - ops.power(self.beta_1, step),
+            correction_2=1.0 - ops.power(self.beta_2, step),
+        )
 
-    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
+    def _update(self, variable, m, v, gradient, scalars, is_decayed):
+        rate, scale, correction_1, correction_2 = (
+            ops.cast(scalar, variable.dtype) for scalar in scalars
+        )
         # A product of tensors also makes the gradient of a lookup dense.
-        gradient = ops.cast(gradient, variable.dtype) * scalars["scale"]
+        gradient = ops.cast(gradient, variable.dtype) * scale
         next_m = self.beta_1 * m + (1.0 - self.beta_1) * gradient
         next_v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(gradient)
         self.assign(m, next_m)
         self.assign(v, next_v)
-        corrected_m = next_m / scalars["correction_1"]
-        corrected_v = next_v / scalars["correction_2"]
-        update = corrected_m / (ops.sqrt(corrected_v) + self.epsilon)
-        rate = scalars["rate"]
+        update = (next_m / correction_1) / (
+            ops.sqrt(next_v / correction_2) + self.epsilon
+        )
         if is_decayed:
             update = update + self.weight_decay_rate * variable
             rate = rate * _trust_ratio(ops.convert_to_tensor(variable), update)

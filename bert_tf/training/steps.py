@@ -226,7 +226,7 @@ def apply_gradients(
 
     trainable = model.trainable_variables  # Collected from all layers at each access.
     variables = [trainable[index] for index in gradients]
-    scalars = optimizer.step_scalars(variables, rate, scale)
+    scalars = optimizer.step_scalars(rate, scale)
 
     def update_one(part, gradient, scalars, is_finite):
         if loss_scale is None:

@@ -3,12 +3,14 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy import stats
 
 from bert_tf import cores
+from bert_tf import keras_classes
 from bert_tf.modeling import initial_values
 
-SHAPE = (600, 500)  # Two blocks and a half.
+SHAPE = (600, 500)  # Three blocks, the last one partial.
 
 
 def drawn(seed, shape=SHAPE, **settings):
@@ -24,7 +26,7 @@ def test_values_have_the_distribution_of_a_truncated_normal():
     assert stats.kstest(values, expected.cdf).pvalue > 1e-3
 
 
-def test_neighboring_blocks_rows_and_seeds_are_independent():
+def test_neighboring_blocks_numbers_and_seeds_are_uncorrelated():
     values = drawn(7).ravel()
     block = initial_values._BLOCK
     pairs = [
@@ -43,14 +45,54 @@ def test_the_number_of_cores_does_not_matter(num_cores, monkeypatch):
     np.testing.assert_array_equal(drawn(7), expected)
 
 
-def test_dtype_and_shape_are_those_asked_for():
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_values_are_rounded_to_the_dtype(dtype):
+    initializer = initial_values.TruncatedNormal(stddev=0.02, seed=7)
+    values = initializer((3, 4), dtype=dtype)
+    assert keras.backend.standardize_dtype(values.dtype) == dtype
+    np.testing.assert_allclose(
+        tf.cast(values, "float32"), drawn(7, (3, 4), stddev=0.02), rtol=0.01
+    )
+
+
+def test_any_shape_is_drawn():
     initializer = initial_values.TruncatedNormal(seed=1)
-    values = initializer((3, 4), dtype="bfloat16")
-    assert keras.backend.standardize_dtype(values.dtype) == "bfloat16"
-    assert tuple(values.shape) == (3, 4)
     assert initializer(()).shape == ()
     assert initializer((0, 4)).shape == (0, 4)
+    assert initializer(tf.TensorShape([2, 3])).shape == (2, 3)
     assert keras.backend.standardize_dtype(initializer((2,)).dtype) == "float32"
+
+
+@pytest.mark.parametrize("seed", [0, -1, 1 << 40])
+def test_any_integer_is_a_seed(seed):
+    np.testing.assert_array_equal(drawn(seed, (5,)), drawn(seed, (5,)))
+    assert not np.array_equal(drawn(seed, (5,)), drawn(seed + 1, (5,)))
+
+
+def test_deviation_and_mean_may_be_tensors():
+    settings = {"mean": tf.constant(0.5), "stddev": tf.constant(0.02)}
+    np.testing.assert_array_equal(
+        drawn(7, (5,), **settings), drawn(7, (5,), mean=0.5, stddev=0.02)
+    )
+
+
+def test_seeds_of_their_own_differ_and_follow_that_of_keras():
+    draws = []
+    for _ in range(2):
+        keras.utils.set_random_seed(5)
+        draws.append([drawn(None, (5,)), drawn(None, (5,))])
+    np.testing.assert_array_equal(*draws)
+    assert not np.array_equal(*draws[0])
+
+
+def test_functions_and_replicas_get_the_same_values():
+    initializer = initial_values.TruncatedNormal(seed=7)
+    traced = tf.function(lambda: initializer((5,)), autograph=False)()
+    np.testing.assert_array_equal(traced, drawn(7, (5,), stddev=0.05))
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        variable = keras.Variable(initializer, shape=(5,))
+    np.testing.assert_array_equal(variable, traced)
 
 
 def test_a_seed_generator_as_seed_advances():
@@ -66,3 +108,5 @@ def test_the_configuration_restores_the_initializer():
     copy = keras.initializers.deserialize(config)
     assert type(copy) is initial_values.TruncatedNormal
     np.testing.assert_array_equal(copy((9,)), initializer((9,)))
+    found = keras_classes.MODULE_OF[config["registered_name"].removeprefix("bert_tf>")]
+    assert found == initial_values.__name__

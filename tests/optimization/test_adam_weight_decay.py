@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization import adam_weight_decay
+from bert_tf.optimization import create
 
 NAMES = ("kernel", "bias")
 
@@ -29,7 +30,7 @@ def reference_updates(weight, gradients, *, rate, decay):
 )
 @pytest.mark.parametrize("update", ["kernel", "plain"])
 def test_updates_follow_the_release_formula(name, decay, update, monkeypatch):
-    if update == "plain":  # As on other backends.
+    if update == "plain":  # The formula that other backends compute.
         monkeypatch.setattr(adam_weight_decay.keras.backend, "backend", lambda: "jax")
     rng = np.random.RandomState(0)
     start = rng.randn(3, 2)
@@ -97,3 +98,52 @@ def test_weights_can_be_excluded_with_the_method_of_keras(excluded, decays):
 def test_arguments_that_would_decay_other_weights_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         adam_weight_decay.AdamWeightDecay(0.1, **values)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_weights_of_every_dtype_are_updated_alike(name, dtype, in_graph):
+    def updated(dtype):
+        weight = keras.Variable([1.0, 2.0], dtype=dtype, name="kernel")
+        optimizer = create.create_optimizer(0.1, 100, 0, name=name)
+        optimizer.build([weight])
+
+        def update():
+            gradient = tf.constant([0.5, -1.0], dtype)
+            optimizer.apply_gradients([(gradient, weight)])
+
+        update = tf.function(update, autograph=False) if in_graph else update
+        for _ in range(2):
+            update()
+        return weight.numpy()
+
+    np.testing.assert_allclose(updated(dtype), updated("float32"), rtol=0.01)
+
+
+def test_without_decay_weights_are_not_multiplied():
+    assert num_operations(1, decay=0.01) - num_operations(1, decay=0.0) > 1
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_scalars_are_computed_once_per_step(name):
+    more = num_operations(3, name=name) - num_operations(2, name=name)
+    alone = num_operations(1, name=name)
+    assert more < alone - 4
+
+
+def num_operations(num_variables, *, decay=0.01, name="adamw"):
+    """Returns how many operations the updates of some equal variables take."""
+    weights = [keras.Variable([1.0, 2.0], name="kernel") for _ in range(num_variables)]
+    optimizer = create.create_optimizer(0.1, 100, 0, name=name)
+    optimizer.weight_decay_rate = decay
+    optimizer.build(weights)
+
+    def update(gradient):
+        scalars = optimizer.step_scalars(0.1)
+        for weight in weights:
+            optimizer.update_variable(gradient, weight, scalars)
+
+    function = tf.function(update, autograph=False)
+    graph = function.get_concrete_function(tf.TensorSpec([2])).graph
+    return len(graph.get_operations())
