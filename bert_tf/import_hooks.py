@@ -34,15 +34,14 @@ def importing_within(package: str, context: Context) -> Iterator[None]:
 def without_packages(
     packages: Collection[str], importers: Collection[str]
 ) -> Iterator[None]:
-    """Lets some imports within the block fail, as if a package were not installed.
+    """Hides packages from some modules within the block, as if they were missing.
 
-    Packages that are already imported stay visible. After the block, all can be
-    imported.
+    Packages that are already imported stay visible.
 
     Args:
-        packages: top-level packages that are not imported.
-        importers: the top-level packages whose imports fail. Those of other libraries'
-            import hooks and of other threads do not.
+        packages: names of the top-level packages to hide.
+        importers: names of the top-level packages whose modules cannot import them.
+            Other modules can, such as hooks that run while the importers are imported.
     """
     with _first_finder(_HidingFinder(packages, importers)):
         yield
@@ -91,7 +90,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 class _HidingFinder(importlib.abc.MetaPathFinder):
-    """Reports packages as missing to the modules of others."""
+    """Reports packages as missing if modules of certain packages import them."""
 
     def __init__(self, packages: Collection[str], importers: Collection[str]):
         self._packages = packages

@@ -19,11 +19,11 @@ _LIMIT = 2.0
 
 @keras.saving.register_keras_serializable("bert_tf")
 class TruncatedNormal(keras.initializers.TruncatedNormal):
-    """Keras's initializer in half of the processor time on a CPU, and on all cores.
+    """Keras's initializer, computed on all cores and in half the processor time.
 
-    The distribution is the same, but a seed belongs to other values. They depend on
-    seed, shape and the version of NumPy. A `keras.random.SeedGenerator` draws Keras's
-    values. In a function that is being traced, the values become a constant.
+    The distribution is the same, the values are not. They are a function of seed, shape
+    and NumPy's version. If the seed is a `keras.random.SeedGenerator`, Keras draws the
+    values. Inside a function that is being traced, they become a constant.
     """
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:

@@ -150,10 +150,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     def step_scalars(self, learning_rate: Any, gradient_scale: Any = 1.0) -> Any:
         """Returns the scalars that the updates of all variables in a step share.
 
-        If each update computed its own, tracing a step would take longer.
+        A step that computed them for each variable would take longer to trace.
 
         Args:
             learning_rate, gradient_scale: those of `update_step`.
+
+        Returns:
+            What `update_variable` takes: a named tuple of float32 scalars.
         """
         rate, scale = _scalar(learning_rate), _scalar(gradient_scale)
         decay, zero = _scalar(self.weight_decay_rate), _scalar(0.0)
