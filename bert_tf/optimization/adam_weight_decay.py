@@ -188,9 +188,10 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """Does what `update_step` does, with the scalars of `step_scalars`."""
         index = self._get_variable_index(variable)
         m, v = self._m[index], self._v[index]
-        self._update(variable, m, v, gradient, scalars, self._decays[index])
+        is_decayed = self._decays[index]
+        self._update(variable, m, v, gradient, scalars, is_decayed=is_decayed)
 
-    def _update(self, variable, m, v, gradient, scalars, is_decayed):
+    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
         if scalars.kernel is None or variable.dtype != "float32":
             update = self._update_plainly
         else:
@@ -198,9 +199,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 variable = variable.value
             m, v = m.value, v.value
             if not islands.is_worth_compiling(variable):
-                is_decayed = is_decayed and self.weight_decay_rate != 0
                 self._update_by_kernel(
-                    variable, m, v, gradient, scalars.kernel, is_decayed
+                    variable,
+                    m,
+                    v,
+                    gradient,
+                    scalars.kernel,
+                    is_decayed=is_decayed and self.weight_decay_rate != 0,
                 )
                 return
             update = self._compiled_update
@@ -231,7 +236,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.assign(v, next_v)
         self.assign_sub(variable, rate * update)
 
-    def _update_by_kernel(self, variable, m, v, gradient, scalars, is_decayed):
+    def _update_by_kernel(self, variable, m, v, gradient, scalars, *, is_decayed):
         """Does the same with TensorFlow's Adam kernel, in three passes instead of ten.
 
         Multiplying the weight by 1 - rate * decay first equals adding decay * weight to

@@ -57,7 +57,7 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
             correction_2=1.0 - ops.power(self.beta_2, step),
         )
 
-    def _update(self, variable, m, v, gradient, scalars, is_decayed):
+    def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
         rate, scale, correction_1, correction_2 = (
             ops.cast(scalar, variable.dtype) for scalar in scalars
         )
