@@ -45,10 +45,8 @@ def quick_and_quiet() -> Iterator[None]:
     """
     with (
         import_hooks.importing_within("tensorflow", startup_lines.hidden),
-        import_hooks.importing_within("tensorflow", without_garbage_collection),
-        import_hooks.importing_within("keras", without_garbage_collection),
-        import_hooks.importing_within("tensorflow", _without_hidden_packages),
-        import_hooks.importing_within("keras", _without_hidden_packages),
+        import_hooks.importing_within("tensorflow", _quickly),
+        import_hooks.importing_within("keras", _quickly),
     ):
         yield
 
@@ -75,5 +73,11 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _without_hidden_packages():
-    return import_hooks.without_packages(_HIDDEN_PACKAGES, ("tensorflow", "keras"))
+@contextlib.contextmanager
+def _quickly():
+    importers = ("tensorflow", "keras")
+    with (
+        without_garbage_collection(),
+        import_hooks.without_packages(_HIDDEN_PACKAGES, importers),
+    ):
+        yield

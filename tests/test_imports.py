@@ -4,6 +4,7 @@ import contextlib
 import gc
 import importlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,23 @@ def package(tmp_path, monkeypatch):
     )
     importlib.invalidate_caches()
     return "large_package"
+
+
+def output_of(program, *folders):
+    """Returns what a program prints that imports from these folders."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, folders)),
+            "KERAS_BACKEND": "tensorflow",
+        },
+        timeout=500,
+        check=True,
+    )
+    return done.stdout
 
 
 def test_several_contexts_surround_one_import(package):
@@ -118,8 +136,7 @@ def test_a_collector_that_was_off_stays_off(package):
 def test_the_end_of_the_process_skips_the_last_collection(
     package, tmp_path, project_root, is_quick
 ):
-    script = tmp_path / "script.py"
-    script.write_text(
+    program = (
         "import contextlib, gc\n"
         "from bert_tf import import_hooks, imports\n"
         "gc.set_threshold(100_000)\n"
@@ -132,47 +149,49 @@ def test_the_end_of_the_process_skips_the_last_collection(
         f"    import {package}\n"
         "Cycle()\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(project_root)},
-        timeout=500,
-        check=True,
-    )
-    assert done.stdout == ("" if is_quick else "collected\n")
+    output = output_of(program, project_root, tmp_path)
+    assert output == ("" if is_quick else "collected\n")
 
 
-def test_tensorflow_and_keras_are_imported_without_collection(project_root):
-    script = (
-        "import gc\n"
+@pytest.fixture(scope="module")
+def facts(project_root):
+    """What a process finds that imports TensorFlow and Keras as tools do."""
+    program = (
+        "import gc, json, sys\n"
         "from bert_tf import imports\n"
         "runs = []\n"
         "gc.callbacks.append(lambda phase, info: runs.append(phase))\n"
         "with imports.quick_and_quiet():\n"
         "    import keras\n"
         "    import tensorflow\n"
-        "assert gc.isenabled()\n"
-        "print(len(runs), gc.get_freeze_count())\n"
-        "print('bert_tf>BertModel' in keras.saving.get_custom_objects())\n"
+        "    facts = {\n"
+        "        'num_collections': len(runs),\n"
+        "        'num_frozen': gc.get_freeze_count(),\n"
+        "        'collects': gc.isenabled(),\n"
+        "        'classes': list(keras.saving.get_custom_objects()),\n"
+        "    }\n"
+        "    import bert_tf.fine_tuning.workflow\n"
+        "    import bert_tf.pretraining.workflow\n"
+        "    facts['imported'] = list(sys.modules)\n"
+        "    import pandas\n"
+        "    facts['columns'] = list(pandas.DataFrame({'a': [1]}))\n"
+        "print(json.dumps(facts))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(project_root),
-            "KERAS_BACKEND": "tensorflow",
-        },
-        timeout=500,
-        check=True,
-    )
-    counts, is_registered = done.stdout.splitlines()
-    num_runs, num_frozen = map(int, counts.split())
-    assert num_runs < 100  # Otherwise 5,000.
-    assert num_frozen > 100_000
-    assert is_registered == "True"
+    return json.loads(output_of(program, project_root))
+
+
+def test_tensorflow_and_keras_are_imported_without_collection(facts):
+    assert facts["collects"]
+    assert facts["num_collections"] < 100  # Otherwise 5,000.
+    assert facts["num_frozen"] > 100_000
+    assert "bert_tf>BertModel" in facts["classes"]
+
+
+def test_tools_do_not_import_packages_for_unused_features(facts):
+    hidden = imports._HIDDEN_PACKAGES
+    assert all(importlib.util.find_spec(name) for name in hidden)  # Are installed.
+    assert not set(hidden) & set(facts["imported"])
+    assert facts["columns"] == ["a"]  # They can be imported later.
 
 
 def importer(tmp_path, package):
@@ -228,33 +247,3 @@ def test_other_threads_see_all_finders_while_one_is_removed(package):
         copy = within[:]
     assert within == copy  # An iteration over it would not skip one.
     assert sys.meta_path == before
-
-
-def test_tools_import_tensorflow_without_packages_for_unused_features(project_root):
-    hidden = imports._HIDDEN_PACKAGES
-    assert all(importlib.util.find_spec(name) for name in hidden)
-    script = (
-        "import sys\n"
-        "from bert_tf import imports\n"
-        "with imports.quick_and_quiet():\n"
-        "    import keras\n"
-        "    import tensorflow\n"
-        "    import bert_tf.pretraining.workflow\n"
-        "    import bert_tf.fine_tuning.workflow\n"
-        f"    print(*sorted({{*{hidden}}} & {{*sys.modules}}))\n"
-        "    import pandas\n"
-        "    print(pandas.DataFrame.__name__)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(project_root),
-            "KERAS_BACKEND": "tensorflow",
-        },
-        timeout=500,
-        check=True,
-    )
-    assert done.stdout == "\nDataFrame\n"

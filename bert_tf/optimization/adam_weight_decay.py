@@ -192,33 +192,26 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._update(variable, m, v, gradient, scalars, is_decayed=is_decayed)
 
     def _update(self, variable, m, v, gradient, scalars, *, is_decayed):
-        if scalars.kernel is None or variable.dtype != "float32":
-            update = self._update_plainly
-        else:
-            if isinstance(variable, keras.Variable):
-                variable = variable.value
-            m, v = m.value, v.value
-            if not islands.is_worth_compiling(variable):
-                self._update_by_kernel(
-                    variable,
-                    m,
-                    v,
-                    gradient,
-                    scalars.kernel,
-                    is_decayed=is_decayed and self.weight_decay_rate != 0,
-                )
-                return
-            update = self._compiled_update
-        decay = scalars.decay if is_decayed else scalars.no_decay
-        update(
-            variable,
-            m,
-            v,
-            gradient,
-            scale=scalars.scale,
-            rate=scalars.rate,
-            decay=decay,
-        )
+        settings = {
+            "scale": scalars.scale,
+            "rate": scalars.rate,
+            "decay": scalars.decay if is_decayed else scalars.no_decay,
+        }
+        if scalars.kernel is None:
+            self._update_plainly(variable, m, v, gradient, **settings)
+            return
+        if isinstance(variable, keras.Variable):
+            variable = variable.value
+        m, v = m.value, v.value
+        if islands.is_worth_compiling(variable):
+            self._compiled_update(variable, m, v, gradient, **settings)
+        elif variable.dtype == "float32":
+            is_decayed = is_decayed and self.weight_decay_rate != 0
+            self._update_by_kernel(
+                variable, m, v, gradient, scalars.kernel, is_decayed=is_decayed
+            )
+        else:  # In bfloat16, the kernel would round 0.999 to 1.
+            self._update_plainly(variable, m, v, gradient, **settings)
 
     @functools.cached_property
     def _compiled_update(self):
