@@ -19,6 +19,8 @@ from bert_tf import islands
 # would instead shrink the output that the layer exists to normalize, and a bias only
 # shifts its output. Both are vectors, so there is little to regularize.
 EXCLUDED_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+# Larger numbers below 1 are rounded to 1.
+_LARGEST_IN_BFLOAT16 = 1 - 2**-9
 
 
 class _KernelScalars(NamedTuple):
@@ -112,9 +114,21 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.excluded_patterns = tuple(exclude_from_weight_decay)
 
     def build(self, variables: Sequence[Any]) -> None:
-        """Creates both slots of every variable."""
+        """Creates both slots of every variable.
+
+        Raises:
+            ValueError: a variable is bfloat16, in which `beta_2` would be 1.
+        """
         if self.built:
             return
+        for variable in variables:
+            if variable.dtype == "bfloat16" and self.beta_2 > _LARGEST_IN_BFLOAT16:
+                raise ValueError(
+                    f"{_path(variable)} is bfloat16, which rounds "
+                    f"beta_2={self.beta_2} to 1, so the second moment would never "
+                    'shrink; create the model with dtype="mixed_bfloat16", which '
+                    "keeps weights in float32."
+                )
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(
             variables, list(self.slot_names)
@@ -210,7 +224,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             self._update_by_kernel(
                 variable, m, v, gradient, scalars.kernel, is_decayed=is_decayed
             )
-        else:  # In bfloat16, the kernel would round 0.999 to 1.
+        else:  # The kernel's scalars are float32.
             self._update_plainly(variable, m, v, gradient, **settings)
 
     @functools.cached_property

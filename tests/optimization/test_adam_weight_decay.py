@@ -147,3 +147,13 @@ def test_scalars_are_computed_once_per_step(name):
     more = num_operations(3, name=name) - num_operations(2, name=name)
     alone = num_operations(1, name=name)
     assert more < alone - 4
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_weights_in_bfloat16_are_refused(name):
+    weight = keras.Variable([1.0, 2.0], dtype="bfloat16", name="kernel")
+    optimizer = create.create_optimizer(0.1, 100, 0, name=name)
+    with pytest.raises(ValueError, match=r'kernel is bfloat16, .*"mixed_bfloat16"'):
+        optimizer.build([weight])
+    optimizer.beta_2 = 0.99
+    optimizer.build([weight])
