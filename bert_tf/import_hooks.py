@@ -1,4 +1,4 @@
-"""Surrounds the import of a package with a context, and hides packages from others.
+"""Surrounds a package's import with a context, and hides packages from its modules.
 
 Other libraries have such hooks too, and some of them replace loaders by proxies. So no
 attribute of a loader is changed here; a loader of our own calls the one that was found.
