@@ -29,6 +29,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
+from keras import ops
+
 from bert_tf import cores
 
 # Below this size, compiling costs more time than it saves, even in a long run.
@@ -39,10 +41,17 @@ SHORT_LENGTH = 32
 # Functions with larger arguments are compiled in the step, because compiling ahead
 # needs memory for the arguments. A step then takes much longer than compiling.
 _MAX_BYTES_AHEAD = 1 << 28
+# How XLA reduces rows on a CPU; see `reduce_rows`.
+_MAX_TERMS = 32
+_LANES = (16, 24, 32)
 
 # The size from which islands are compiled in the current context; None: not at all.
 _min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
     "min_elements", default=None
+)
+# Whether XLA compiles the current function as an island.
+_is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "is_inside", default=False
 )
 # Examples per batch of varying length; None: islands of unknown size are not compiled.
 _num_examples: contextvars.ContextVar[int | None] = contextvars.ContextVar(
@@ -110,27 +119,65 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
     return _Island(function=function).decorated()
 
 
-def island_with_gradient(
-    kept: Callable[..., tuple[Any, ...]], gradient: Callable[..., Any]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Returns `island` for a function whose compiled backward pass is written out.
+def inner_island(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `island` for a part of a function whose gradient is written out.
 
-    A derived backward pass would recompute results that are small but need several
-    passes over memory, such as the sums of a softmax. Outside of `compiled()`, the
-    gradient is derived from the function.
+    The part itself has no compiled backward pass.
 
     Args:
-        kept: from the function's arguments to a tuple of small tensors that the forward
-            pass keeps. They are compiled together with the function.
-        gradient: from the function's arguments, the keyword `upstream` (the gradient of
-            the result) and the keyword `kept` to the gradients of the arguments with a
-            float dtype, in their order.
+        function: as for `island`, but it may return a tuple of tensors.
     """
+    return _Island(function=function, has_gradient=False).decorated()
 
-    def decorate(function):
-        return _Island(function=function, kept=kept, gradient=gradient).decorated()
 
-    return decorate
+def reduce_rows(
+    reduce: Callable[..., Any],
+    x: Any,
+    function: Callable[[Any], Any] = lambda columns: columns,
+) -> Any:
+    """Returns `reduce(function(x), axis=-1, keepdims=True)`.
+
+    On a CPU, XLA writes `function(x)` to memory before it reduces rows of more than
+    `_MAX_TERMS` values. Shorter reductions compute the function as they go. Within an
+    island, every row is therefore reduced in two stages.
+
+    Args:
+        reduce: `keras.ops.sum`, `max` or `mean`. The maximum may ignore NaN.
+        x: float [..., n].
+        function: element-wise. It is called for some of the columns of x at a time.
+    """
+    parts = _parts_of_rows(x.shape[-1]) if _is_inside.get() else ()
+    end = math.prod(parts)
+    has_rest = end != x.shape[-1]
+    if not parts or (has_rest and reduce is ops.mean):
+        return reduce(function(x), axis=-1, keepdims=True)
+    first = function(x[..., :end] if has_rest else x)
+    # XLA's reductions in bfloat16 are slow on a CPU.
+    head = ops.reshape(ops.cast(first, "float32"), (*ops.shape(x)[:-1], *parts))
+    # XLA would merge the two stages if nothing was between them.
+    partial = ops.maximum(reduce(head, axis=-2), -math.inf)
+    result = ops.expand_dims(reduce(partial, axis=(-2, -1)), -1)
+    if has_rest:
+        rest = ops.cast(function(x[..., end:]), "float32")
+        rest = reduce(rest, axis=-1, keepdims=True)
+        both = ops.concatenate([result, rest], axis=-1)
+        result = reduce(both, axis=-1, keepdims=True)
+    return ops.cast(result, first.dtype)
+
+
+def _parts_of_rows(num_columns):
+    """Returns (blocks, terms, lanes) of the first stage, or () for a single stage.
+
+    Their product is at most the number of columns, and close to it. The lanes are
+    reduced side by side, by vector instructions.
+    """
+    if num_columns is None:
+        return ()
+    for lanes in _LANES:
+        if num_columns % lanes == 0 and num_columns // lanes <= _MAX_TERMS:
+            return 1, num_columns // lanes, lanes
+    num_blocks = num_columns // (_MAX_TERMS * _LANES[0])
+    return (num_blocks, _MAX_TERMS, _LANES[0]) if num_blocks > 1 else ()
 
 
 def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,18 +191,17 @@ def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Island:
-    """A function, what it keeps for its gradient, and its gradient, or None."""
+    """A function, and whether its gradient is derived from it."""
 
     function: Callable[..., Any]
-    kept: Callable[..., tuple[Any, ...]] | None = None
-    gradient: Callable[..., Any] | None = None
+    has_gradient: bool = True
 
     def decorated(self):
         """Returns the function, which is compiled where that is worth it."""
 
         @functools.wraps(self.function)
         def call(*arguments, **settings):
-            if not is_worth_compiling(arguments[0]):
+            if _is_inside.get() or not is_worth_compiling(arguments[0]):
                 return self.function(*arguments, **settings)
             values: dict[int | str, Any] = dict(enumerate(arguments))
             values |= {name: n for name, n in settings.items() if _is_integer(n)}
@@ -175,38 +221,36 @@ def _compiled_island(definition, num_arguments, places, settings):
     """Returns the compiled function, which keeps its compiled backward pass."""
     tf = _tensorflow()
 
-    def apply(function, tensors, **results):
+    def compute(*tensors):
         values = dict(zip(places, tensors, strict=True))
         arguments = [values.pop(place, None) for place in range(num_arguments)]
-        return function(*arguments, **results, **values, **dict(settings))
+        token = _is_inside.set(True)
+        try:
+            return definition.function(*arguments, **values, **dict(settings))
+        finally:
+            _is_inside.reset(token)
 
-    def compute(*tensors):
-        kept = apply(definition.kept, tensors) if definition.kept else ()
-        return apply(definition.function, tensors), kept
-
-    def differentiate(upstream, kept, *tensors):
-        if definition.gradient:
-            return apply(definition.gradient, tensors, upstream=upstream, kept=kept)
+    def differentiate(upstream, *tensors):
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
         with tf.GradientTape() as tape:
             tape.watch(floats)
-            outputs = apply(definition.function, tensors)
-        return tape.gradient(outputs, floats, output_gradients=upstream)
+            output = compute(*tensors)
+        return tape.gradient(output, floats, output_gradients=upstream)
 
     forward = _compiled_ahead(compile_whole(compute))
+    if not definition.has_gradient:
+        return forward
     backward = _compiled_ahead(compile_whole(differentiate))
 
     @tf.custom_gradient
     def call(*tensors):
-        outputs, kept = forward(*tensors)
-
         def gradient(upstream):
             floats = [i for i, x in enumerate(tensors) if x.dtype.is_floating]
-            found = backward(upstream, kept, *tensors)
+            found = backward(upstream, *tensors)
             gradients = dict(zip(floats, found, strict=True))
             return [gradients.get(index) for index in range(len(tensors))]
 
-        return outputs, gradient
+        return forward(*tensors), gradient
 
     return call
 

@@ -1,5 +1,7 @@
 """Islands: the compiled functions equal the plain ones, forward and backward."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -32,6 +34,19 @@ def drop_weights(scores, mask=MASK, keys=KEYS):
     )
 
 
+def norm_and_dropout(x, gamma, beta, keys=KEYS):
+    return compound_numerics.norm_and_dropout(
+        tf.cast(x, tf.float32),
+        gamma,
+        beta,
+        keys,
+        site=0,
+        rate=0.5,
+        epsilon=1e-12,
+        dtype=x.dtype.name,
+    )
+
+
 # Examples and positions of some of the rows of two sequences.
 ROW_KEYS = numerics.dropout_keys_of_rows(KEYS, np.arange(ROWS, dtype="int32"), LENGTH)
 HIDDEN = np.array([[0, 0, 0, 0], [1, 1, 0, 0]], "int32")  # A sequence of padding.
@@ -43,6 +58,8 @@ ISLANDS = {
     "add and norm": (lambda *args: add_and_norm(*args, KEYS), ADDED),
     "without dropout": (lambda *args: add_and_norm(*args, None), ADDED),
     "keys of rows": (lambda *args: add_and_norm(*args, ROW_KEYS), ADDED),
+    "norm and dropout": (norm_and_dropout, ADDED[1:]),
+    "norm without dropout": (lambda *args: norm_and_dropout(*args, None), ADDED[1:]),
     "attention": (drop_weights, [SCORES]),
     "attention without dropout": (lambda x: drop_weights(x, keys=None), [SCORES]),
     "attention to padding": (lambda x: drop_weights(x, HIDDEN), [SCORES]),
@@ -53,6 +70,22 @@ ISLANDS = {
     "cross-entropy": (
         lambda logits: numerics.cross_entropy(logits, np.arange(ROWS) % WIDTH),
         [random(ROWS, WIDTH)],
+    ),
+}
+
+
+# Wide enough for reductions in two stages.
+WIDE = (random(ROWS, 64), random(ROWS, 64), random(64), random(64))
+ISLANDS |= {
+    "wide add and norm": (lambda *args: add_and_norm(*args, KEYS), WIDE),
+    "wide norm": (norm_and_dropout, WIDE[1:]),
+    "wide attention": (
+        lambda x: drop_weights(x, np.repeat(MASK, 8, axis=1)),
+        [random(2, HEADS, 32, 32)],
+    ),
+    "wide cross-entropy": (
+        lambda logits: numerics.cross_entropy(logits, 100 * np.arange(ROWS)),
+        [random(ROWS, 1100)],
     ),
 }
 
@@ -79,7 +112,8 @@ def run(function, arguments, *, is_compiled, dtype="float32"):
 def test_a_compiled_island_equals_the_plain_function(name):
     outputs, gradients, calls = run(*ISLANDS[name], is_compiled=False)
     compiled, compiled_gradients, compiled_calls = run(*ISLANDS[name], is_compiled=True)
-    assert (calls, compiled_calls) == (0, 2)  # Forward and backward.
+    # Forward and backward. The forward pass of the cross-entropy has two islands.
+    assert (calls, compiled_calls) == (0, 3 if "cross-entropy" in name else 2)
     np.testing.assert_allclose(compiled, outputs, rtol=1e-5, atol=1e-5)
     for ours, plain in zip(compiled_gradients, gradients, strict=True):
         np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-4)
@@ -97,6 +131,64 @@ def test_a_compiled_island_equals_the_plain_function_in_bfloat16(name):
         difference = np.asarray(ours, "float32") - np.asarray(plain, "float32")
         # A few rounding errors of 8 bits.
         assert np.abs(difference).max() <= largest * 2**-6
+
+
+REDUCTIONS = {"sum": keras.ops.sum, "max": keras.ops.max, "mean": keras.ops.mean}
+
+
+def reduce_squares(name, x):
+    """Returns a reduction of squares, computed by an island."""
+
+    @islands.inner_island
+    def compute(x):
+        return islands.reduce_rows(REDUCTIONS[name], x, keras.ops.square)
+
+    @tf.function(autograph=False)
+    def call(x):
+        with islands.compiled(min_elements=1):
+            return compute(x)
+
+    return call(tf.constant(x)).numpy()
+
+
+@pytest.mark.parametrize("num_columns", [1, 31, 64, 312, 768, 1000, 1024, 1100, 5003])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_rows_are_reduced_in_two_stages(name, num_columns):
+    x = random(3, num_columns)
+    expected = getattr(np, name)(x**2, axis=-1, keepdims=True)
+    np.testing.assert_allclose(reduce_squares(name, x), expected, rtol=1e-6)
+    half = reduce_squares(name, x.astype(tf.bfloat16.as_numpy_dtype))
+    assert half.dtype == tf.bfloat16
+    np.testing.assert_allclose(half.astype("float32"), expected, rtol=2**-7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_two_stages_keep_what_is_not_finite(value):
+    x = random(2, 64)
+    x[1, 40] = value
+    for name in ("sum", "mean"):
+        result = reduce_squares(name, x)
+        assert np.isfinite(result[0]) and not np.isfinite(result[1])
+
+
+@pytest.mark.parametrize("num_columns", [768, 30522])
+def test_the_terms_of_a_reduction_are_not_written_to_memory(num_columns, monkeypatch):
+    functions = []
+    compile_whole = islands.compile_whole
+
+    def record(function):
+        functions.append(compile_whole(function))
+        return functions[-1]
+
+    monkeypatch.setattr(islands, "compile_whole", record)
+    x = random(16, num_columns)
+    reduce_squares("sum", x)
+    (function,) = functions
+    program = function.experimental_get_compiler_ir(x)(stage="optimized_hlo")
+    _, steps = program.split("ENTRY")
+    arrays = set(re.findall(r" = (f32\[[0-9,]+\])\S* fusion", steps))
+    assert arrays
+    assert f"f32[16,{num_columns}]" not in arrays
 
 
 def test_layers_share_a_compiled_island():

@@ -1,6 +1,7 @@
 """Formulas of sublayers that combine several functions of `numerics`.
 
-Most are islands, each of which XLA compiles as a whole.
+Where islands are compiled, XLA compiles most of them, and their gradients are written
+out: derived ones would need several more passes over memory.
 
 Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads, V vocabulary.
 """
@@ -11,36 +12,6 @@ from bert_tf import islands
 from bert_tf.modeling import numerics
 
 
-def _moments_of_sum(x, residual, gamma, beta, keys, *, site, rate, epsilon):
-    """Returns the moments of what `add_and_norm` normalizes: two float32 [rows, 1]."""
-    total = numerics.dropout(x, rate, keys, site) + residual
-    return numerics.moments(ops.cast(total, "float32"), epsilon)
-
-
-def _add_and_norm_gradient(
-    x, residual, gamma, beta, keys, *, upstream, kept, site, rate, epsilon
-):
-    """Returns the gradients of x, residual, gamma and beta."""
-    mean, scale = kept
-    total = numerics.dropout(x, rate, keys, site) + residual
-    normalized = (ops.cast(total, "float32") - mean) * scale
-    wide = ops.cast(upstream, "float32")
-    scaled = wide * ops.cast(gamma, "float32")
-    of_total = scale * (
-        scaled
-        - ops.mean(scaled, axis=-1, keepdims=True)
-        - normalized * ops.mean(scaled * normalized, axis=-1, keepdims=True)
-    )
-    of_total = ops.cast(of_total, x.dtype)
-    return (
-        numerics.dropout(of_total, rate, keys, site),
-        of_total,
-        ops.cast(ops.sum(wide * normalized, axis=0), gamma.dtype),
-        ops.cast(ops.sum(wide, axis=0), beta.dtype),
-    )
-
-
-@islands.island_with_gradient(_moments_of_sum, _add_and_norm_gradient)
 def add_and_norm(
     x: numerics.Tensor,
     residual: numerics.Tensor,
@@ -60,8 +31,137 @@ def add_and_norm(
         gamma, beta, epsilon: those of `layer_norm`.
         keys, site, rate: those of `dropout`.
     """
-    total = numerics.dropout(x, rate, keys, site) + residual
-    return ops.cast(numerics.layer_norm(total, gamma, beta, epsilon), x.dtype)
+    if not islands.is_worth_compiling(x):
+        total = _dropout_and_add(x, residual, keys, site=site, rate=rate)
+        return ops.cast(numerics.layer_norm(total, gamma, beta, epsilon), x.dtype)
+
+    @ops.custom_gradient
+    def compute(x, residual, gamma, beta):
+        outputs, total, mean, scale = _add_and_norm_parts(
+            x, residual, gamma, beta, keys, site=site, rate=rate, epsilon=epsilon
+        )
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            of_x, of_total, of_gamma_by_row = _add_and_norm_gradient(
+                upstream, total, gamma, mean, scale, keys, site=site, rate=rate
+            )
+            of_gamma = ops.cast(_sum_of_rows(of_gamma_by_row), gamma.dtype)
+            of_beta = ops.cast(_sum_of_rows(upstream), beta.dtype)
+            return of_x, of_total, of_gamma, of_beta
+
+        return outputs, gradient
+
+    return compute(x, residual, gamma, beta)
+
+
+def _dropout_and_add(x, residual, keys, *, site, rate):
+    if keys is None or rate == 0:
+        return x + residual
+    dropped = numerics.wide_dropout(x, rate, keys, site)
+    return ops.cast(dropped + ops.cast(residual, "float32"), x.dtype)
+
+
+@islands.inner_island
+def _add_and_norm_parts(x, residual, gamma, beta, keys, *, site, rate, epsilon):
+    """Returns the result, and the sum that it normalizes with its moments."""
+    total = _dropout_and_add(x, residual, keys, site=site, rate=rate)
+    mean, scale = numerics.moments(ops.cast(total, "float32"), epsilon)
+    outputs = numerics.layer_norm(total, gamma, beta, epsilon)
+    return ops.cast(outputs, x.dtype), total, mean, scale
+
+
+@islands.inner_island
+def _add_and_norm_gradient(upstream, total, gamma, mean, scale, keys, *, site, rate):
+    """Returns the gradients of x and residual, and each row's part of gamma's."""
+    of_total, of_gamma_by_row = _norm_gradient(
+        ops.cast(upstream, "float32"),
+        ops.cast(total, "float32"),
+        gamma,
+        mean,
+        scale,
+        dtype=upstream.dtype,
+    )
+    of_total = ops.cast(of_total, upstream.dtype)
+    return numerics.dropout(of_total, rate, keys, site), of_total, of_gamma_by_row
+
+
+def _norm_gradient(upstream, x, gamma, mean, scale, *, dtype):
+    """Returns the gradient of x, and each row's part of gamma's in a dtype."""
+    normalized = (x - mean) * scale
+    # Rounded, so that XLA writes it to memory once and reads it again below.
+    of_gamma_by_row = ops.cast(upstream * normalized, dtype)
+    gamma = ops.cast(gamma, "float32")
+    scaled = upstream * gamma
+    mean_scaled = islands.reduce_rows(ops.mean, scaled)
+    product = ops.cast(of_gamma_by_row, "float32") * gamma
+    mean_product = islands.reduce_rows(ops.mean, product)
+    return scale * (scaled - mean_scaled - normalized * mean_product), of_gamma_by_row
+
+
+def norm_and_dropout(
+    x: numerics.Tensor,
+    gamma: numerics.Tensor,
+    beta: numerics.Tensor,
+    keys: numerics.Tensor | None,
+    *,
+    site: int,
+    rate: float,
+    epsilon: float,
+    dtype: str,
+) -> numerics.Tensor:
+    """Returns dropout(LayerNorm(x)) in a dtype.
+
+    Args:
+        x: float32 [rows, H].
+        gamma, beta, epsilon: those of `layer_norm`.
+        keys, site, rate: those of `dropout`.
+        dtype: of the result.
+    """
+    settings = {"site": site, "rate": rate, "dtype": dtype}
+    if not islands.is_worth_compiling(x):
+        return _norm_and_dropout_parts(
+            x, gamma, beta, keys, epsilon=epsilon, **settings
+        )[0]
+
+    @ops.custom_gradient
+    def compute(x, gamma, beta):
+        outputs, mean, scale = _norm_and_dropout_parts(
+            x, gamma, beta, keys, epsilon=epsilon, **settings
+        )
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            of_x, of_gamma_by_row, of_beta_by_row = _norm_and_dropout_gradient(
+                upstream, x, gamma, mean, scale, keys, **settings
+            )
+            of_gamma = ops.cast(_sum_of_rows(of_gamma_by_row), gamma.dtype)
+            of_beta = ops.cast(_sum_of_rows(of_beta_by_row), beta.dtype)
+            return of_x, of_gamma, of_beta
+
+        return outputs, gradient
+
+    return compute(x, gamma, beta)
+
+
+@islands.inner_island
+def _norm_and_dropout_parts(x, gamma, beta, keys, *, site, rate, epsilon, dtype):
+    """Returns the result and the moments of x."""
+    mean, scale = numerics.moments(x, epsilon)
+    outputs = ops.cast(numerics.layer_norm(x, gamma, beta, epsilon), dtype)
+    return numerics.dropout(outputs, rate, keys, site), mean, scale
+
+
+@islands.inner_island
+def _norm_and_dropout_gradient(
+    upstream, x, gamma, mean, scale, keys, *, site, rate, dtype
+):
+    """Returns the gradient of x, and each row's part of gamma's and beta's."""
+    of_beta_by_row = numerics.dropout(upstream, rate, keys, site)
+    of_x, of_gamma_by_row = _norm_gradient(
+        ops.cast(of_beta_by_row, "float32"), x, gamma, mean, scale, dtype=dtype
+    )
+    return of_x, of_gamma_by_row, of_beta_by_row
 
 
 def masked_softmax(
@@ -73,31 +173,9 @@ def masked_softmax(
         scores: [B, N, F, T].
         input_mask: that of `attention_bias`.
     """
-    return numerics.softmax(
-        ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
-    )
+    return numerics.softmax(_with_bias(scores, input_mask))
 
 
-def _log_sum_parts(scores, input_mask, keys, *, site, rate):
-    """Returns `log_sum_parts` of the scores with their bias: two of [B, N, F, 1]."""
-    wide = ops.cast(scores, "float32")
-    return numerics.log_sum_parts(wide + numerics.attention_bias(input_mask))
-
-
-def _dropped_attention_weights_gradient(
-    scores, input_mask, keys, *, upstream, kept, site, rate
-):
-    """Returns the gradient of the scores."""
-    highest, log_total = kept
-    biased = ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
-    weights = ops.exp(biased - highest - log_total)
-    of_weights = numerics.dropout(upstream, rate, keys, site)
-    product = weights * ops.cast(of_weights, "float32")
-    total = ops.sum(product, axis=-1, keepdims=True)
-    return [ops.cast(product - weights * total, scores.dtype)]
-
-
-@islands.island_with_gradient(_log_sum_parts, _dropped_attention_weights_gradient)
 def dropped_attention_weights(
     scores: numerics.Tensor,
     input_mask: numerics.Tensor,
@@ -112,8 +190,56 @@ def dropped_attention_weights(
         scores, input_mask: those of `masked_softmax`.
         keys, site, rate: those of `dropout`.
     """
-    weights = ops.cast(masked_softmax(scores, input_mask), scores.dtype)
-    return numerics.dropout(weights, rate, keys, site)
+    if not islands.is_worth_compiling(scores):
+        weights = ops.cast(masked_softmax(scores, input_mask), scores.dtype)
+        return numerics.dropout(weights, rate, keys, site)
+
+    @ops.custom_gradient
+    def compute(scores):
+        dropped, highest, total = _attention_weights_parts(
+            scores, input_mask, keys, site=site, rate=rate
+        )
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            return _attention_weights_gradient(
+                scores, input_mask, highest, total, upstream, keys, site=site, rate=rate
+            )
+
+        return dropped, gradient
+
+    return compute(scores)
+
+
+def _with_bias(scores, input_mask):
+    return ops.cast(scores, "float32") + numerics.attention_bias(input_mask)
+
+
+@islands.inner_island
+def _attention_weights_parts(scores, input_mask, keys, *, site, rate):
+    """Returns the weights after dropout, and two numbers of each softmax.
+
+    These are float32 [B, N, F, 1]: the largest score, and the sum of the exponentials
+    of the differences from it.
+    """
+    biased = _with_bias(scores, input_mask)
+    highest = islands.reduce_rows(ops.max, biased)
+    exponentials = ops.exp(biased - highest)
+    total = islands.reduce_rows(ops.sum, exponentials)
+    weights = numerics.wide_dropout(exponentials * (1 / total), rate, keys, site)
+    return ops.cast(weights, scores.dtype), highest, total
+
+
+@islands.inner_island
+def _attention_weights_gradient(
+    scores, input_mask, highest, total, upstream, keys, *, site, rate
+):
+    """Returns the gradient of the scores."""
+    biased = _with_bias(scores, input_mask)
+    weights = ops.exp(biased - highest) * (1 / total)
+    product = weights * numerics.wide_dropout(upstream, rate, keys, site)
+    sum_of_product = islands.reduce_rows(ops.sum, product)
+    return ops.cast(product - weights * sum_of_product, scores.dtype)
 
 
 def affine(

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from bert_tf.modeling import compound_numerics
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
@@ -152,12 +153,15 @@ class Embeddings(keras.layers.Layer):
             )
             positions = ops.reshape(positions, (-1, length, hidden))  # [B, S, H]
         summed = ops.reshape(words + segments, (-1, length, hidden)) + positions
-        outputs = self.normalization(ops.reshape(summed, (-1, hidden)))
-        return numerics.dropout(
-            outputs,
-            self.config.hidden_dropout_prob,
+        return compound_numerics.norm_and_dropout(
+            ops.reshape(summed, (-1, hidden)),
+            self.normalization.gamma,
+            self.normalization.beta,
             dropout_keys,
-            EMBEDDINGS_DROPOUT_SITE,
+            site=EMBEDDINGS_DROPOUT_SITE,
+            rate=self.config.hidden_dropout_prob,
+            epsilon=self.normalization.epsilon,
+            dtype=self.compute_dtype,
         )
 
 

@@ -93,7 +93,7 @@ def gelu(x: Tensor) -> Tensor:
             gate = ops.sigmoid(wide * (linear + cubic * square))
             output = wide * gate
             slope = gate + (output - output * gate) * (linear + 3 * cubic * square)
-            return upstream * ops.cast(slope, upstream.dtype)
+            return ops.cast(ops.cast(upstream, "float32") * slope, upstream.dtype)
 
         wide = ops.cast(x, "float32")
         gate = ops.sigmoid(wide * (linear + cubic * ops.square(wide)))
@@ -179,8 +179,8 @@ def moments(x: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
     Returns:
         Two float32 [rows, 1].
     """
-    mean = ops.mean(x, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(x - mean), axis=-1, keepdims=True)
+    mean = islands.reduce_rows(ops.mean, x)
+    variance = islands.reduce_rows(ops.mean, ops.square(x - mean))
     return mean, ops.rsqrt(variance + epsilon)
 
 
@@ -234,15 +234,23 @@ def log_sum_parts(logits: Tensor) -> tuple[Tensor, Tensor]:
         highest: float32 [..., 1], the largest logit.
         log_total: float32 [..., 1], the logarithm of the sum of exp(logits - highest).
     """
-    # Found before the cast, because XLA would otherwise write all logits as float32.
-    highest = ops.cast(ops.max(logits, axis=-1, keepdims=True), "float32")
+    # Two islands, because one would write all logits to memory as float32.
+    highest = _highest(logits)
     return highest, _log_total(logits, highest)
 
 
-@islands.island
+@islands.inner_island
+def _highest(logits):
+    # Found before the cast, because XLA would otherwise write all logits as float32.
+    return ops.cast(islands.reduce_rows(ops.max, logits), "float32")
+
+
+@islands.inner_island
 def _log_total(logits, highest):
-    exponentials = ops.exp(ops.cast(logits, "float32") - highest)
-    return ops.log(ops.sum(exponentials, axis=-1, keepdims=True))
+    total = islands.reduce_rows(
+        ops.sum, logits, lambda part: ops.exp(ops.cast(part, "float32") - highest)
+    )
+    return ops.log(total)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -275,7 +283,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     return minus_log_probability(logits)
 
 
-@islands.island
+@islands.inner_island
 def _cross_entropy_gradient(logits, highest, log_total, labels, upstream):
     probabilities = ops.exp(ops.cast(logits, "float32") - highest - log_total)
     errors = probabilities - ops.cast(_is_label(logits, labels), "float32")
@@ -386,6 +394,14 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     """
     if keys is None or rate == 0:
         return x
+    return ops.cast(wide_dropout(x, rate, keys, site), x.dtype)
+
+
+def wide_dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
+    """Returns `dropout` in float32, before it is rounded to the dtype of x."""
+    wide = ops.cast(x, "float32")
+    if keys is None or rate == 0:
+        return wide
     # Each hash of 32 bits decides about two elements: an element is dropped if its 16
     # bits, as a number, are below rate * 65536. The lower bits decide about the first
     # half of an example's elements. They move to the top, where the other bits do not
@@ -398,9 +414,5 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
     bits = dropout_bits.for_xla if is_xla_step() else dropout_bits.plain
     if len(keys.shape) == 2:
         bits = dropout_bits.of_rows
-    mask = ops.where(
-        bits(ops.shape(x), keys, site_key) >= np.uint32(threshold << 16),
-        ops.cast(keep_scale, x.dtype),
-        ops.cast(0.0, x.dtype),
-    )
-    return x * mask
+    is_kept = bits(ops.shape(x), keys, site_key) >= np.uint32(threshold << 16)
+    return ops.where(is_kept, wide * keep_scale, 0.0)

@@ -154,7 +154,7 @@ def test_every_place_of_dropout_has_its_own_number(monkeypatch):
 
     model = bert.BertModel(SMALL)
     model.build()
-    monkeypatch.setattr(numerics, "dropout", record)
+    monkeypatch.setattr(numerics, "wide_dropout", record)
     keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
     model({"input_ids": IDS}, training=True, dropout_keys=keys)
     assert sorted(sites) == list(range(1 + 3 * SMALL.num_hidden_layers))

@@ -91,7 +91,7 @@ def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(monkey
         rates[site] = rate
         return x
 
-    monkeypatch.setattr(numerics, "dropout", record)
+    monkeypatch.setattr(numerics, "wide_dropout", record)
     model = classifier.BertClassifier(SMALL, num_labels=2)
     keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
     model(FEATURES, training=True, dropout_keys=keys)
