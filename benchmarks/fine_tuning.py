@@ -6,7 +6,8 @@ to its end. The runs of both sides take turns.
 
     python benchmarks/fine_tuning.py --model=all-MiniLM-L6-v2 --glue_dir=glue
 
-With `--batches grouped`, both sides put sequences of similar length into a batch.
+With `--batches grouped`, both sides put sequences of similar length into a batch. With
+`--compiled`, Hugging Face's model is also run with `torch.compile`.
 Finished runs are kept in `--work_dir`, so that the same command resumes. After an
 update of a library, use a new folder.
 """
@@ -26,13 +27,16 @@ import report
 
 SCRIPTS = report.ROOT / "benchmarks"
 OURS, THEIRS = "bert_tf", "Hugging Face"
+COMPILED = f"{THEIRS}, `torch.compile`"
+# Library -> the end of its script's name.
+SCRIPT_OF = {OURS: "bert_tf", THEIRS: "hugging_face", COMPILED: "hugging_face"}
 TITLES = [
     "task",
     "dtype",
     "batches",
     "library",
     "seconds of the whole process",
-    "Hugging Face / ours",
+    "time / ours",
     "accuracy, each seed",
 ]
 
@@ -53,6 +57,7 @@ def arguments():
     add("--num_rows", type=int, default=10000, help="maximum number of training rows")
     add("--num_epochs", type=int, default=3, help="passes over these rows")
     add("--batches", nargs="+", default=["random", "grouped"], help="kinds of batches")
+    add("--compiled", action="store_true", help="also run Hugging Face compiled")
     add("--work_dir", help="folder that keeps finished runs; default: a temporary one")
     return parser.parse_args()
 
@@ -74,8 +79,8 @@ def main():
         f"pieces per row: at most {fine_tuning_task.MAX_LENGTH}, learning rate: "
         f"{fine_tuning_task.RATE}, seeds: {', '.join(map(str, given.seeds))}). "
         "Seconds: median (smallest to largest) over the seeds. Accuracy is on the "
-        "development set. Hugging Face pads every batch to its longest row and is not "
-        "compiled. The allocator keeps freed memory for both libraries.",
+        "development set. Hugging Face pads every batch to its longest row. The "
+        "allocator keeps freed memory for all libraries.",
         all_versions=versions,
         bars={"seconds of the whole process": seconds_of_kinds(found)},
     )
@@ -92,13 +97,14 @@ def seconds_of_kinds(found):
 def measure(given, work_dir):
     """Returns {(task, dtype, batches, library, seed): its result}."""
     found = {}
+    libraries = [OURS, THEIRS, *([COMPILED] if given.compiled else [])]
     for task in given.tasks:
         data_dir = work_dir / "data" / task
         fine_tuning_task.copy_rows(pathlib.Path(given.glue_dir, task), data_dir, given)
         for dtype in given.dtypes:
             for batches in given.batches:
                 for index, seed in enumerate(given.seeds):
-                    for library in [OURS, THEIRS][:: 1 - 2 * (index % 2)]:
+                    for library in libraries[:: 1 - 2 * (index % 2)]:
                         key = (task, dtype, batches, library, seed)
                         found[key] = run(key, given, data_dir, work_dir)
     return found
@@ -107,13 +113,16 @@ def measure(given, work_dir):
 def run(key, given, data_dir, work_dir):
     """Returns the result of one run, which is made if it is not in `work_dir`."""
     task, dtype, batches, library, seed = key
-    name = "-".join((*key[:3], library.replace(" ", "_"), str(seed)))
+    is_compiled = library == COMPILED
+    words = [task, dtype, batches, SCRIPT_OF[library], *["compiled"] * is_compiled]
+    name = "-".join([*words, str(seed)])
     folder = work_dir / name
     result_file = work_dir / f"{name}.json"
     settings = {
         "task": task,
         "dtype": dtype,
         "is_grouped": batches == "grouped",
+        "is_compiled": is_compiled,
         "seed": seed,
         "model": given.model,
         "num_epochs": given.num_epochs,
@@ -126,7 +135,7 @@ def run(key, given, data_dir, work_dir):
         if result["settings"] == settings:
             return result
     shutil.rmtree(folder, ignore_errors=True)  # A run that was killed would resume.
-    script = f"fine_tuning_{'bert_tf' if library == OURS else 'hugging_face'}.py"
+    script = f"fine_tuning_{SCRIPT_OF[library]}.py"
     python = sys.executable if library == OURS else report.peers_python()
     started = time.perf_counter()
     answer = subprocess.run(
@@ -147,28 +156,19 @@ def run(key, given, data_dir, work_dir):
 
 
 def table_rows(found, seeds):
-    """Returns the rows of the table, two for each task, dtype and kind of batches."""
+    """Returns the rows of the table: the libraries of each task, dtype and batches."""
+    runs = {}
+    for key in dict.fromkeys(key[:4] for key in found):
+        runs[key] = [found[*key, seed] for seed in seeds]
+    seconds = {key: [one["seconds"] for one in several] for key, several in runs.items()}
     rows = []
-    for kind in dict.fromkeys(key[:3] for key in found):
-        runs = {
-            library: [found[*kind, library, seed] for seed in seeds]
-            for library in (OURS, THEIRS)
-        }
-        seconds = {
-            library: [one["seconds"] for one in several]
-            for library, several in runs.items()
-        }
-        medians = {name: statistics.median(values) for name, values in seconds.items()}
-        for library, several in runs.items():
-            rows.append(
-                [
-                    *kind,
-                    library,
-                    report.median_and_spread(seconds[library], 1),
-                    medians[THEIRS] / medians[library],
-                    " ".join(f"{one['accuracy']:.3f}" for one in several),
-                ]
-            )
+    for (*kind, library), several in runs.items():
+        ours = statistics.median(seconds[*kind, OURS])
+        theirs = seconds[*kind, library]
+        accuracies = " ".join(f"{one['accuracy']:.3f}" for one in several)
+        spread = report.median_and_spread(theirs, 1)
+        ratio = statistics.median(theirs) / ours
+        rows.append([*kind, library, spread, ratio, accuracies])
     return rows
 
 
