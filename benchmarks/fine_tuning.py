@@ -160,7 +160,9 @@ def table_rows(found, seeds):
     runs = {}
     for key in dict.fromkeys(key[:4] for key in found):
         runs[key] = [found[*key, seed] for seed in seeds]
-    seconds = {key: [one["seconds"] for one in several] for key, several in runs.items()}
+    seconds = {
+        key: [one["seconds"] for one in several] for key, several in runs.items()
+    }
     rows = []
     for (*kind, library), several in runs.items():
         ours = statistics.median(seconds[*kind, OURS])
