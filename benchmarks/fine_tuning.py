@@ -114,8 +114,8 @@ def run(key, given, data_dir, work_dir):
     """Returns the result of one run, which is made if it is not in `work_dir`."""
     task, dtype, batches, library, seed = key
     is_compiled = library == COMPILED
-    words = [task, dtype, batches, SCRIPT_OF[library], *["compiled"] * is_compiled]
-    name = "-".join([*words, str(seed)])
+    mode = "compiled" if is_compiled else "eager"
+    name = "-".join([task, dtype, batches, SCRIPT_OF[library], mode, str(seed)])
     folder = work_dir / name
     result_file = work_dir / f"{name}.json"
     settings = {
@@ -134,13 +134,21 @@ def run(key, given, data_dir, work_dir):
         result = json.loads(result_file.read_text(encoding="utf-8"))
         if result["settings"] == settings:
             return result
-    shutil.rmtree(folder, ignore_errors=True)  # A run that was killed would resume.
+    programs = work_dir / f"{name}-programs"
+    for kept in (folder, programs):  # A run that was killed would resume.
+        shutil.rmtree(kept, ignore_errors=True)
     script = f"fine_tuning_{SCRIPT_OF[library]}.py"
     python = sys.executable if library == OURS else report.peers_python()
     started = time.perf_counter()
     answer = subprocess.run(
         [python, SCRIPTS / script, json.dumps(settings)],
-        env={**os.environ, **report.environment(), **report.KEEPS_MEMORY},
+        env={
+            **os.environ,
+            **report.environment(),
+            **report.KEEPS_MEMORY,
+            # Empty, so that every run includes compiling.
+            "TORCHINDUCTOR_CACHE_DIR": str(programs),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -166,10 +174,10 @@ def table_rows(found, seeds):
     rows = []
     for (*kind, library), several in runs.items():
         ours = statistics.median(seconds[*kind, OURS])
-        theirs = seconds[*kind, library]
+        of_library = seconds[*kind, library]
         accuracies = " ".join(f"{one['accuracy']:.3f}" for one in several)
-        spread = report.median_and_spread(theirs, 1)
-        ratio = statistics.median(theirs) / ours
+        spread = report.median_and_spread(of_library, 1)
+        ratio = statistics.median(of_library) / ours
         rows.append([*kind, library, spread, ratio, accuracies])
     return rows
 

@@ -13,7 +13,8 @@ function:
     with islands.compiled():
         scaled_sum(x, y, scale=2.0)  # One pass. Outside of the block: two.
 
-The function reads like its formula and works on every Keras backend. Where the whole
+The function reads like its formula and works on every Keras backend. A function whose
+gradient is written out consists of `inner_island`s. Where the whole
 step is compiled (TPU, --jit_compile), islands would add nothing and stay plain. So do
 exported models, because nothing compiles islands outside of training.
 """
@@ -41,7 +42,9 @@ SHORT_LENGTH = 32
 # Functions with larger arguments are compiled in the step, because compiling ahead
 # needs memory for the arguments. A step then takes much longer than compiling.
 _MAX_BYTES_AHEAD = 1 << 28
-# How XLA reduces rows on a CPU; see `reduce_rows`.
+# See `reduce_rows`. XLA splits longer reductions itself (`tree_reduction_rewriter`).
+# Lanes are multiples of 8, because a vector of 256 bits has 8 float32. Only 8 were
+# slower (H = 256), and many would leave work for the second stage.
 _MAX_TERMS = 32
 _LANES = (16, 24, 32)
 
@@ -112,9 +115,9 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Args:
         function: from tensors to a tensor, without other effects; the first tensor is
-            positional. Integers, also among the keywords, become tensors, so that
-            layers with different numbers share what is compiled. None, booleans and
-            other keywords are fixed when compiling.
+            positional, and its size decides whether the function is compiled. Integers
+            become tensors, so that layers with different numbers share what is
+            compiled. None, booleans and other keywords are fixed when compiling.
     """
     return _Island(function=function).decorated()
 
@@ -122,7 +125,8 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
 def inner_island(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `island` for a part of a function whose gradient is written out.
 
-    The part itself has no compiled backward pass.
+    The part itself has no compiled backward pass. A part that computes the gradient is
+    compiled only if `compiled()` also surrounds the call that asks for gradients.
 
     Args:
         function: as for `island`, but it may return a tuple of tensors.
@@ -139,7 +143,7 @@ def reduce_rows(
 
     On a CPU, XLA writes `function(x)` to memory before it reduces rows of more than
     `_MAX_TERMS` values. Shorter reductions compute the function as they go. Within an
-    island, every row is therefore reduced in two stages.
+    island, rows of most lengths are therefore reduced in two stages.
 
     Args:
         reduce: `keras.ops.sum`, `max` or `mean`. The maximum may ignore NaN.
@@ -154,7 +158,7 @@ def reduce_rows(
     first = function(x[..., :end] if has_rest else x)
     # XLA's reductions in bfloat16 are slow on a CPU.
     head = ops.reshape(ops.cast(first, "float32"), (*ops.shape(x)[:-1], *parts))
-    # XLA would merge the two stages if nothing was between them.
+    # Without an operation between them, XLA would merge the two stages.
     partial = ops.maximum(reduce(head, axis=-2), -math.inf)
     result = ops.expand_dims(reduce(partial, axis=(-2, -1)), -1)
     if has_rest:
@@ -168,10 +172,10 @@ def reduce_rows(
 def _parts_of_rows(num_columns):
     """Returns (blocks, terms, lanes) of the first stage, or () for a single stage.
 
-    Their product is at most the number of columns, and close to it. The lanes are
-    reduced side by side, by vector instructions.
+    Their product is at most the number of columns, and at least two thirds of it. The
+    lanes are reduced side by side, by vector instructions.
     """
-    if num_columns is None:
+    if num_columns is None or num_columns <= _MAX_TERMS:
         return ()
     for lanes in _LANES:
         if num_columns % lanes == 0 and num_columns // lanes <= _MAX_TERMS:
@@ -204,7 +208,7 @@ class _Island:
             if _is_inside.get() or not is_worth_compiling(arguments[0]):
                 return self.function(*arguments, **settings)
             values: dict[int | str, Any] = dict(enumerate(arguments))
-            values |= {name: n for name, n in settings.items() if _is_integer(n)}
+            values |= {name: x for name, x in settings.items() if _becomes_tensor(x)}
             places = tuple(place for place, x in values.items() if x is not None)
             tensors = [values[place] for place in places]
             fixed = (item for item in settings.items() if item[0] not in values)
@@ -300,8 +304,9 @@ def _compiler():
     return concurrent.futures.ThreadPoolExecutor(max_workers=1)
 
 
-def _is_integer(value):
-    return isinstance(value, int) and not isinstance(value, bool)
+def _becomes_tensor(value):
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer or hasattr(value, "shape")
 
 
 def _tensorflow():

@@ -1,11 +1,12 @@
 """Formulas of sublayers that combine several functions of `numerics`.
 
-Where islands are compiled, XLA compiles most of them, and their gradients are written
-out: derived ones would need several more passes over memory.
+XLA compiles normalization and attention weights where islands are compiled. Only there,
+their gradients are written out: derived ones need several more passes over memory.
 
 Shape letters: B batch, F from-sequence, T to-sequence, H hidden, N heads, V vocabulary.
 """
 
+import keras
 from keras import ops
 
 from bert_tf import islands
@@ -35,36 +36,40 @@ def add_and_norm(
         total = _dropout_and_add(x, residual, keys, site=site, rate=rate)
         return ops.cast(numerics.layer_norm(total, gamma, beta, epsilon), x.dtype)
 
+    settings = {"keys": keys, "site": site, "rate": float(rate)}
+
     @ops.custom_gradient
     def compute(x, residual, gamma, beta):
         outputs, total, mean, scale = _add_and_norm_parts(
-            x, residual, gamma, beta, keys, site=site, rate=rate, epsilon=epsilon
+            x, residual, gamma, beta, epsilon=epsilon, **settings
         )
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             of_x, of_total, of_gamma_by_row = _add_and_norm_gradient(
-                upstream, total, gamma, mean, scale, keys, site=site, rate=rate
+                total, upstream, gamma, mean=mean, scale=scale, **settings
             )
-            of_gamma = ops.cast(_sum_of_rows(of_gamma_by_row), gamma.dtype)
-            of_beta = ops.cast(_sum_of_rows(upstream), beta.dtype)
-            return of_x, of_total, of_gamma, of_beta
+            of_gamma = _gradient_of_vector(of_gamma_by_row, gamma)
+            return of_x, of_total, of_gamma, _gradient_of_vector(upstream, beta)
 
         return outputs, gradient
 
-    return compute(x, residual, gamma, beta)
+    return compute(x, residual, _as_tensor(gamma), _as_tensor(beta))
 
 
 def _dropout_and_add(x, residual, keys, *, site, rate):
     if keys is None or rate == 0:
         return x + residual
     dropped = numerics.wide_dropout(x, rate, keys, site)
-    return ops.cast(dropped + ops.cast(residual, "float32"), x.dtype)
+    return ops.cast(dropped + ops.cast(residual, dropped.dtype), x.dtype)
 
 
 @islands.inner_island
-def _add_and_norm_parts(x, residual, gamma, beta, keys, *, site, rate, epsilon):
-    """Returns the result, and the sum that it normalizes with its moments."""
+def _add_and_norm_parts(x, residual, gamma, beta, *, keys, site, rate, epsilon):
+    """Returns the result, the sum before normalization, and the sum's moments.
+
+    XLA computes the moments once, although `layer_norm` asks for them too.
+    """
     total = _dropout_and_add(x, residual, keys, site=site, rate=rate)
     mean, scale = numerics.moments(ops.cast(total, "float32"), epsilon)
     outputs = numerics.layer_norm(total, gamma, beta, epsilon)
@@ -72,31 +77,41 @@ def _add_and_norm_parts(x, residual, gamma, beta, keys, *, site, rate, epsilon):
 
 
 @islands.inner_island
-def _add_and_norm_gradient(upstream, total, gamma, mean, scale, keys, *, site, rate):
-    """Returns the gradients of x and residual, and each row's part of gamma's."""
+def _add_and_norm_gradient(total, upstream, gamma, *, mean, scale, keys, site, rate):
+    """Returns the gradients of x and residual, and what each row adds to gamma's."""
     of_total, of_gamma_by_row = _norm_gradient(
-        ops.cast(upstream, "float32"),
-        ops.cast(total, "float32"),
-        gamma,
-        mean,
-        scale,
-        dtype=upstream.dtype,
+        total, upstream, gamma, mean=mean, scale=scale
     )
     of_total = ops.cast(of_total, upstream.dtype)
     return numerics.dropout(of_total, rate, keys, site), of_total, of_gamma_by_row
 
 
-def _norm_gradient(upstream, x, gamma, mean, scale, *, dtype):
-    """Returns the gradient of x, and each row's part of gamma's in a dtype."""
-    normalized = (x - mean) * scale
-    # Rounded, so that XLA writes it to memory once and reads it again below.
-    of_gamma_by_row = ops.cast(upstream * normalized, dtype)
+def _norm_gradient(x, upstream, gamma, *, mean, scale):
+    """Returns the float32 gradient of x, and what each row adds to gamma's gradient."""
+    normalized = (ops.cast(x, "float32") - mean) * scale
+    wide = ops.cast(upstream, "float32")
+    # XLA writes these rows to memory once. It reads them again below, so that their
+    # rounding counts in both places. In float16, they could overflow.
+    is_bfloat16 = keras.backend.standardize_dtype(upstream.dtype) == "bfloat16"
+    of_gamma_by_row = ops.cast(
+        wide * normalized, "bfloat16" if is_bfloat16 else "float32"
+    )
     gamma = ops.cast(gamma, "float32")
-    scaled = upstream * gamma
+    scaled = wide * gamma
     mean_scaled = islands.reduce_rows(ops.mean, scaled)
     product = ops.cast(of_gamma_by_row, "float32") * gamma
     mean_product = islands.reduce_rows(ops.mean, product)
     return scale * (scaled - mean_scaled - normalized * mean_product), of_gamma_by_row
+
+
+def _as_tensor(vector):
+    """Returns the value of a variable; TensorFlow's eager mode treats variables apart."""
+    return ops.reshape(vector, (-1,))
+
+
+def _gradient_of_vector(rows, vector):
+    """Returns the sum of rows in the dtype of gamma or beta."""
+    return ops.cast(_sum_of_rows(rows), vector.dtype)
 
 
 def norm_and_dropout(
@@ -110,7 +125,7 @@ def norm_and_dropout(
     epsilon: float,
     dtype: str,
 ) -> numerics.Tensor:
-    """Returns dropout(LayerNorm(x)) in a dtype.
+    """Returns dropout(LayerNorm(x)) as `dtype`.
 
     Args:
         x: float32 [rows, H].
@@ -118,34 +133,32 @@ def norm_and_dropout(
         keys, site, rate: those of `dropout`.
         dtype: of the result.
     """
-    settings = {"site": site, "rate": rate, "dtype": dtype}
     if not islands.is_worth_compiling(x):
-        return _norm_and_dropout_parts(
-            x, gamma, beta, keys, epsilon=epsilon, **settings
-        )[0]
+        outputs = ops.cast(numerics.layer_norm(x, gamma, beta, epsilon), dtype)
+        return numerics.dropout(outputs, rate, keys, site)
+    settings = {"keys": keys, "site": site, "rate": float(rate)}
 
     @ops.custom_gradient
     def compute(x, gamma, beta):
         outputs, mean, scale = _norm_and_dropout_parts(
-            x, gamma, beta, keys, epsilon=epsilon, **settings
+            x, gamma, beta, epsilon=epsilon, dtype=dtype, **settings
         )
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             of_x, of_gamma_by_row, of_beta_by_row = _norm_and_dropout_gradient(
-                upstream, x, gamma, mean, scale, keys, **settings
+                x, upstream, gamma, mean=mean, scale=scale, **settings
             )
-            of_gamma = ops.cast(_sum_of_rows(of_gamma_by_row), gamma.dtype)
-            of_beta = ops.cast(_sum_of_rows(of_beta_by_row), beta.dtype)
-            return of_x, of_gamma, of_beta
+            of_gamma = _gradient_of_vector(of_gamma_by_row, gamma)
+            return of_x, of_gamma, _gradient_of_vector(of_beta_by_row, beta)
 
         return outputs, gradient
 
-    return compute(x, gamma, beta)
+    return compute(x, _as_tensor(gamma), _as_tensor(beta))
 
 
 @islands.inner_island
-def _norm_and_dropout_parts(x, gamma, beta, keys, *, site, rate, epsilon, dtype):
+def _norm_and_dropout_parts(x, gamma, beta, *, keys, site, rate, epsilon, dtype):
     """Returns the result and the moments of x."""
     mean, scale = numerics.moments(x, epsilon)
     outputs = ops.cast(numerics.layer_norm(x, gamma, beta, epsilon), dtype)
@@ -153,13 +166,11 @@ def _norm_and_dropout_parts(x, gamma, beta, keys, *, site, rate, epsilon, dtype)
 
 
 @islands.inner_island
-def _norm_and_dropout_gradient(
-    upstream, x, gamma, mean, scale, keys, *, site, rate, dtype
-):
-    """Returns the gradient of x, and each row's part of gamma's and beta's."""
+def _norm_and_dropout_gradient(x, upstream, gamma, *, mean, scale, keys, site, rate):
+    """Returns the gradient of x, and what each row adds to gamma's and beta's."""
     of_beta_by_row = numerics.dropout(upstream, rate, keys, site)
     of_x, of_gamma_by_row = _norm_gradient(
-        ops.cast(of_beta_by_row, "float32"), x, gamma, mean, scale, dtype=dtype
+        x, of_beta_by_row, gamma, mean=mean, scale=scale
     )
     return of_x, of_gamma_by_row, of_beta_by_row
 
@@ -194,16 +205,18 @@ def dropped_attention_weights(
         weights = ops.cast(masked_softmax(scores, input_mask), scores.dtype)
         return numerics.dropout(weights, rate, keys, site)
 
+    settings = {"keys": keys, "site": site, "rate": float(rate)}
+
     @ops.custom_gradient
     def compute(scores):
         dropped, highest, total = _attention_weights_parts(
-            scores, input_mask, keys, site=site, rate=rate
+            scores, input_mask, **settings
         )
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             return _attention_weights_gradient(
-                scores, input_mask, highest, total, upstream, keys, site=site, rate=rate
+                scores, input_mask, upstream, highest=highest, total=total, **settings
             )
 
         return dropped, gradient
@@ -216,7 +229,7 @@ def _with_bias(scores, input_mask):
 
 
 @islands.inner_island
-def _attention_weights_parts(scores, input_mask, keys, *, site, rate):
+def _attention_weights_parts(scores, input_mask, *, keys, site, rate):
     """Returns the weights after dropout, and two numbers of each softmax.
 
     These are float32 [B, N, F, 1]: the largest score, and the sum of the exponentials
@@ -232,12 +245,13 @@ def _attention_weights_parts(scores, input_mask, keys, *, site, rate):
 
 @islands.inner_island
 def _attention_weights_gradient(
-    scores, input_mask, highest, total, upstream, keys, *, site, rate
+    scores, input_mask, upstream, *, highest, total, keys, site, rate
 ):
     """Returns the gradient of the scores."""
-    biased = _with_bias(scores, input_mask)
-    weights = ops.exp(biased - highest) * (1 / total)
-    product = weights * numerics.wide_dropout(upstream, rate, keys, site)
+    weights = ops.exp(_with_bias(scores, input_mask) - highest) * (1 / total)
+    product = weights * ops.cast(
+        numerics.wide_dropout(upstream, rate, keys, site), "float32"
+    )
     sum_of_product = islands.reduce_rows(ops.sum, product)
     return ops.cast(product - weights * sum_of_product, scores.dtype)
 

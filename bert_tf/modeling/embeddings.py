@@ -154,7 +154,7 @@ class Embeddings(keras.layers.Layer):
             positions = ops.reshape(positions, (-1, length, hidden))  # [B, S, H]
         summed = ops.reshape(words + segments, (-1, length, hidden)) + positions
         return compound_numerics.norm_and_dropout(
-            ops.reshape(summed, (-1, hidden)),
+            ops.cast(ops.reshape(summed, (-1, hidden)), "float32"),
             self.normalization.gamma,
             self.normalization.beta,
             dropout_keys,

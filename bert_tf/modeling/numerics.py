@@ -234,14 +234,14 @@ def log_sum_parts(logits: Tensor) -> tuple[Tensor, Tensor]:
         highest: float32 [..., 1], the largest logit.
         log_total: float32 [..., 1], the logarithm of the sum of exp(logits - highest).
     """
-    # Two islands, because one would write all logits to memory as float32.
+    # In a single island, XLA would write all logits to memory as float32.
     highest = _highest(logits)
     return highest, _log_total(logits, highest)
 
 
 @islands.inner_island
 def _highest(logits):
-    # Found before the cast, because XLA would otherwise write all logits as float32.
+    # For the same reason, the maximum comes before the cast (in steps under XLA).
     return ops.cast(islands.reduce_rows(ops.max, logits), "float32")
 
 
@@ -398,8 +398,8 @@ def dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
 
 
 def wide_dropout(x: Tensor, rate: float, keys: Tensor | None, site: int) -> Tensor:
-    """Returns `dropout` in float32, before it is rounded to the dtype of x."""
-    wide = ops.cast(x, "float32")
+    """Returns `dropout` in at least float32, not yet rounded to the dtype of x."""
+    wide = ops.cast(x, keras.backend.result_type(x.dtype, "float32"))
     if keys is None or rate == 0:
         return wide
     # Each hash of 32 bits decides about two elements: an element is dropped if its 16
