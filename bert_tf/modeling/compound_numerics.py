@@ -105,7 +105,7 @@ def _norm_gradient(x, upstream, gamma, *, mean, scale):
 
 
 def _as_tensor(vector):
-    """Returns the value of a variable; TensorFlow's eager mode treats variables apart."""
+    """Returns a variable's value: eager custom gradients refuse variables."""
     return ops.reshape(vector, (-1,))
 
 
