@@ -165,9 +165,8 @@ def run(key, given, data_dir, work_dir):
 
 def table_rows(found, seeds):
     """Returns the rows of the table: the libraries of each task, dtype and batches."""
-    runs = {}
-    for key in dict.fromkeys(key[:4] for key in found):
-        runs[key] = [found[*key, seed] for seed in seeds]
+    kinds = dict.fromkeys(key[:4] for key in found)
+    runs = {key: [found[*key, seed] for seed in seeds] for key in kinds}
     seconds = {
         key: [one["seconds"] for one in several] for key, several in runs.items()
     }

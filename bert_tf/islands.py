@@ -13,9 +13,9 @@ function:
     with islands.compiled():
         scaled_sum(x, y, scale=2.0)  # One pass. Outside of the block: two.
 
-The function reads like its formula and works on every Keras backend. A function whose
-gradient is written out consists of `inner_island`s. Where the whole
-step is compiled (TPU, --jit_compile), islands would add nothing and stay plain. So do
+The function reads like its formula and works on every Keras backend. If its gradient is
+written out, the forward and the backward pass are `inner_island`s. Where the whole step
+is compiled (TPU, --jit_compile), islands would add nothing and stay plain. So do
 exported models, because nothing compiles islands outside of training.
 """
 
@@ -43,8 +43,8 @@ SHORT_LENGTH = 32
 # needs memory for the arguments. A step then takes much longer than compiling.
 _MAX_BYTES_AHEAD = 1 << 28
 # See `reduce_rows`. XLA splits longer reductions itself (`tree_reduction_rewriter`).
-# Lanes are multiples of 8, because a vector of 256 bits has 8 float32. Only 8 were
-# slower (H = 256), and many would leave work for the second stage.
+# A vector of 256 bits has 8 float32, so lanes are multiples of 8. Eight lanes were
+# slower than 16 (H = 256), and more than 32 would leave much for the second stage.
 _MAX_TERMS = 32
 _LANES = (16, 24, 32)
 

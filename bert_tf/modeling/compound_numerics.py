@@ -44,8 +44,7 @@ def add_and_norm(
             x, residual, gamma, beta, epsilon=epsilon, **settings
         )
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             of_x, of_total, of_gamma_by_row = _add_and_norm_gradient(
                 total, upstream, gamma, mean=mean, scale=scale, **settings
             )
@@ -144,8 +143,7 @@ def norm_and_dropout(
             x, gamma, beta, epsilon=epsilon, dtype=dtype, **settings
         )
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             of_x, of_gamma_by_row, of_beta_by_row = _norm_and_dropout_gradient(
                 x, upstream, gamma, mean=mean, scale=scale, **settings
             )
@@ -213,8 +211,7 @@ def dropped_attention_weights(
             scores, input_mask, **settings
         )
 
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             return _attention_weights_gradient(
                 scores, input_mask, upstream, highest=highest, total=total, **settings
             )
