@@ -113,7 +113,7 @@ def test_every_command_has_flags_that_exist(page, options_of_tool, capsys):
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_python_name_exists(page):
     text = page.read_text()
-    if page.name == "changes.md":  # It also names what was moved.
+    if page.name == "moved.md":  # It also names the old paths.
         return
     for name in set(re.findall(r"\bbert_tf(?:\.\w+)+", text)):
         module, parts = importlib.import_module("bert_tf"), name.split(".")[1:]
