@@ -1,21 +1,70 @@
-"""Data sets of TensorFlow Datasets by name; they are downloaded on first use."""
+"""Data sets of TensorFlow Datasets by name, for the flag --tfds_name.
 
-import contextlib
+A data set is downloaded and prepared on first use. Its records are dictionaries of
+plain Python values:
+
+    data = named_datasets.open_data_set("glue/mrpc", data_dir)
+    next(data.records("train"))
+    # {"idx": 0, "label": "equivalent", "sentence1": "...", "sentence2": "..."}
+
+A task declares which columns it reads from which data sets, by patterns of names:
+
+    COLUMNS = {"glue/mrpc": ("sentence1", "sentence2"), "xnli*": (...)}
+    columns = named_datasets.declared(COLUMNS, options.tfds_name)
+
+A task that reads files gets each split as a file in its own format, with a checksum and
+line numbers like any other file. `lines(data, split)` yields the text of the file:
+
+    path = named_datasets.part_file(options, 1, lines, ".json")
+
+`table_lines` does so for every task that reads tables.
+"""
+
+import dataclasses
+import fnmatch
 import functools
+import json
+import logging
+import os
 import re
-import socket
-import time
+import urllib.parse
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
+from typing import TypeVar
+
+import numpy as np
+
+from bert_tf import files
+
+logger = logging.getLogger(__name__)
 
 _SPLIT_NAME = re.compile(r"[\w-]+")
-# Seconds before each attempt to reach a server; then the download fails.
-_WAITS_S = (0.0, 0.5, 1.5)
-_CONNECT_TIMEOUT_S = 5.0
+_OTHER_NAMES = {"validation": "dev"}
+# Folder of the written files, in that of the prepared data set. Increase the number
+# when a task's conversion changes, so that files from before the change are not used.
+_FOLDER = os.path.join("bert_tf", "v1")
+_CACHE = "~/.cache/bert_tf"  # For what cannot be written there.
+
+_Value = TypeVar("_Value")
 
 
-def open_builder(name: str, data_dir: str | None) -> Any:
-    """Returns the builder of a data set, without downloading it.
+def declared(values: Mapping[str, _Value], name: str) -> _Value | None:
+    """Returns the value of the first pattern that matches a data set, or None.
+
+    Args:
+        values: values by pattern, such as "glue/mrpc" or "xquad/*".
+        name: of a data set, such as "glue/mrpc:2.0.0"; the version is ignored.
+    """
+    name = name.partition(":")[0]
+    matches = (v for key, v in values.items() if fnmatch.fnmatchcase(name, key))
+    return next(matches, None)
+
+
+@functools.cache
+def open_data_set(name: str, data_dir: str | None) -> "DataSet":
+    """Returns a data set, which is downloaded unless it is prepared.
 
     Args:
         name: such as "glue/mrpc" or "squad/v1.1:3.0.0".
@@ -24,6 +73,7 @@ def open_builder(name: str, data_dir: str | None) -> Any:
     Raises:
         ImportError: tensorflow-datasets is not installed.
         ValueError: there is no data set of this name.
+        OSError: the data set cannot be downloaded or prepared.
     """
     try:
         import tensorflow_datasets
@@ -33,130 +83,168 @@ def open_builder(name: str, data_dir: str | None) -> Any:
             "pip install 'bert_tf[datasets]'."
         ) from None
     try:
-        return tensorflow_datasets.builder(name, data_dir=data_dir)
+        builder = tensorflow_datasets.builder(name, data_dir=data_dir)
     except (tensorflow_datasets.core.DatasetNotFoundError, ValueError, KeyError) as e:
         reason = (str(e).strip().splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"--tfds_name={name}: the data set does not exist ({reason:.200})."
         ) from None
-
-
-@functools.cache
-def prepared_builder(name: str, data_dir: str | None) -> Any:
-    """Returns the builder of a data set, which is downloaded unless it is prepared.
-
-    Args: as in `open_builder`.
-
-    Raises:
-        ImportError, ValueError: as `open_builder`.
-        OSError: the data set cannot be downloaded or prepared.
-    """
-    builder = open_builder(name, data_dir)
+    if not builder.is_prepared():
+        logger.info(
+            "Downloading and preparing %s in %s. If there is no network, this fails "
+            "after about three minutes.",
+            name,
+            builder.data_dir,
+        )
     try:
-        with _failing_fast():
-            builder.download_and_prepare()
-    except _UnreachableError as error:
-        raise OSError(
-            f"--tfds_name={name} cannot be downloaded: {error}. Without a network, "
-            "prepare the data set on another machine (bert_tf does so with the same "
-            f"--tfds_name) and copy its folder to {builder.data_dir}."
-        ) from None
+        builder.download_and_prepare()
     # Builders raise errors of any class: each has its own code for its files.
     except Exception as error:
         reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise OSError(f"--tfds_name={name} cannot be prepared: {reason}.") from error
-    return builder
+        raise OSError(
+            f"--tfds_name={name} cannot be downloaded or prepared: {reason}. Without a "
+            "network, prepare the data set on another machine (bert_tf does so with "
+            f"the same --tfds_name) and copy its folder to {builder.data_dir}."
+        ) from error
+    return DataSet(name=name, builder=builder)
 
 
-def check_split(builder: Any, split: str) -> None:
-    """Checks that a data set has a split.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """A prepared data set. Create it with `open_data_set`."""
+
+    name: str  # As the user gave it.
+    builder: Any  # Of tensorflow-datasets.
+
+    @property
+    def full_name(self) -> str:
+        """Name, configuration and version, such as "glue/mrpc/2.0.0"."""
+        return self.builder.info.full_name
+
+    @property
+    def features(self) -> Any:
+        """Features of TensorFlow Datasets by column."""
+        return self.builder.info.features
+
+    @property
+    def splits(self) -> Mapping[str, Any]:
+        """Facts about each split, such as `num_examples`, by name."""
+        return self.builder.info.splits
+
+    def check_split(self, split: str) -> None:
+        """Raises a ValueError unless there is a split such as "train[:10%]"."""
+        name = _SPLIT_NAME.match(split)
+        if name is None or name[0] not in self.splits:
+            raise ValueError(
+                f"--tfds_name={self.name} has no split {split}, only "
+                f"{', '.join(self.splits)}; choose with --tfds_splits."
+            )
+
+    def records(self, split: str, class_names: bool = True) -> Iterator[dict[str, Any]]:
+        """Yields the examples of a split, always in the same order.
+
+        Args:
+            split: such as "train" or "train[:10%]".
+            class_names: whether a class is its name (and None if it is unknown) rather
+                than its number.
+
+        Raises:
+            ValueError: there is no such split.
+        """
+        import tensorflow_datasets
+
+        self.check_split(split)
+        # Files are read one after the other, without shuffling.
+        config = tensorflow_datasets.ReadConfig(
+            interleave_cycle_length=1, try_autocache=False
+        )
+        dataset = self.builder.as_dataset(split=split, read_config=config)
+        for record in dataset.as_numpy_iterator():
+            yield _plain(record, self.features, class_names)
+
+
+# A data set and a split -> pieces of the text of a file.
+Lines = Callable[[DataSet, str], Iterator[str]]
+
+
+def table_lines(data: DataSet, split: str, class_names: bool = True) -> Iterator[str]:
+    """Yields the lines of a table (.jsonl); a nested value is named "outer/inner"."""
+    for record in data.records(split, class_names):
+        yield json.dumps(dict(_cells(record)), ensure_ascii=False) + "\n"
+
+
+def _cells(values):
+    for name, value in values.items():
+        if isinstance(value, dict):
+            for inner_name, inner_value in _cells(value):
+                yield f"{name}/{inner_name}", inner_value
+        else:
+            yield name, value
+
+
+def part_file(
+    options: Any, number: int, lines: Lines, extension: str, *, is_needed: bool = True
+) -> str | None:
+    """Returns the path of a split as a file, which is written if there is none yet.
 
     Args:
-        builder: returned by `open_builder` or `prepared_builder`.
-        split: such as "train" or "train[:10%]".
+        options: of the run, with `tfds_name`, `tfds_splits` and `data_dir`.
+        number: index of the split in `tfds_splits`.
+        lines: yields the text of the file.
+        extension: of the file, such as ".json".
+        is_needed: whether a missing split is an error even if `tfds_splits` was not
+            given. Otherwise, None is returned for it.
 
     Raises:
-        ValueError: it does not.
+        ImportError, OSError, ValueError: as `open_data_set`; or the split does not
+            exist, the task cannot use this data set, or the file cannot be written.
     """
-    name = _SPLIT_NAME.match(split)
-    if name is None or name[0] not in builder.info.splits:
-        raise ValueError(
-            f"--tfds_name={_name_of(builder)} has no split {split}, only "
-            f"{', '.join(builder.info.splits)}; choose with --tfds_splits."
-        )
+    data = open_data_set(options.tfds_name, options.data_dir)
+    split = options.tfds_splits[number]
+    if options.is_default("tfds_splits"):
+        if split not in data.splits:
+            split = _OTHER_NAMES.get(split, split)
+        if split not in data.splits and not is_needed:
+            return None
+    data.check_split(split)
+    # A split can be "train[:10%]".
+    name = data.full_name.replace("/", "-") + "-" + urllib.parse.quote(split)
+    folder = os.fspath(data.builder.data_dir)
+    path = os.path.join(folder, _FOLDER, name + extension)
+    try:
+        _write_once(path, lines, data, split)
+    except OSError as error:
+        cache = os.path.expanduser(os.environ.get("BERT_TF_CACHE") or _CACHE)
+        place = urllib.parse.quote(os.path.abspath(folder), safe="")
+        folder = os.path.join(cache, "tfds", place, _FOLDER)
+        logger.warning("%s Its files are written to %s instead.", error, folder)
+        path = os.path.join(folder, name + extension)
+        _write_once(path, lines, data, split)
+    return path
 
 
-def records(builder: Any, split: str) -> Iterator[dict[str, Any]]:
-    """Yields the examples of a split as NumPy values, always in the same order.
-
-    Raises:
-        ValueError: there is no such split.
-    """
-    import tensorflow_datasets
-
-    check_split(builder, split)
-    # Files are read one after the other, without shuffling.
-    config = tensorflow_datasets.ReadConfig(
-        interleave_cycle_length=1, try_autocache=False
-    )
-    dataset = builder.as_dataset(split=split, read_config=config)
-    yield from dataset.as_numpy_iterator()
+def _write_once(path: str, lines: Lines, data: DataSet, split: str) -> None:
+    if files.exists(path):
+        return
+    logger.info("Writing the split %s once as %s.", split, path)
+    with files.complete_or_absent(path) as file:
+        for text in lines(data, split):
+            file.write(text)
 
 
-def text_of(feature: Any, value: Any) -> str:
-    """Returns a value as text; a class is its name, and an unknown class is ""."""
+def _plain(value, feature, class_names):
+    """Returns a NumPy value as plain Python; None if it has another form."""
+    feature = getattr(feature, "feature", feature)  # That of a sequence's values.
+    if isinstance(value, dict):
+        return {n: _plain(v, feature[n], class_names) for n, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return [_plain(one, feature, class_names) for one in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if hasattr(feature, "int2str"):
+    if not isinstance(value, np.generic):
+        return None
+    if class_names and hasattr(feature, "int2str"):
         # Test sets without labels contain -1.
-        return feature.int2str(int(value)) if value >= 0 else ""
-    return str(value)
-
-
-def _name_of(builder: Any) -> str:
-    return builder.info.full_name.rpartition("/")[0]
-
-
-class _UnreachableError(Exception):
-    """A server cannot be reached; the message says which one."""
-
-
-@contextlib.contextmanager
-def _failing_fast() -> Iterator[None]:
-    """Lets a download fail within seconds if there is no network.
-
-    TensorFlow Datasets tries to connect ten times with growing waits, 207 seconds in
-    all. Here a server gets a few seconds to become reachable. All other failures, such
-    as a lost connection or an overloaded server, are retried as before.
-    """
-    from urllib3.exceptions import NewConnectionError
-    from urllib3.util.retry import Retry
-
-    increment = Retry.increment
-
-    def checked(retry, method=None, url=None, response=None, error=None, **more):
-        pool = more.get("_pool")
-        if isinstance(error, NewConnectionError) and pool is not None:
-            _check_reachable(pool.host, pool.port or 443)
-        return increment(
-            retry, method=method, url=url, response=response, error=error, **more
-        )
-
-    # TensorFlow Datasets creates its own sessions, so only the class can be changed.
-    setattr(Retry, "increment", checked)  # noqa: B010
-    try:
-        yield
-    finally:
-        setattr(Retry, "increment", increment)  # noqa: B010
-
-
-def _check_reachable(host: str, port: int) -> None:
-    for wait in _WAITS_S:
-        time.sleep(wait)
-        try:
-            socket.create_connection((host, port), _CONNECT_TIMEOUT_S).close()
-        except OSError as error:
-            reason = error.strerror or str(error)
-        else:
-            return
-    raise _UnreachableError(f"{host} cannot be reached ({reason})")
+        return feature.int2str(number) if (number := int(value)) >= 0 else None
+    # float32 as its shortest text: 3.8, not 3.799999952316284.
+    return float(str(value)) if isinstance(value, np.floating) else value.item()

@@ -15,19 +15,18 @@ def sources(
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
-        ValueError: the data set or split does not exist or has not been prepared.
+        ValueError: the data set or split does not exist.
+        OSError: the data set cannot be downloaded or prepared.
     """
     if options.tfds_name is None:
         return []
-    builder = named_datasets.open_builder(options.tfds_name, options.tfds_data_dir)
-    splits = builder.info.splits
-    if options.tfds_split not in splits:
-        known = ", ".join(splits) or "none: it is not prepared on this machine"
+    data = named_datasets.open_data_set(options.tfds_name, options.tfds_data_dir)
+    if options.tfds_split not in data.splits:
         raise ValueError(
             f"{options.tfds_name} has no split {options.tfds_split!r}; the splits are "
-            f"{known}."
+            f"{', '.join(data.splits)}."
         )
-    split = splits[options.tfds_split]
+    split = data.splits[options.tfds_split]
     return [
         input_units.Source(
             path=options.tfds_name,
@@ -46,18 +45,9 @@ def read(
     options: preparation_options.PrepareCorpusOptions,
 ) -> Iterator[tuple[dict, Callable[[], str]]]:
     """Yields (features, a function that names the example) for a part of a data set."""
-    import tensorflow_datasets as tfds
-
-    builder = named_datasets.open_builder(source.path, options.tfds_data_dir)
-    part = tfds.core.ReadInstruction(
-        options.tfds_split, from_=source.start, to=source.end, unit="abs"
-    )
-    # Files are read one after the other, so that the order is the same in every run.
-    config = tfds.ReadConfig(
-        interleave_cycle_length=1, skip_prefetch=True, try_autocache=False
-    )
-    dataset = builder.as_dataset(split=part, shuffle_files=False, read_config=config)
-    for number, features in enumerate(tfds.as_numpy(dataset), start=source.start):
+    data = named_datasets.open_data_set(source.path, options.tfds_data_dir)
+    part = f"{options.tfds_split}[{source.start}:{source.end}]"
+    for number, features in enumerate(data.records(part), start=source.start):
 
         def place(number=number):
             return f"{source.path}, {options.tfds_split}: example {number}"

@@ -68,8 +68,6 @@ def field_text(fields: dict, name: str, place: Callable[[], str]) -> str:
                 f"{place()}: there is no field {name!r}; the fields are {known}."
             )
         value = value[part]
-    if isinstance(value, bytes):  # TensorFlow Datasets has strings as bytes.
-        value = value.decode("utf-8", "ignore")
     if not isinstance(value, str):
         raise ValueError(
             f"{place()}: expected text in the field {name!r}, got {_kind(value)}."

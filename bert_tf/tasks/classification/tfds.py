@@ -1,5 +1,7 @@
 """Examples from TensorFlow Datasets."""
 
+from typing import cast
+
 import numpy as np
 
 from bert_tf.data import named_datasets
@@ -10,16 +12,16 @@ from bert_tf.tasks.classification import label_kinds
 
 # Columns of the texts in GLUE. Other datasets must have exactly one column of text.
 _TEXTS_OF_GLUE = {
-    "ax": ("premise", "hypothesis"),
-    "cola": ("sentence", None),
-    "mnli": ("premise", "hypothesis"),
-    "mrpc": ("sentence1", "sentence2"),
-    "qnli": ("question", "sentence"),
-    "qqp": ("question1", "question2"),
-    "rte": ("sentence1", "sentence2"),
-    "sst2": ("sentence", None),
-    "stsb": ("sentence1", "sentence2"),
-    "wnli": ("sentence1", "sentence2"),
+    "glue/ax": ("premise", "hypothesis"),
+    "glue/cola": ("sentence", None),
+    "glue/mnli": ("premise", "hypothesis"),
+    "glue/mrpc": ("sentence1", "sentence2"),
+    "glue/qnli": ("question", "sentence"),
+    "glue/qqp": ("question1", "question2"),
+    "glue/rte": ("sentence1", "sentence2"),
+    "glue/sst2": ("sentence", None),
+    "glue/stsb": ("sentence1", "sentence2"),
+    "glue/wnli": ("sentence1", "sentence2"),
 }
 # GLUE configurations whose names differ from those of --task_name.
 _TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
@@ -52,26 +54,21 @@ class TfdsProcessor(examples_module.DataProcessor):
         options: data_options.DataOptions,
         known: examples_module.Columns | None = None,
     ):
-        if options.tfds_name is None:
-            raise ValueError("--tfds_name is missing.")
-        self._name = options.tfds_name
-        self._builder = named_datasets.prepared_builder(
-            options.tfds_name, options.data_dir
-        )
-        base, _, config = options.tfds_name.split(":")[0].partition("/")
-        is_glue = base == "glue" and config in _TEXTS_OF_GLUE
-        self.task_name = _TASK_NAMES.get(config, config) if is_glue else None
-        features = self._builder.info.features
+        name = cast(str, options.tfds_name)
+        self._data = named_datasets.open_data_set(name, options.data_dir)
+        self._name = name
+        texts_of_glue = named_datasets.declared(_TEXTS_OF_GLUE, name)
+        config = name.partition(":")[0].rpartition("/")[2]
+        self.task_name = _TASK_NAMES.get(config, config) if texts_of_glue else None
+        features = self._data.features
         text, text_b = options.text_column, options.text_b_column
-        if text is None and is_glue:
-            text, text_b = _TEXTS_OF_GLUE[config]
-        elif text is None:
-            text, text_b = _known_text(self._name, features, known)
+        if text is None:
+            text, text_b = texts_of_glue or _known_text(name, features, known)
         label = options.label_column or (known.label if known else "label")
-        for name in filter(None, (text, text_b, label)):
-            if name not in features:
+        for column in filter(None, (text, text_b, label)):
+            if column not in features:
                 raise ValueError(
-                    f"--tfds_name={self._name} has no column {name}; the columns are "
+                    f"--tfds_name={self._name} has no column {column}; the columns are "
                     f"{', '.join(features)}."
                 )
         is_number = np.dtype(features[label].np_dtype).kind == "f"
@@ -128,7 +125,7 @@ class TfdsProcessor(examples_module.DataProcessor):
         """
         if self.columns.kind == label_kinds.REGRESSION:
             return []
-        names = getattr(self._builder.info.features[self.columns.label], "names", None)
+        names = getattr(self._data.features[self.columns.label], "names", None)
         if not names:
             raise ValueError(
                 f"--tfds_name={self._name}: the column {self.columns.label} has no "
@@ -139,38 +136,28 @@ class TfdsProcessor(examples_module.DataProcessor):
     def get_set_name(self, part: str) -> str | None:
         """Returns the dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
         split = self._sets(part.split("_")[0])[part]
-        return f"{self._builder.info.full_name} {split}"
+        return f"{self._data.full_name} {split}"
 
     def _sets(self, part):
         """Returns the split of each set of a part; MNLI has two sets per part."""
         split = self._splits[part]
         matched = f"{split}_matched"
-        if split in self._builder.info.splits or matched not in (
-            self._builder.info.splits
-        ):
+        if split in self._data.splits or matched not in self._data.splits:
             return {part: self._split(part)}
         return {part: matched, f"{part}_mismatched": f"{split}_mismatched"}
 
     def _split(self, part):
         split = self._splits[part]
-        named_datasets.check_split(self._builder, split)
+        self._data.check_split(split)
         return split
 
     def _read(self, part, split, columns):
-        features = self._builder.info.features
-        wanted = columns.names()
-        ids = [name for name in _IDS if name in features]
+        id_column = next((n for n in _IDS if n in self._data.features), None)
         rows = []
-        records = named_datasets.records(self._builder, split)
-        for number, record in enumerate(records):
-            cells = {
-                name: named_datasets.text_of(features[name], record[name])
-                for name in wanted
-            }
-            if ids:
-                cells[examples_module.ID_COLUMN] = named_datasets.text_of(
-                    features[ids[0]], record[ids[0]]
-                )
+        for number, record in enumerate(self._data.records(split)):
+            cells = {name: _text(record[name]) for name in columns.names()}
+            if id_column:
+                cells[examples_module.ID_COLUMN] = _text(record[id_column])
             rows.append(tables.Row(place=f"{self._name}:{split}:{number}", cells=cells))
         return examples_module.examples_of(
             rows,
@@ -179,6 +166,10 @@ class TfdsProcessor(examples_module.DataProcessor):
             labels=self.get_labels() if columns.label else (),
             broken_rows=self.broken_rows,
         )
+
+
+def _text(value):
+    return "" if value is None else str(value)
 
 
 def _known_text(name, features, known):

@@ -6,11 +6,10 @@ the translations of XTREME, which differ from those of XNLI's own authors.
 
 import dataclasses
 import functools
-from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
+from typing import cast
 
-from bert_tf.fine_tuning import tfds_files
+from bert_tf.data import named_datasets
 from bert_tf.tasks.classification import data_options
 from bert_tf.tasks.classification import xnli
 
@@ -25,7 +24,7 @@ class TfdsXnliProcessor(xnli.XnliProcessor):
         options: of the run, with `tfds_name`.
 
     Raises:
-        ImportError, OSError, ValueError: on reading; see `tfds_files.split_path`.
+        ImportError, OSError, ValueError: on reading; see `named_datasets.part_file`.
     """
 
     def __init__(self, options: data_options.DataOptions):
@@ -55,61 +54,52 @@ class TfdsXnliProcessor(xnli.XnliProcessor):
         if name in (xnli.DEV_FILE, xnli.TEST_FILE):
             options = dataclasses.replace(self._options, tfds_name=_OTHERS)
             number = 1 if name == xnli.DEV_FILE else 2
-            return tfds_files.split_path(options, number, evaluation_lines, ".tsv")
-        options = dataclasses.replace(self._options, tfds_name=_TRAINING)
-        language = name.split(".")[-2]
-        return tfds_files.split_path(
-            options, 0, _training_lines_in(language), f".{language}.tsv"
-        )
+            lines, extension = evaluation_lines, ".tsv"
+        else:
+            options = dataclasses.replace(self._options, tfds_name=_TRAINING)
+            number, language = 0, name.split(".")[-2]
+            lines = functools.partial(training_lines, language=language)
+            extension = f".{language}.tsv"
+        return cast(str, named_datasets.part_file(options, number, lines, extension))
 
 
 def training_lines(
-    features: Any, records: Iterable[dict[str, Any]], *, language: str
+    data: named_datasets.DataSet, split: str, *, language: str
 ) -> Iterator[str]:
     """Yields the lines of multinli.train.LANGUAGE.tsv.
 
     Args:
-        features: of xtreme_xnli.
-        records: its examples as NumPy values.
+        data: xtreme_xnli.
+        split: of it.
         language: such as "zh".
 
     Raises:
         ValueError: the data set does not have the language.
     """
     yield "premise\thypo\tlabel\n"
-    for record in records:
+    for record in data.records(split):
         texts = _texts_by_language(record)
         if language not in texts:
             raise ValueError(
                 f"--train_language={language}: {_TRAINING} has no such language, only "
                 f"{', '.join(sorted(texts))}."
             )
-        label = features["label"].int2str(int(record["label"]))
-        yield "\t".join([*texts[language], label]) + "\n"
+        yield "\t".join([*texts[language], record["label"]]) + "\n"
 
 
-def evaluation_lines(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def evaluation_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
     """Yields the lines of xnli.dev.tsv or xnli.test.tsv. Arguments as above."""
     yield "language\tgold_label\tsentence1\tsentence2\n"
-    for record in records:
-        label = features["label"].int2str(int(record["label"]))
+    for record in data.records(split):
         for language, texts in _texts_by_language(record).items():
-            yield "\t".join([language, label, *texts]) + "\n"
-
-
-@functools.cache
-def _training_lines_in(language: str) -> tfds_files.Convert:
-    return functools.partial(training_lines, language=language)
+            yield "\t".join([language, record["label"], *texts]) + "\n"
 
 
 def _texts_by_language(record):
     """Returns {language: (premise, hypothesis)}."""
     hypotheses = record["hypothesis"]
     return {
-        code.decode("utf-8"): (
-            _cell(record["premise"][code.decode("utf-8")]),
-            _cell(text),
-        )
+        code: (_cell(record["premise"][code]), _cell(text))
         for code, text in zip(
             hypotheses["language"], hypotheses["translation"], strict=True
         )
@@ -117,4 +107,4 @@ def _texts_by_language(record):
 
 
 def _cell(text):
-    return text.decode("utf-8").translate(_TAKEN_FOR_BREAKS)
+    return text.translate(_TAKEN_FOR_BREAKS)

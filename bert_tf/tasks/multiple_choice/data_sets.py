@@ -1,15 +1,11 @@
 """The published multiple choice data sets: their files and columns."""
 
 import dataclasses
-import json
+import functools
 import os
-from collections.abc import Iterable
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 
 from bert_tf import files
+from bert_tf.data import named_datasets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
 
@@ -57,62 +53,21 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 
-# Columns of data sets of TensorFlow Datasets. It has no SWAG; HellaSwag is its
-# successor.
+# Columns of data sets of TensorFlow Datasets, by patterns of names. It has no SWAG;
+# HellaSwag is its successor.
 TFDS_COLUMNS: dict[str, examples_module.Columns] = {
-    "hellaswag": examples_module.Columns(start="context", endings=("endings",)),
-    "openbookqa": examples_module.Columns(
+    "hellaswag*": examples_module.Columns(start="context", endings=("endings",)),
+    "openbookqa*": examples_module.Columns(
         start="question/stem",
         endings=tuple(f"question/choice_{letter}" for letter in "ABCD"),
         label="answerKey",
     ),
-    "piqa": examples_module.Columns(start="goal", endings=("sol1", "sol2")),
+    "piqa*": examples_module.Columns(start="goal", endings=("sol1", "sol2")),
 }
 
 
-def columns_of_tfds(
-    tfds_name: str, known: examples_module.Columns
-) -> examples_module.Columns:
-    """Returns the columns of a TensorFlow dataset, or `known` if it is not listed.
-
-    Args:
-        tfds_name: such as "hellaswag:1.1.0".
-        known: columns of the trained model, or the defaults.
-    """
-    return TFDS_COLUMNS.get(tfds_name.partition(":")[0].partition("/")[0], known)
-
-
-def tfds_lines(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a table (.jsonl) with the examples of a TensorFlow dataset.
-
-    Args:
-        features: of the data set.
-        records: its examples as NumPy values. Texts, numbers and lists of texts become
-            columns. A class is its number, as `label` is.
-    """
-    for record in records:
-        yield json.dumps(dict(_cells(record)), ensure_ascii=False) + "\n"
-
-
-def _cells(values):
-    """Yields (name, value of JSON); a value within another is named "outer/inner"."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            for inner_name, inner_value in _cells(value):
-                yield f"{name}/{inner_name}", inner_value
-        elif (cell := _cell(value)) is not None:
-            yield name, cell
-
-
-def _cell(value):
-    """Returns a value of a record as a value of JSON; None if it has another form."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype == object:
-        return [text.decode("utf-8") for text in value]
-    return None
+# The label is the number of an ending.
+tfds_lines = functools.partial(named_datasets.table_lines, class_names=False)
 
 
 def layout_of(data_dir: str) -> Layout:

@@ -4,8 +4,8 @@ import dataclasses
 import os
 
 from bert_tf import progress as progress_module
+from bert_tf.data import named_datasets
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
-from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
@@ -79,7 +79,8 @@ def columns_of(
 ) -> examples_module.Columns:
     """Returns the columns of the data; `known` supplies those without a flag."""
     if options.tfds_name is not None:
-        known = data_sets.columns_of_tfds(options.tfds_name, known)
+        declared = named_datasets.declared(data_sets.TFDS_COLUMNS, options.tfds_name)
+        known = declared or known
     elif options.data_dir is not None:
         return data_sets.layout_of(options.data_dir).columns
     return examples_module.Columns(
@@ -96,7 +97,13 @@ def paths_of(
     """Returns the paths of "train", "dev" and "test"; None for a file not given."""
     if options.tfds_name is not None:
         return {
-            part: _tfds_path(options, part, number)
+            part: named_datasets.part_file(
+                options,
+                number,
+                data_sets.tfds_lines,
+                ".jsonl",
+                is_needed=part in options.sets_to_read,
+            )
             for number, part in enumerate(("train", "dev", "test"))
         }
     if options.data_dir is None:
@@ -111,14 +118,6 @@ def paths_of(
         "dev": os.path.join(options.data_dir, layout.eval_file),
         "test": os.path.join(options.data_dir, layout.predict_file),
     }
-
-
-def _tfds_path(options, part, number):
-    """Returns the path of a split, or None if it is neither present nor needed."""
-    is_needed = part in options.sets_to_read
-    if not is_needed and not tfds_files.has_split(options, number):
-        return None
-    return tfds_files.split_path(options, number, data_sets.tfds_lines, ".jsonl")
 
 
 def _data_sets(options):

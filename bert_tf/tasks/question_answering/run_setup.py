@@ -9,8 +9,8 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
+from bert_tf.data import named_datasets
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
-from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import task as task_module
@@ -111,10 +111,10 @@ def predict_path(
 def _tfds_paths(options, number):
     """Returns (the path of a split,), or () if it is neither present nor needed."""
     is_needed = (options.trains, options.evaluates or options.do_predict)[number]
-    if not is_needed and not tfds_files.has_split(options, number):
-        return ()
-    path = tfds_files.split_path(options, number, tfds_squad.squad_json_of, ".json")
-    return (path,)
+    path = named_datasets.part_file(
+        options, number, tfds_squad.squad_json_of, ".json", is_needed=is_needed
+    )
+    return (path,) if path else ()
 
 
 def _read_predict_file(options):

@@ -1,34 +1,34 @@
 """Converts data sets of TensorFlow Datasets into SQuAD's JSON."""
 
 import json
-from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
+
+from bert_tf.data import named_datasets
 
 _NEEDED = ("id", "context", "question", "answers")
 
 
-def squad_json_of(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def squad_json_of(data: named_datasets.DataSet, split: str) -> Iterator[str]:
     """Yields the text of a file in SQuAD's format.
 
     Args:
-        features: of a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
-        records: its examples as NumPy values. Questions about one context become one
-            paragraph.
+        data: a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
+        split: of it. Questions about one context become one paragraph.
 
     Raises:
         ValueError: the data set has other features.
     """
-    missing = [name for name in _NEEDED if name not in features]
+    missing = [name for name in _NEEDED if name not in data.features]
     if missing:
         raise ValueError(
             f"The TensorFlow dataset has no column {missing[0]}, only "
-            f"{', '.join(features)}; expected a data set in SQuAD's form, such as "
+            f"{', '.join(data.features)}; expected a data set in SQuAD's form, such as "
             "squad/v1.1."
         )
     questions_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for record in records:
-        place = (_text(record.get("title", b"")), _text(record["context"]))
+    for record in data.records(split):
+        place = (record.get("title", ""), record["context"])
         questions_of.setdefault(place, []).append(_question(record))
     articles = [
         {"title": title, "paragraphs": [{"context": context, "qas": questions}]}
@@ -41,19 +41,15 @@ def squad_json_of(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[
 def _question(record):
     answers = record["answers"]
     question = {
-        "id": _text(record["id"]),
-        "question": _text(record["question"]),
+        "id": record["id"],
+        "question": record["question"],
         "answers": [
-            {"text": _text(text), "answer_start": int(start)}
+            {"text": text, "answer_start": start}
             for text, start in zip(
                 answers["text"], answers["answer_start"], strict=True
             )
         ],
     }
     if "is_impossible" in record:
-        question["is_impossible"] = bool(record["is_impossible"])
+        question["is_impossible"] = record["is_impossible"]
     return question
-
-
-def _text(value):
-    return value.decode("utf-8")

@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
+import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf import progress as progress_module
+from bert_tf.data import named_datasets
 from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
-from bert_tf.fine_tuning import tfds_files
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import labels as labels_module
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -101,9 +102,14 @@ def path_of(options: token_classification_options.RunNerOptions, set_type: str) 
     if set_type == "test" and options.predict_file is not None:
         return options.predict_file
     if options.tfds_name is not None:
-        number = list(FILES).index(set_type)
-        return tfds_files.split_path(options, number, tfds_columns.lines_of, ".txt")
+        return typing.cast(str, _tfds_path(options, set_type, is_needed=True))
     return os.path.join(options.data_dir or "", FILES[set_type])
+
+
+def _tfds_path(options, set_type, *, is_needed):
+    number = list(FILES).index(set_type)
+    lines = tfds_columns.lines_of
+    return named_datasets.part_file(options, number, lines, ".txt", is_needed=is_needed)
 
 
 def is_plain_text(
@@ -117,11 +123,10 @@ def _data_sets(options):
     """Returns the data that the options name, by set."""
     found = {}
     if options.tfds_name is not None:
-        found = {
-            name: result_files.file_data_set(path_of(options, name))
-            for number, name in enumerate(FILES)
-            if name in options.sets_to_read or tfds_files.has_split(options, number)
-        }
+        for name in FILES:
+            path = _tfds_path(options, name, is_needed=name in options.sets_to_read)
+            if path is not None:
+                found[name] = result_files.file_data_set(path)
     elif options.data_dir:
         found = {
             name: result_files.folder_data_set(options.data_dir, path_of(options, name))

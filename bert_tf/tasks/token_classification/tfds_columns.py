@@ -1,33 +1,31 @@
 """Converts data sets of TensorFlow Datasets into column files."""
 
-from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
+
+from bert_tf.data import named_datasets
 
 _WORDS = "tokens"
 # Written as the last column, whose tags are learned by default.
 _TAGS = ("ner", "tags")
 
 
-def lines_of(features: Any, records: Iterable[dict[str, Any]]) -> Iterator[str]:
+def lines_of(data: named_datasets.DataSet, split: str) -> Iterator[str]:
     """Yields the lines of a column file: words, then their tags.
 
     The columns are the words, the other sequences of classes, and the entity tags:
     tokens, pos, chunks and ner for conll2003, as in CoNLL's own files.
 
     Args:
-        features: of a data set such as conll2003 or wikiann/de.
-        records: its examples as NumPy values, one sentence each.
+        data: a data set such as conll2003 or wikiann/de, one sentence per record.
+        split: of it.
 
     Raises:
         ValueError: the data set has no words with tags, or a word is empty.
     """
-    tags = _tag_columns(features)
-    names_of = {name: features[name].feature.names for name in tags}
-    for record in records:
-        words = [" ".join(word.decode("utf-8").split()) for word in record[_WORDS]]
-        columns = [[names_of[name][tag] for tag in record[name]] for name in tags]
-        for cells in zip(words, *columns, strict=True):
+    tags = _tag_columns(data.features)
+    for record in data.records(split):
+        words = [" ".join(word.split()) for word in record[_WORDS]]
+        for cells in zip(words, *(record[name] for name in tags), strict=True):
             yield "\t".join(cells) + "\n"
         yield "\n"
 
