@@ -7,9 +7,9 @@ import time
 import jax
 import jax.numpy as jnp
 import report
+import tpu_step
 
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import jax_step
 
 # A backward pass has two matrix products for every one of the forward pass.
 PASSES = 3
@@ -33,16 +33,12 @@ def main():
         "max_predictions_per_seq": case["num_predictions"],
         "dtype": "mixed_bfloat16",
         "recompute_layers": False,
-        "next_sentence": True,
-        "optimizer": "adamw",
-        "vocabulary_multiple": 64,
     }
-    model = jax_step.create_model(settings)
-    optimizer = jax_step.create_optimizer(model, settings)
-    step = jax.jit(jax_step.build_step(model, optimizer), donate_argnums=(0, 1))
+    model, optimizer = tpu_step.create(settings)
+    step = jax.jit(tpu_step.build_step(model, optimizer), donate_argnums=(0, 1))
     batch = {
         name: jnp.ones(shape.shape, shape.dtype)
-        for name, shape in jax_step.batch_shapes(settings).items()
+        for name, shape in tpu_step.batch_shapes(settings).items()
     }
     state = [
         [jnp.array(v.value) for v in variables]

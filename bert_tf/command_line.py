@@ -140,10 +140,6 @@ def run(
         record = options_class(**values)
     except options_module.OptionError as error:
         return complain(typed, error, WRONG_USAGE)
-    if str(getattr(record, "device", "")).startswith("tpu:"):
-        # A TPU to compile for. TensorFlow loads libtpu, which would wait for Google
-        # Cloud's metadata server.
-        os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     try:
         with (
             imports.quick_and_quiet(),

@@ -62,29 +62,6 @@ class DeviceOptions(options_module.Options):
     device: str = options_module.option(help="A device.")
 
 
-@pytest.mark.parametrize(
-    "device, before, expected",
-    [
-        ("tpu:v5e-4", None, "1"),  # To compile for, on any machine.
-        ("tpu:v5e-4", "0", "0"),  # The user decides.
-        ("tpu", None, None),  # A real one, whose metadata are needed.
-    ],
-)
-def test_compiling_for_a_tpu_does_not_wait_for_google_cloud(
-    device, before, expected, monkeypatch
-):
-    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", before or "")
-    if before is None:
-        monkeypatch.delenv("TPU_SKIP_MDS_QUERY")
-    seen = []
-
-    def work(record, progress):
-        seen.append(os.environ.get("TPU_SKIP_MDS_QUERY"))
-
-    assert command_line.run("t", DeviceOptions, work, [f"--device={device}"]) == 0
-    assert seen == [expected]
-
-
 @pytest.mark.parametrize("before, expected", [(None, "true"), ("false", "false")])
 def test_every_tool_takes_gpu_memory_as_it_needs_it(before, expected, monkeypatch):
     name = "TF_FORCE_GPU_ALLOW_GROWTH"

@@ -255,8 +255,6 @@ OBSERVED = {
         "mask_share": MASKED_IN_TRAINING,
         "same_share": MASKED_IN_TRAINING,
         "random_share": MASKED_IN_TRAINING,
-        "pad_vocabulary": "pretraining/test_padded_vocabulary.py::"
-        "test_padding_changes_nothing_and_reaches_no_checkpoint",
         "num_train_steps": PRETRAIN
         + "test_a_run_of_the_2018_code_is_continued_with_slots_and_step",
         "num_warmup_steps": LOOP,

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 
@@ -126,67 +124,10 @@ def checkpoint_name(variable: Any, model: Any) -> str:
 
 
 def checkpoint_variables(model: Any) -> dict[str, Any]:
-    """Returns {checkpoint name: variable} of all weights; builds the model if needed.
-
-    A padded word embedding table (`Embeddings.rows_multiple`) appears as a `CutTable`.
-    """
+    """Returns {checkpoint name: variable}; builds the model if needed."""
     if not model.built:
         model.build()
-    found = {checkpoint_name(weight, model): weight for weight in model.weights}
-    words, num_words = found.get(WORD_EMBEDDINGS), model.config.vocab_size
-    if words is not None and words.shape[0] > num_words:
-        found[WORD_EMBEDDINGS] = CutTable(words, num_words)
-    return found
-
-
-class CutTable:
-    """A padded table as checkpoints see it: without the padding rows.
-
-    Accelerators are fastest if the number of rows is a multiple of 128. The padding
-    rows have no gradient and stay zero, so a checkpoint written with padding can be
-    read without it, and vice versa.
-
-    Args:
-        variable: Keras variable [padded rows, ...].
-        num_rows: number of rows that are not padding.
-
-    Attributes:
-        variable: the padded variable.
-        shape: the shape without the padding.
-    """
-
-    def __init__(self, variable: Any, num_rows: int) -> None:
-        self.variable = variable
-        self.shape = (num_rows, *variable.shape[1:])
-
-    @property
-    def value(self) -> Any:
-        """The rows that are not padding, as a tensor."""
-        return self.variable.value[: self.shape[0]]
-
-    @property
-    def trainable(self) -> bool:
-        """Whether the variable is trained."""
-        return self.variable.trainable
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        """Sets whether the variable is trained."""
-        self.variable.trainable = value
-
-    def assign(self, rows: Any) -> None:
-        """Sets the rows, an array of `shape`, and zeroes the padding."""
-        rows = np.asarray(rows)
-        padded = np.zeros(self.variable.shape, rows.dtype)
-        padded[: self.shape[0]] = rows
-        self.variable.assign(padded)
-
-
-def without_padding(variable: Any, weight: Any) -> Any:
-    """Returns an optimizer slot cut like its weight, if that is a `CutTable`."""
-    if not isinstance(weight, CutTable):
-        return variable
-    return CutTable(variable, weight.shape[0])
+    return {checkpoint_name(weight, model): weight for weight in model.weights}
 
 
 def _encoder(num_layers: int) -> Mapping[str, str]:

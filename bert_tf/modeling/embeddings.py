@@ -54,13 +54,6 @@ class Embeddings(keras.layers.Layer):
     The segment embedding says which of two texts a piece belongs to, because [SEP]
     alone marks only where the first one ends (section 3 and Figure 2 of the paper).
 
-    Attributes:
-        rows_multiple: 1 by default. If it is set before `build`, the word table is
-            padded with rows of zeros to a multiple of it, so that matrix products fit
-            the hardware. The real rows are drawn as without padding. No id refers to a
-            padding row and the masked-word head cuts its score off before the softmax,
-            so it gets no gradient and stays 0. Checkpoints hold no padding.
-
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
 
@@ -74,7 +67,6 @@ class Embeddings(keras.layers.Layer):
         # Without autocast, rows are cast after the lookup and not the whole table.
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.config = config
-        self.rows_multiple = 1
         self.normalization = LayerNorm(
             config.layer_norm_epsilon, dtype=self.dtype_policy
         )
@@ -82,11 +74,7 @@ class Embeddings(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
         config = self.config
-        self.word_embeddings = self._table(
-            "word_embeddings",
-            config.vocab_size,
-            num_padding=-config.vocab_size % self.rows_multiple,
-        )
+        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
         self.token_type_embeddings = self._table(
             "token_type_embeddings", config.type_vocab_size
         )
@@ -97,18 +85,11 @@ class Embeddings(keras.layers.Layer):
         )
         self.normalization.build((None, config.hidden_size))
 
-    def _table(self, name, num_rows, *, initialize=None, num_padding=0):
-        initialize = initialize or numerics.initializer(self.config)
-
-        def initialize_padded(shape, dtype=None):
-            # Drawn as for a table without padding.
-            rows = initialize((num_rows, *shape[1:]), dtype=dtype)
-            return ops.pad(rows, ((0, num_padding), (0, 0)))
-
+    def _table(self, name, num_rows, *, initialize=None):
         return self.add_weight(
             name=name,
-            shape=(num_rows + num_padding, self.config.hidden_size),
-            initializer=initialize_padded if num_padding else initialize,
+            shape=(num_rows, self.config.hidden_size),
+            initializer=initialize or numerics.initializer(self.config),
         )
 
     @property

@@ -91,18 +91,13 @@ class MaskedLanguageModelHead(keras.layers.Layer):
 
         Args:
             vectors: [B, M, H], those of the last layer at the masked positions.
-            word_embeddings: [V, H]; the scores of further rows are left out.
+            word_embeddings: [V, H].
         """
         num_positions = ops.shape(vectors)[1]
         hidden = self.transform(ops.reshape(vectors, (-1, self.config.hidden_size)))
         table = ops.cast(word_embeddings, hidden.dtype)
         bias = ops.cast(self.output_bias, hidden.dtype)
-        num_padding = table.shape[0] - self.config.vocab_size
-        if num_padding:
-            bias = ops.pad(bias, ((0, num_padding),))
-        logits = compound_numerics.vocabulary_scores(hidden, table, bias)
-        if num_padding:
-            logits = logits[:, : self.config.vocab_size]  # [B * M, V]
+        logits = compound_numerics.vocabulary_scores(hidden, table, bias)  # [B * M, V]
         return ops.reshape(logits, (-1, num_positions, self.config.vocab_size))
 
 

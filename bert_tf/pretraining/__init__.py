@@ -4,6 +4,5 @@ Read `workflow` first: `model_setup` finds configuration, vocabulary and checkpo
 `objectives` builds the model, `dynamic_masking` draws masks while training if the
 records have none, and `scores` evaluates. `phases` runs several settings in a row.
 `predictions`, `fill_mask` and `likelihood` use a trained model, and `predictor` is what
-`bert_tf.load` returns for it; `task` describes it in a SavedModel. `tpu_compilation`
-compiles the step for a TPU without having one.
+`bert_tf.load` returns for it; `task` describes it in a SavedModel.
 """

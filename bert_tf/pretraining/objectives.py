@@ -20,8 +20,6 @@ from bert_tf.pretraining import options as pretraining_options
 MASKED_LM = "masked_lm"
 LEFT_TO_RIGHT = "left_to_right"
 _NEXT_SENTENCE = "next_sentence_labels"
-# Matrix units of GPUs and TPUs are fastest with sizes that are multiples of this.
-VOCABULARY_MULTIPLE = 64
 
 
 def with_attention(
@@ -87,8 +85,6 @@ def create_model(
     config: config_module.BertConfig,
     records: tfrecord.RecordFiles,
     dtype: str,
-    *,
-    pad_vocabulary: bool = False,
 ) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
     """Returns the model, not yet built, that learns from the records."""
     model: left_to_right.BertLeftToRight | pretrainer.BertPretrainer
@@ -98,8 +94,6 @@ def create_model(
         model = pretrainer.BertPretrainer(
             config, next_sentence=_NEXT_SENTENCE in records.schema, dtype=dtype
         )
-    if pad_vocabulary:
-        model.bert.embeddings.rows_multiple = VOCABULARY_MULTIPLE
     return model
 
 

@@ -7,7 +7,6 @@ from bert_tf.options import option
 from bert_tf.pretraining import phases
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.training import options as training_options
-from bert_tf.training import tpu_slices
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,12 +178,6 @@ class RunPretrainingOptions(
         help="Share of max_train_minutes over which the learning rate rises.",
         group="training",
     )
-    pad_vocabulary: bool = option(
-        False,
-        help="Pad the word embeddings to a multiple of 64 rows during training, which "
-        "some hardware computes faster. Checkpoints and results have no padding.",
-        group="advanced",
-    )
     max_eval_steps: int = option(
         100,
         minimum=0,
@@ -202,8 +195,6 @@ class RunPretrainingOptions(
             raise options_module.OptionError(
                 "--input_file is required: the TFRecord or text files to train on."
             )
-        if self.device in tpu_slices.DEVICES:
-            self._check_compilation()
         if self.device == "multi_worker":
             self._refuse(  # A process can create a multi-worker strategy only once.
                 "phase",
@@ -220,25 +211,6 @@ class RunPretrainingOptions(
                     "cannot be combined with --max_train_minutes; set the warm-up "
                     "with --warmup_proportion",
                 )
-
-    def _check_compilation(self) -> None:
-        """Refuses what cannot be compiled for a TPU that is not there."""
-        if not self.dry_run or self.do_train or self.do_eval:
-            raise options_module.OptionError(
-                f"--device={self.device} only works with --dry_run; use --device=tpu "
-                "to train on a TPU."
-            )
-        if self.dtype == training_options.MIXED_FLOAT16:
-            raise options_module.OptionError(
-                f"--dtype={self.dtype} cannot be used with --device={self.device}: "
-                "TPUs compute in bfloat16. Use --dtype=mixed_bfloat16."
-            )
-        if self.gradient_accumulation_steps > 1:
-            raise options_module.OptionError(
-                f"--gradient_accumulation_steps={self.gradient_accumulation_steps} "
-                f"cannot be used with --device={self.device}. Pass the size of one "
-                "micro-batch as --train_batch_size, and multiply the time of a step."
-            )
 
     def _check_schedule(self):
         if not self.phase:

@@ -21,7 +21,6 @@ from bert_tf.pretraining import objectives
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import phases
 from bert_tf.pretraining import scores
-from bert_tf.pretraining import tpu_compilation
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
@@ -29,7 +28,6 @@ from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import selection
 from bert_tf.training import timing
-from bert_tf.training import tpu_slices
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +54,6 @@ def run(
         raise options_module.OptionError(
             "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
-    if options.device in tpu_slices.DEVICES:
-        tpu_compilation.check_packages()
     with run_folder.locked(options):
         if not options.phase:
             return _run(options, progress)
@@ -178,8 +174,6 @@ class Pretraining:
 
     def _create_trainer(self, source, progress):
         options = self.options
-        if options.device in tpu_slices.DEVICES:  # Only compiled for; see --dry_run.
-            options = dataclasses.replace(options, device="cpu")
         num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
             num_train_steps = timing.NO_STEP_LIMIT
@@ -192,7 +186,6 @@ class Pretraining:
                 self.config,
                 self.records,
                 options.dtype,
-                pad_vocabulary=options.pad_vocabulary,
             ),
             options,
             num_train_steps=num_train_steps if self._trains else 0,
@@ -332,21 +325,6 @@ class Pretraining:
             data_set=self._evaluation_data,
         )
 
-    def _tpu_report(self, estimate):
-        """Returns the report of --dry_run for a TPU that is not there."""
-        settings = tpu_compilation.settings_of(
-            self.config, self.options, schema=self.records.schema
-        )
-        compiled = tpu_compilation.compile_step(settings)
-        num_steps = None if self.trainer.time_limit else estimate.num_train_steps
-        return "\n".join(
-            [
-                f"parameters        {estimate.num_parameters:,}",
-                *([] if num_steps is None else [f"steps             {num_steps:,}"]),
-                tpu_compilation.report(settings, compiled, num_steps=num_steps),
-            ]
-        )
-
     def dry_run_report(self, first_step: int = 0) -> str:
         """Returns the size, cost, duration and learning rates of the run as text.
 
@@ -361,8 +339,7 @@ class Pretraining:
             num_steps=max(self.trainer.num_train_steps - first_step, 0),
             **objectives.estimate_arguments(self.config, self.options),
         )
-        is_compiled = self.options.device in tpu_slices.DEVICES
-        text = self._tpu_report(estimate) if is_compiled else str(estimate)
+        text = str(estimate)
         if self.trainer.time_limit is not None:
             return text
         rates = continuation.describe_rates(self.options, first_step)

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.training import gpus
 from bert_tf.training import options as training_options
-from bert_tf.training import tpu_slices
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -31,11 +30,6 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
-    if options.device in tpu_slices.DEVICES:
-        raise ValueError(
-            f"--device={options.device} only works with run_pretraining --dry_run; "
-            "use --device=tpu on a TPU."
-        )
     if options.device == "tpu":
         return _tpu_strategy(options)
     gpus_found = gpus.prepare(options)

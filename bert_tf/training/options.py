@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf.options import option
-from bert_tf.training import tpu_slices
 
 # Default of the fine-tuning tools. A bucket of max_seq_length or more has no effect.
 LENGTH_BUCKETS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384)
@@ -177,15 +176,10 @@ class DeviceOptions(_TrainingRecord):
 
     device: str = option(
         "auto",
-        choices=(
-            *("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
-            *tpu_slices.DEVICES,
-        ),
+        choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
         help="auto: all GPUs of this machine, or the CPU if it has none. mirrored: "
         "num_replicas GPUs, or as many logical CPU devices. multi_worker: this process "
-        "together with others, each with its own GPUs. tpu:v5e-4 and the like: only "
-        "for run_pretraining --dry_run, which compiles the step for that TPU without "
-        "having it.",
+        "together with others, each with its own GPUs.",
     )
     num_replicas: int | None = option(
         None,

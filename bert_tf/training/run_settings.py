@@ -70,7 +70,6 @@ _COMPARED_OTHERWISE = (
     "model_size",
     "num_restarts",
     "objective",
-    "pad_vocabulary",
     "predict_file",
     "recompute_layers",
     "start_column",

@@ -181,16 +181,10 @@ def state_variables(model: protocols.TaskModel, optimizer: Any) -> dict[str, Any
     state = dict(weights)
     if optimizer is None:
         return state
-    name_by_id = {
-        id(getattr(variable, "variable", variable)): name
-        for name, variable in weights.items()
-    }
+    name_by_id = {id(variable): name for name, variable in weights.items()}
     for slot, variables in optimizer.slots().items():
         for weight, variable in zip(model.trainable_variables, variables, strict=True):
-            name = name_by_id[id(weight)]
-            state[f"{name}/{slot}"] = checkpoint_names.without_padding(
-                variable, weights[name]
-            )
+            state[f"{name_by_id[id(weight)]}/{slot}"] = variable
     if optimizer.loss_scale is not None:
         state[checkpoint_names.LOSS_SCALE] = optimizer.loss_scale.scale
         state[checkpoint_names.LOSS_SCALE_STEPS] = optimizer.loss_scale.steps

@@ -98,20 +98,6 @@ def test_the_loss_falls_when_the_vocabulary_bias_learns_the_pieces(model):
     assert certain[0, 0] > losses[0, 0]
 
 
-def test_rows_that_pad_the_words_table_take_no_part(model):
-    padded = left_to_right.BertLeftToRight(CAUSAL)
-    padded.bert.embeddings.rows_multiple = 64
-    expected = float(model.total_loss(MASKED, model(MASKED)))
-    padded.build()
-    for weight, other in zip(padded.weights, model.weights, strict=True):
-        rows = other.numpy()
-        missing = weight.shape[0] - rows.shape[0]
-        weight.assign(np.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1)))
-    assert padded.bert.embeddings.word_embeddings.shape[0] == 64
-    loss = float(padded.total_loss(MASKED, padded(MASKED)))
-    assert loss == pytest.approx(expected, rel=1e-6)
-
-
 def test_a_model_that_sees_what_follows_is_refused():
     both_ways = dataclasses.replace(CAUSAL, attention="bidirectional")
     with pytest.raises(ValueError, match="attention 'causal', got 'bidirectional'"):
