@@ -32,7 +32,8 @@ compiled by libtpu for chips that this machine does not have. **Nothing here was
 All figures are per chip and step. "Model's TFLOP" are the matrix products of the model,
 without recomputation. "Memory" includes weights, slots and activations, but not the
 machine code. "Bytes accessed" is XLA's count, which includes the fast memory on the
-chip. Milliseconds are the best that the published peak allows (v5e 197 TFLOP/s); memory traffic makes a step slower.
+chip. Milliseconds are the best that the published peak allows (v5e 197 TFLOP/s); memory
+traffic makes a step slower.
 """
 
 

@@ -41,8 +41,8 @@ class Slice:
     memory_bytes: float
 
 
-# https://cloud.google.com/tpu/docs/v5e. TPUs also multiply float32 matrices at this rate
-# by default: they round the inputs to bfloat16.
+# https://cloud.google.com/tpu/docs/v5e. TPUs also multiply float32 matrices at this
+# rate by default: they round the inputs to bfloat16.
 _V5E = {"flops_per_second": 197e12, "memory_bytes": 16e9}
 SLICES = {
     name: Slice(num_chips=chips, topology=topology, accelerator_type=kind, **chip)
