@@ -528,16 +528,12 @@ OBSERVED = {
         "vocab_file": EXTRACT_TOOL + "test_what_does_not_fit_ends_in_one_line",
         "do_lower_case": EXTRACT_TOOL + "test_cased_text_stays_cased",
         "layers": EXTRACT + "test_attention_weights_are_the_encoders",
-        "max_seq_length": EXTRACT
-        + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
+        "max_seq_length": EXTRACT_TOOL + "test_what_does_not_fit_ends_in_one_line",
         "batch_size": EXTRACT
         + "test_texts_are_taken_as_they_are_needed_and_come_in_order",
         "dtype": EXTRACT_TOOL + "test_dtype_and_backend_follow_their_flags",
         "backend": EXTRACT_TOOL + "test_dtype_and_backend_follow_their_flags",
-        "doc_stride": EXTRACT
-        + "test_pieces_of_a_long_text_have_the_vectors_of_their_windows",
         "pooling": EXTRACT + "test_pooling_makes_one_vector_of_the_pieces",
-        "layer_combination": EXTRACT + "test_pooling_makes_one_vector_of_the_pieces",
         "normalize": EXTRACT
         + "test_normalized_vectors_have_length_1_and_their_direction",
         "attention_weights": EXTRACT + "test_attention_weights_are_the_encoders",

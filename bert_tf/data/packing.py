@@ -1,4 +1,4 @@
-"""Makes the encoder's rows from texts: truncate, add [CLS] and [SEP], pad.
+"""Makes the encoder's rows from texts: truncate or divide, add [CLS] and [SEP], pad.
 
 Shape letters: B batch, S sequence.
 """
@@ -226,3 +226,56 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
             tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
         ]
     return tokenizer.token_ids(list(texts))
+
+
+def window_spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
+    """Returns the start and the stop of each window over a long text.
+
+    Each window starts `stride` pieces after the previous one. A stride shorter than a
+    window makes them overlap, so that most pieces have text on both sides in at least
+    one window. At the edge of a window the encoder sees text on one side only.
+
+    Args:
+        num_pieces: number of pieces in the text.
+        room: maximum number of pieces in a window.
+        stride: pieces between the starts of two windows; at most `room` is used.
+
+    Example:
+        >>> window_spans(10, 5, 3)
+        [(0, 5), (3, 8), (6, 10)]
+
+    Source: doc_spans of run_squad.py, 2018.
+    """
+    step = min(room, stride)
+    # The first window that reaches the end of the text is the last one.
+    num_windows = 1 + max(0, -(-(num_pieces - room) // step))
+    return [
+        (start, min(start + room, num_pieces))
+        for start in range(0, num_windows * step, step)
+    ]
+
+
+def most_context(windows: Sequence[tuple[int, int]], pieces: np.ndarray) -> np.ndarray:
+    """Returns the window in which each piece has the most context, int64 [N].
+
+    A piece's context is the smaller of the numbers of pieces to its left and to its
+    right. Among equals the longer window wins, then the first one.
+
+    Args:
+        windows: starts and stops, in order; see `window_spans`.
+        pieces: integers [N] in ascending order, indices of pieces of the text. Each is
+            in at least one window.
+
+    Source: _check_is_max_context of run_squad.py, 2018.
+    """
+    best = np.full(len(pieces), -1.0)
+    chosen = np.zeros(len(pieces), np.int64)
+    for number, (start, stop) in enumerate(windows):
+        inside = slice(*np.searchsorted(pieces, [start, stop]))
+        places = pieces[inside]
+        context = np.minimum(places - start, stop - 1 - places)
+        score = context + CONTEXT_LENGTH_WEIGHT * (stop - start)
+        is_better = score > best[inside]
+        best[inside][is_better] = score[is_better]
+        chosen[inside][is_better] = number
+    return chosen

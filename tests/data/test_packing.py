@@ -129,3 +129,30 @@ def test_truncate_longer_cuts_as_hugging_face_does(length_a, length_b, limit, ke
         ["a"] * length_a, ["b"] * length_b, limit
     )
     assert (len(tokens_a), len(tokens_b)) == kept
+
+
+@pytest.mark.parametrize(
+    "num_pieces, room, stride, expected",
+    [
+        (0, 5, 3, [(0, 0)]),
+        (5, 5, 3, [(0, 5)]),  # Fits.
+        (6, 5, 3, [(0, 5), (3, 6)]),
+        (10, 5, 3, [(0, 5), (3, 8), (6, 10)]),
+        (10, 5, 9, [(0, 5), (5, 10)]),  # A longer stride would skip pieces.
+    ],
+)
+def test_windows_cover_the_text(num_pieces, room, stride, expected):
+    assert packing.window_spans(num_pieces, room, stride) == expected
+
+
+def test_a_piece_belongs_to_the_window_with_the_most_context():
+    spans = packing.window_spans(23, 9, 4)
+    chosen = packing.most_context(spans, np.arange(23))
+    for piece in range(23):
+        scores = [
+            min(piece - start, stop - 1 - piece) + 0.01 * (stop - start)
+            if start <= piece < stop
+            else -1
+            for start, stop in spans
+        ]
+        assert chosen[piece] == int(np.argmax(scores))

@@ -101,12 +101,10 @@ def windows_of(
 
 
 def _slide(ids, room, doc_stride):
-    """Returns windows of `room` ids. The last window may be shorter."""
-    stride = min(doc_stride, room)
-    starts = [0]
-    while starts[-1] + room < len(ids):
-        starts.append(starts[-1] + stride)
-    return [ids[start : start + room] for start in starts]
+    return [
+        ids[start:stop]
+        for start, stop in packing.window_spans(len(ids), room, doc_stride)
+    ]
 
 
 def mean_over_windows(

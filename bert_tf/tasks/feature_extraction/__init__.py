@@ -1,7 +1,7 @@
 """Vectors of texts and of their word pieces, from any layer of an encoder.
 
-`examples` reads lines, `features` cuts them into windows, `extraction` runs the
-encoder, `predictions` and `formats` write the vectors, and `workflow` connects them.
+`examples` reads lines, `extraction` runs the encoder, `formats` writes the vectors, and
+`workflow` connects them.
 Python programs use `embed`, `extract` or `Extractor`; they are loaded on first use,
 because they need TensorFlow.
 """

@@ -1,6 +1,6 @@
 """Runs the encoder on texts and yields their vectors in order, in bounded memory.
 
-Shape letters: B batch, S sequence, L extracted layers, H hidden, N heads, D = L H or H.
+Shape letters: B batch, S sequence, L extracted layers, H hidden, N heads, D = L H.
 """
 
 import dataclasses
@@ -24,7 +24,6 @@ from bert_tf.modeling import bert
 from bert_tf.modeling import fusible
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import examples
-from bert_tf.tasks.feature_extraction import features as features_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -113,7 +112,7 @@ class Extractor:
         fusible.use_fusible_activations(self.model)
         self._compute = backends.compiled(
             backends.with_constant_weights(self._outputs, self.model),
-            features_module.COLUMNS,
+            packing.ENCODER_COLUMNS,
             backend=options.backend,
             policy=policy,
         )
@@ -125,8 +124,8 @@ class Extractor:
             lines: the texts, consumed as they are needed.
 
         Raises:
-            ValueError: the first text of a pair leaves no room for the second; the
-                message says where.
+            ValueError: the model has one segment, and a text is a pair; the message
+                says where.
         """
         lines = iter(lines)
         is_pooled = self.options.pooling != "none"
@@ -146,8 +145,6 @@ class Extractor:
     def _outputs(self, features):
         """Returns the requested values of a batch, [B, ...], in a graph."""
         options = self.options
-        counts = features[features_module.COUNTS]
-        features = {name: features[name] for name in packing.ENCODER_COLUMNS}
         outputs = self.model(
             features, return_attention_weights=options.attention_weights
         )
@@ -156,99 +153,70 @@ class Extractor:
             for layer in options.layers
         ]
         if options.pooling == "none":
-            found = {"vectors": tf.stack(layers, axis=2)}  # [B, S, L, H]
+            values = {"vectors": tf.stack(layers, axis=2)}  # [B, S, L, H]
         else:
-            is_sum = options.layer_combination == "sum"
-            combined = tf.add_n(layers) if is_sum else tf.concat(layers, axis=-1)
-            found = {
+            values = {
                 "vector": pooling_module.pool(
-                    {"sequence_output": combined}, counts, options.pooling
+                    {"sequence_output": tf.concat(layers, axis=-1)},
+                    features["input_mask"],
+                    options.pooling,
                 )  # [B, D]
             }
         if options.attention_weights:
             weights = [outputs["attention_weights"][layer] for layer in options.layers]
             # [L, B, N, S, S] -> [B, S, L, N, S]
-            found["attention_weights"] = tf.transpose(
+            values["attention_weights"] = tf.transpose(
                 tf.stack(weights), [1, 3, 0, 2, 4]
             )
-        return found
+        return values
 
     def _extract(self, lines):
-        windows, owners = [], []
-        for index, rows in enumerate(self._windows(lines)):
-            windows += rows
-            owners += [index] * len(rows)
-        found: list[list[tuple]] = [[] for _ in lines]
-        for number, result in self._computed(windows):
-            found[owners[number]].append((number, windows[number], result))
-        texts = []
-        for parts in found:
-            # Back into the order of a text's windows.
-            parts.sort(key=lambda part: part[0])
-            texts.append(self._joined([part[1:] for part in parts]))
-        if self.options.normalize:
-            unit = pooling_module.normalize(np.stack([text.vector for text in texts]))
-            texts = [
-                dataclasses.replace(text, vector=vector)
-                for text, vector in zip(texts, np.asarray(unit), strict=True)
-            ]
+        """Returns what is extracted from each line, computed in batches by length."""
+        rows = self._rows(lines)
+        lengths = [len(row.pieces) for row in rows]
+        texts: list[Extracted | None] = [None] * len(rows)
+        for batch in fine_tuning_predictor.row_batches(
+            lengths, self.options.batch_size
+        ):
+            features = packing.padded_features(
+                [rows[index] for index in batch], max(lengths[i] for i in batch)
+            )
+            outputs = self._compute(features)
+            outputs = {name: np.asarray(values) for name, values in outputs.items()}
+            if self.options.normalize:
+                # Here, because OpenVINO may compute in bfloat16.
+                unit = pooling_module.normalize(outputs["vector"])
+                outputs["vector"] = np.asarray(unit)
+            for row, index in enumerate(batch):
+                texts[index] = _without_padding(
+                    rows[index].pieces,
+                    {name: values[row] for name, values in outputs.items()},
+                )
         return texts
 
-    def _windows(self, lines):
-        """Yields the windows of each text."""
+    def _rows(self, lines):
         ids_a = packing.token_ids(
             self._tokenizer, [f"{self._prompt}{line.text_a}" for line in lines]
         )
         ids_b = packing.token_ids(
             self._tokenizer, [line.text_b or "" for line in lines]
         )
-        lengths = features_module.Lengths(
-            max_seq_length=self.options.max_seq_length,
-            doc_stride=self.options.doc_stride,
-        )
+        rows = []
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
             try:
                 self.config.check_segments(1 if line.text_b is None else 2)
-                yield features_module.windows(
+            except ValueError as error:
+                raise ValueError(f"{line.place}: {error}") from None
+            rows.append(
+                packing.pack_pair(
                     first,
                     None if line.text_b is None else second,
-                    lengths,
+                    max_seq_length=self.options.max_seq_length,
                     cls=self.vocabulary.cls_id,
                     sep=self.vocabulary.sep_id,
                 )
-            except ValueError as error:
-                raise ValueError(f"{line.place}: {error}") from None
-
-    def _computed(self, windows):
-        """Yields (number of the window, its results), batched by length."""
-        lengths = [len(window.ids) for window in windows]
-        for numbers in fine_tuning_predictor.row_batches(
-            lengths, self.options.batch_size
-        ):
-            found = self._compute(features_module.padded([windows[i] for i in numbers]))
-            found = {name: np.asarray(values) for name, values in found.items()}
-            for row, number in enumerate(numbers):
-                yield number, {name: values[row] for name, values in found.items()}
-
-    def _joined(self, parts):
-        """Returns the `Extracted` of a text, from its windows and their results."""
-        counted = [window.counts for window, _ in parts]
-        ids = np.concatenate([window.ids[window.counts] for window, _ in parts])
-        if self.options.pooling != "none":
-            vectors = np.stack([result["vector"] for _, result in parts])
-            weights = np.array([counts.sum() for counts in counted])
-            values = {"vector": _pooled(vectors, weights, self.options.pooling)}
-        else:
-            kept = [
-                result["vectors"][: len(counts)][counts]
-                for counts, (_, result) in zip(counted, parts, strict=True)
-            ]
-            values = {"vectors": np.concatenate(kept)}
-        if self.options.attention_weights:
-            size = len(ids)  # There is one window: the options refuse doc_stride.
-            weights = parts[0][1]["attention_weights"]
-            values["attention_weights"] = weights[:size, :, :, :size].copy()
-        return Extracted(input_ids=ids, **values)
+            )
+        return rows
 
 
 def _with_settings(
@@ -270,15 +238,13 @@ def _with_settings(
     )
 
 
-def _pooled(vectors, weights, kind):
-    """Returns a text's vector, float32 [D], from those of its windows, [windows, D].
-
-    In a mean every piece counts once: a window's mean is weighted by its number of
-    counted pieces. Every window has a [CLS]; their vectors are averaged.
-    """
-    if len(vectors) == 1:
-        return vectors[0]
-    if kind == "max":
-        return vectors.max(axis=0)
-    weights = weights if kind == "mean" else None
-    return np.average(vectors, axis=0, weights=weights).astype(np.float32)
+def _without_padding(ids, outputs):
+    """Returns the `Extracted` of a text, from its row of each output."""
+    size = len(ids)
+    values = dict(outputs)
+    if "vectors" in values:
+        values["vectors"] = values["vectors"][:size].copy()
+    if "attention_weights" in values:
+        weights = values["attention_weights"]
+        values["attention_weights"] = weights[:size, :, :, :size].copy()
+    return Extracted(input_ids=np.array(ids, np.int32), **values)

@@ -14,6 +14,7 @@ the arrays of all texts, concatenated:
 """
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -21,16 +22,17 @@ import zipfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import IO
+from typing import Any
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
-from bert_tf.tasks.feature_extraction import predictions
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 Write = Callable[[extraction.Extracted], None]
+DECIMALS = 6  # extract_features.py, 2018: round(float(x), 6).
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same vectors give the same bytes.
 
 
@@ -64,13 +66,67 @@ def _json_lines(options, vocabulary):
         nonlocal index
         index += 1
         file.write(
-            predictions.json_line(
+            json_line(
                 extracted, index=index, layers=options.layers, vocabulary=vocabulary
             )
         )
 
     with files.complete_or_absent(options.output_file) as file:
         yield write
+
+
+def json_line(
+    extracted: extraction.Extracted,
+    *,
+    index: int,
+    layers: tuple[int, ...],
+    vocabulary: vocabulary_module.Vocabulary,
+) -> str:
+    """Returns the line of one text, with its line end.
+
+    Without pooling it is the release's: `linex_index` (its spelling), and `features`
+    with `token` and `layers` (`index` as in `layers`, and `values`) for every piece.
+    With pooling there are `values` instead of features. Attention weights follow as
+    `attention_weights`: for each layer `index` and `heads` [N][from][to].
+
+    Args:
+        extracted: the text's vectors.
+        index: number of the line, from 0.
+        layers: the requested layers.
+        vocabulary: for the tokens.
+    """
+    record: dict[str, Any] = {"linex_index": index}
+    if extracted.vector is not None:
+        record["values"] = rounded(extracted.vector)
+    elif extracted.vectors is not None:
+        record["features"] = [
+            {
+                "token": vocabulary.token_of(int(token_id)),
+                "layers": [
+                    {"index": layer, "values": values}
+                    for layer, values in zip(layers, rows, strict=True)
+                ],
+            }
+            for token_id, rows in zip(
+                extracted.input_ids, rounded(extracted.vectors), strict=True
+            )
+        ]
+    if extracted.attention_weights is not None:
+        by_layer = extracted.attention_weights.transpose(1, 2, 0, 3)  # [L, N, S, S]
+        record["attention_weights"] = [
+            {"index": layer, "heads": heads}
+            for layer, heads in zip(layers, rounded(by_layer), strict=True)
+        ]
+    return json.dumps(record) + "\n"
+
+
+def rounded(values: np.ndarray) -> list:
+    """Returns float32 values as lists of Python floats with six decimals.
+
+    The product of a float32 and 10^6 has at most 38 significant bits, so it is exact in
+    float64, and the result equals that of Python's `round`, even for halves.
+    """
+    return np.round(values.astype(np.float64), DECIMALS).tolist()
 
 
 @contextlib.contextmanager

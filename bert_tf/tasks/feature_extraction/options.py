@@ -9,7 +9,6 @@ from bert_tf.options import option
 OF_CHECKPOINT = "checkpoint"
 POOLINGS = ("none", "cls", "mean", "max", OF_CHECKPOINT)
 LAYERS = (-1, -2, -3, -4)
-COMBINATIONS = ("concatenation", "sum")
 FORMATS = ("jsonl", "npz")
 
 
@@ -48,7 +47,7 @@ class ExtractionOptions(options_module.Options):
         options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
-        "Longer texts are truncated, or divided into windows (see doc_stride). "
+        "Longer texts are truncated. "
         "A sentence encoder's own length is used unless this flag is given.",
         group="model",
     )
@@ -75,27 +74,13 @@ class ExtractionOptions(options_module.Options):
         "and requires pip install 'bert_tf[openvino]'.",
         group="advanced",
     )
-    doc_stride: int | None = option(
-        None,
-        minimum=1,
-        help="Divide longer texts into windows that start this many word pieces apart. "
-        "Each word piece gets its vector from the window with the most context "
-        "around it. Default: truncate longer texts.",
-        group="model",
-    )
     pooling: str = option(
         "none",
         choices=POOLINGS,
         help="One vector per text: that of [CLS], or the mean or maximum over its word "
-        "pieces. none: one vector per word piece and layer. checkpoint: the vector "
-        "of a sentence encoder, with the pooling, normalization and default prompt of "
-        "init_checkpoint.",
-    )
-    layer_combination: str | None = option(
-        None,
-        choices=COMBINATIONS,
-        help="With pooling: how the vectors of several layers are combined. Default: "
-        "concatenation.",
+        "pieces, with the layers concatenated. none: one vector per word piece and "
+        "layer. checkpoint: the vector of a sentence encoder, with the pooling, "
+        "normalization and default prompt of init_checkpoint.",
     )
     normalize: bool = option(False, help="With pooling: scale the vectors to length 1.")
     attention_weights: bool = option(
@@ -111,34 +96,17 @@ class ExtractionOptions(options_module.Options):
                 f"--layers={','.join(map(str, self.layers))}: expected one or more "
                 "different layers."
             )
-        if self.pooling == "none":
-            for name in ("layer_combination", "normalize"):
-                if getattr(self, name):
-                    raise options_module.OptionError(
-                        f"--{name} needs --pooling=cls, mean or max."
-                    )
+        if self.pooling == "none" and self.normalize:
+            raise options_module.OptionError(
+                "--normalize needs --pooling=cls, mean or max."
+            )
         if self.pooling == OF_CHECKPOINT:
-            fixed = {"layers": LAYERS, "layer_combination": None, "normalize": False}
-            for name, default in fixed.items():
-                if getattr(self, name) != default:
+            for name in ("layers", "normalize"):
+                if not self.is_default(name):
                     raise options_module.OptionError(
                         f"--{name} cannot be used with --pooling={OF_CHECKPOINT}, "
                         "which takes it from init_checkpoint."
                     )
-        if self.doc_stride is None:
-            return
-        if self.attention_weights:
-            raise options_module.OptionError(
-                "--attention_weights and --doc_stride cannot be combined: pieces in "
-                "different windows do not see each other."
-            )
-        limit = self.max_seq_length - 2
-        if self.doc_stride > limit:
-            raise options_module.OptionError(
-                f"--doc_stride={self.doc_stride}: expected at most max_seq_length - 2 "
-                f"({limit}); otherwise pieces between the windows "
-                "would be lost."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

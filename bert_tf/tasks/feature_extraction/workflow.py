@@ -59,7 +59,7 @@ def extract(
         init_checkpoint: a checkpoint in any format, or the name of a released model.
         texts: texts, or pairs (text, second text).
         **values: other fields of `options.ExtractionOptions`: layers, pooling,
-            normalize, max_seq_length, doc_stride and so on.
+            normalize, max_seq_length and so on.
 
     Returns:
         With pooling float32 [N, D], one row per text. Otherwise a list of `Extracted`,
@@ -80,16 +80,12 @@ def extract(
     )
     lines = _lines(texts)
     extractor = extraction.Extractor(options)
-    found = list(extractor.extract_each(lines))
+    extracted = list(extractor.extract_each(lines))
     if options.pooling == "none":
-        return found
-    vectors = [text.vector for text in found if text.vector is not None]
-    if not vectors:
-        is_concatenated = options.layer_combination != "sum"
-        width = extractor.config.hidden_size
-        width *= len(options.layers) if is_concatenated else 1
-        return np.zeros((0, width), np.float32)
-    return np.stack(vectors)
+        return extracted
+    width = extractor.config.hidden_size * len(extractor.options.layers)
+    vectors = [text.vector for text in extracted]
+    return np.array(vectors, np.float32).reshape(len(vectors), width)
 
 
 def embed(

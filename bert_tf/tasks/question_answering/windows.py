@@ -152,12 +152,9 @@ def window_spans(num_pieces: int, room: int, doc_stride: int) -> list[tuple[int,
         >>> window_spans(10, 5, 3)
         [(0, 5), (3, 5), (6, 4)]
     """
-    step = min(room, doc_stride)
-    # The first window that reaches the end of the context is the last one.
-    num_windows = 1 + max(0, -(-(num_pieces - room) // step))
     return [
-        (start, min(room, num_pieces - start))
-        for start in range(0, num_windows * step, step)
+        (start, stop - start)
+        for start, stop in packing.window_spans(num_pieces, room, doc_stride)
     ]
 
 

@@ -127,16 +127,16 @@ def convert_sentences_to_features(
     ]
     piece_ids = _piece_ids(words, tokenizer, progress)
     label_ids = {label: index for index, label in enumerate(labels)}
-    windows = []
+    rows = []
     lengths = []
     for unit in _units(sentences, windowing):
         ids = [piece_ids[word] for index in unit for word in words[index]]
         lengths.append(sum(map(len, ids)) + 2)
         tags = [tag for index in unit for tag in _tags(sentences[index])]
         tag_ids = np.array([label_ids.get(tag, NO_TAG) for tag in tags])
-        windows += _windows(ids, tag_ids, windowing)
+        rows += _windows(ids, tag_ids, windowing)
     vocabulary = tokenizer.vocabulary
-    found = _packed(windows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
+    found = _packed(rows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
     return dataclasses.replace(found, lengths=np.array(lengths))
 
 
@@ -228,39 +228,29 @@ def _windows(ids, tag_ids, windowing):
 def _spans(lengths, windowing):
     """Returns (start, end, whether each word has its tag there) per window."""
     first = np.cumsum(lengths) - lengths  # The index of each word's first piece.
-    num_pieces = int(np.sum(lengths))
-    capacity = windowing.capacity
-    last_start = max(num_pieces - capacity, 0)
-    starts = range(0, last_start + windowing.doc_stride, windowing.doc_stride)
-    best = np.full(len(lengths), -1.0)
-    chosen = np.zeros(len(lengths), np.int64)
-    for number, start in enumerate(starts):
-        end = min(start + capacity, num_pieces)
-        here = slice(*np.searchsorted(first, [start, end]))
-        context = np.minimum(first[here] - start, end - 1 - first[here])
-        context = context + packing.CONTEXT_LENGTH_WEIGHT * (end - start)
-        is_better = context > best[here]
-        best[here][is_better] = context[is_better]
-        chosen[here][is_better] = number
+    spans = packing.window_spans(
+        int(np.sum(lengths)), windowing.capacity, windowing.doc_stride
+    )
+    chosen = packing.most_context(spans, first)
     return [
-        (start, min(start + capacity, num_pieces), chosen == number)
-        for number, start in enumerate(starts)
+        (start, end, chosen == number)
+        for number, (start, end) in enumerate(spans)
         if np.any(chosen == number)
     ]
 
 
-def _packed(windows, windowing, *, cls, sep):
-    shape = (len(windows), windowing.max_seq_length)
+def _packed(rows, windowing, *, cls, sep):
+    shape = (len(rows), windowing.max_seq_length)
     columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     columns["tag_ids"] = np.full(shape, NO_TAG, np.int32)
-    for row, window in enumerate(windows):
+    for row, window in enumerate(rows):
         length = len(window.piece_ids) + 2
         columns["input_ids"][row, :length] = [cls, *window.piece_ids, sep]
         columns["input_mask"][row, :length] = 1
         columns["tag_ids"][row, window.positions + 1] = window.tag_ids  # After [CLS].
-    counts = [len(window.positions) for window in windows]
+    counts = [len(window.positions) for window in rows]
     return Features(
         columns=columns,
-        rows=np.repeat(np.arange(len(windows)), counts),
-        positions=np.concatenate([window.positions + 1 for window in windows]),
+        rows=np.repeat(np.arange(len(rows)), counts),
+        positions=np.concatenate([window.positions + 1 for window in rows]),
     )

@@ -81,27 +81,16 @@ def test_every_piece_has_the_encoders_vectors(checkpoint, outputs_of, batch_size
         np.testing.assert_allclose(extracted.vectors, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "pooling, combination, of_pieces",
-    [
-        ("cls", None, lambda vectors: vectors[0]),
-        ("mean", None, lambda vectors: vectors.mean(axis=0)),
-        ("max", "concatenation", lambda vectors: vectors.max(axis=0)),
-        ("max", "sum", lambda vectors: vectors.max(axis=0)),
-    ],
-)
-def test_pooling_makes_one_vector_of_the_pieces(
-    checkpoint, pooling, combination, of_pieces
-):
-    values = {"pooling": pooling, "layer_combination": combination}
-    vectors = extract(checkpoint, TEXTS, **values)
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_pooling_makes_one_vector_of_the_pieces(checkpoint, pooling):
+    vectors = extract(checkpoint, TEXTS, pooling=pooling)
     for vector, text in zip(vectors, extract(checkpoint, TEXTS), strict=True):
-        low, high = text.vectors[:, 0], text.vectors[:, 1]
-        if combination == "sum":
-            expected = of_pieces(low + high)
+        layers = [text.vectors[:, 0], text.vectors[:, 1]]
+        if pooling == "cls":
+            expected = [layer[0] for layer in layers]
         else:
-            expected = np.concatenate([of_pieces(low), of_pieces(high)])
-        np.testing.assert_allclose(vector, expected, atol=1e-5)
+            expected = [getattr(layer, pooling)(axis=0) for layer in layers]
+        np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-5)
 
 
 def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
@@ -124,43 +113,6 @@ def test_attention_weights_are_the_encoders(checkpoint, outputs_of):
             np.transpose(expected, (1, 0, 2)),
             atol=1e-6,
         )
-
-
-def test_pieces_of_a_long_text_have_the_vectors_of_their_windows(
-    checkpoint, tokenizer, model
-):
-    [whole] = extract(checkpoint, [LONG], doc_stride=3, max_seq_length=8)
-    ids = packing.token_ids(tokenizer, [LONG])[0]
-    vocabulary = tokenizer.vocabulary
-    assert whole.input_ids.tolist() == [
-        vocabulary.cls_id,
-        *ids,
-        vocabulary.sep_id,
-    ]
-    # The window of pieces 3 to 8, in which 5, 6 and 7 have the most context.
-    row = np.array([[vocabulary.cls_id, *ids[3:9], vocabulary.sep_id]], np.int32)
-    expected = model({"input_ids": row})["all_encoder_layers"][-1][0]
-    np.testing.assert_allclose(whole.vectors[6:9, 0], expected[3:6], atol=1e-5)
-
-
-@pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_a_divided_texts_vector_counts_every_piece_once(checkpoint, pooling):
-    values = {"doc_stride": 3, "max_seq_length": 8}
-    texts = [LONG, "the bee", LONG + " " + LONG]
-    pooled = extract(checkpoint, texts, pooling=pooling, layers=(-1,), **values)
-    pieces = extract(checkpoint, texts, layers=(-1,), **values)
-    for vector, text in zip(pooled, pieces, strict=True):
-        expected = getattr(text.vectors[:, 0], pooling)(axis=0)
-        np.testing.assert_allclose(vector, expected, atol=1e-5)
-
-
-def test_a_divided_texts_cls_is_the_mean_of_its_windows(checkpoint):
-    values = {"layers": (-1,), "pooling": "cls", "max_seq_length": 8}
-    words = LONG.split()
-    parts = [" ".join(words[:6]), " ".join(words[6:12]), " ".join(words[12:])]
-    [vector] = extract(checkpoint, [LONG], doc_stride=6, **values)
-    of_parts = extract(checkpoint, parts, **values)
-    np.testing.assert_allclose(vector, of_parts.mean(axis=0), atol=1e-5)
 
 
 def test_texts_are_taken_as_they_are_needed_and_come_in_order(
@@ -204,10 +156,6 @@ def test_batches_have_like_lengths_and_as_many_pieces(extraction_options, monkey
 def test_no_texts_give_no_vectors(checkpoint):
     assert extract(checkpoint, []) == []
     assert extract(checkpoint, [], pooling="mean").shape == (0, 32)
-    assert extract(checkpoint, [], pooling="max", layer_combination="sum").shape == (
-        0,
-        16,
-    )
 
 
 @pytest.mark.parametrize(
@@ -219,11 +167,6 @@ def test_no_texts_give_no_vectors(checkpoint):
         (["a"], {"layers": (2,)}, "layer 2 does not exist.*expected -2 to 1"),
         (["a"], {"layers": (-3,)}, "layer -3 does not exist"),
         (["a"], {"max_seq_length": 65}, "max_position_embeddings"),
-        (
-            [("a " * 20, "b")],
-            {"doc_stride": 2},
-            "text 0: the first text has 20 pieces, which leaves no room",
-        ),
         (["a"], {"do_lower_case": False, "vocab_file": "none.txt"}, "none.txt"),
     ],
 )
@@ -323,14 +266,8 @@ def test_embed_refuses_what_is_no_list_of_texts(checkpoint, texts, message):
 def test_flags_without_effect_are_refused(extraction_options):
     for values, message in [
         ({"normalize": True}, "--normalize needs --pooling"),
-        ({"layer_combination": "sum"}, "--layer_combination needs --pooling"),
         ({"layers": ()}, "--layers=: expected one or more"),
         ({"layers": (1, 1)}, "--layers=1,1: expected one or more different"),
-        ({"doc_stride": 15}, "--doc_stride=15: expected at most max_seq_length - 2"),
-        (
-            {"doc_stride": 2, "attention_weights": True},
-            "--attention_weights and --doc_stride cannot be combined",
-        ),
     ]:
         with pytest.raises(ValueError, match=message):
             extraction_options(**values)

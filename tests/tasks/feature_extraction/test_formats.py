@@ -10,7 +10,6 @@ from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
-from bert_tf.tasks.feature_extraction import predictions
 from bert_tf.tasks.feature_extraction import workflow as feature_extraction_workflow
 
 TEXTS = ["the bee", ("the lamp", "is slow"), "", "a b c d e f g h"]
@@ -168,7 +167,7 @@ def test_rounding_is_pythons():
     halves = (np.arange(-999, 999, dtype="float32") / 2**7).astype("float32")
     for values in (some, random, halves):
         expected = [round(float(value), 6) for value in values]
-        assert predictions.rounded(values) == expected
+        assert formats.rounded(values) == expected
 
 
 def test_the_recorded_lines_of_2018(shared, extraction_options):
