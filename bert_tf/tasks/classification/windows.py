@@ -88,23 +88,17 @@ def windows_of(
         [([1, 2, 3], None), ([3, 4, 5], None)]
     """
     if ids_b is None:
-        room = max_seq_length - 2
-        return [(part, None) for part in _slide(ids_a, room, doc_stride)]
+        spans = packing.window_spans(len(ids_a), max_seq_length - 2, doc_stride)
+        return [(ids_a[start:stop], None) for start, stop in spans]
     room = max_seq_length - 3
     if len(ids_a) + len(ids_b) <= room:
         return [(ids_a, ids_b)]
-    if len(ids_a) > len(ids_b):
-        kept = ids_b[: room // 2]
-        return [(part, kept) for part in _slide(ids_a, room - len(kept), doc_stride)]
-    kept = ids_a[: room // 2]
-    return [(kept, part) for part in _slide(ids_b, room - len(kept), doc_stride)]
-
-
-def _slide(ids, room, doc_stride):
-    return [
-        ids[start:stop]
-        for start, stop in packing.window_spans(len(ids), room, doc_stride)
-    ]
+    is_a_longer = len(ids_a) > len(ids_b)
+    longer, shorter = (ids_a, ids_b) if is_a_longer else (ids_b, ids_a)
+    shorter = shorter[: room // 2]
+    spans = packing.window_spans(len(longer), room - len(shorter), doc_stride)
+    parts = [longer[start:stop] for start, stop in spans]
+    return [(part, shorter) if is_a_longer else (shorter, part) for part in parts]
 
 
 def mean_over_windows(
