@@ -90,9 +90,7 @@ ON_RUNNERS = {
 CORPUS = "tools/test_prepare_corpus.py::"
 CORPUS_FIELDS = CORPUS + "test_json_lines_are_documents_of_the_field_that_is_named"
 CORPUS_DATASET = CORPUS + "test_a_data_set_is_read_by_name"
-CORPUS_SMOOTHED = CORPUS + "test_small_languages_weigh_more_when_smoothed"
-CORPUS_DUPLICATES = CORPUS + "test_duplicates_are_left_out_when_asked"
-CORPUS_NOISE = CORPUS + "test_noise_truncates_the_given_share_of_sentences"
+CORPUS_DUPLICATES = CORPUS + "test_repeated_paragraphs_are_left_out_when_asked"
 CORPUS_WORKERS = (
     CORPUS + "test_what_is_written_does_not_depend_on_the_number_of_workers"
 )
@@ -219,15 +217,8 @@ OBSERVED = {
         "text_field": CORPUS_FIELDS,
         "tfds_name": CORPUS_DATASET,
         "tfds_split": CORPUS_DATASET,
-        "tfds_data_dir": CORPUS_DATASET,
         "language": CORPUS + "test_the_language_s_rules_end_sentences",
-        "language_folders": CORPUS_SMOOTHED,
-        "language_field": CORPUS_SMOOTHED,
-        "language_smoothing": CORPUS_SMOOTHED,
         "deduplicate_paragraphs": CORPUS_DUPLICATES,
-        "near_duplicates": CORPUS_DUPLICATES,
-        "truncation_noise": CORPUS_NOISE,
-        "random_seed": CORPUS_NOISE,
         "shard_mb": CORPUS_WORKERS,
         "num_workers": CORPUS_WORKERS,
     },

@@ -1,88 +1,177 @@
-"""Reads sources of every format as a stream of documents with paragraphs."""
+"""Reads sources of every format as documents of paragraphs of sentences."""
 
-import dataclasses
 import itertools
+import json
+import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
 
-from bert_tf.preparation import archives
-from bert_tf.preparation import counts as counts_module
-from bert_tf.preparation import datasets
-from bert_tf.preparation import input_units
-from bert_tf.preparation import json_lines
-from bert_tf.preparation import lines as lines_module
-from bert_tf.preparation import options as preparation_options
+from bert_tf.data import named_datasets
+from bert_tf.data import sentences
 from bert_tf.preparation import prose
-from bert_tf.preparation import wiki40b
-from bert_tf.preparation import wikipedia
+from bert_tf.preparation import reading
+from bert_tf.preparation import wikitext
+from bert_tf.preparation.inputs import ReadCounts
+from bert_tf.preparation.inputs import Source
+from bert_tf.preparation.options import PrepareCorpusOptions
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Document:
-    """A document. Read its paragraphs once, before you ask for the next document."""
-
-    language: str  # Language code.
-    paragraphs: Iterable[str]  # Without line breaks, with single spaces.
-    is_split: bool = False  # True: each paragraph already is one sentence.
+# In wiki40b, an article is one string with the lines _START_ARTICLE_, _START_SECTION_
+# and _START_PARAGRAPH_, each followed by a title or by text (Guo et al. 2020).
+_WIKI40B_MARK = re.compile(r"_START_(ARTICLE|SECTION|PARAGRAPH)_")
+_WIKI40B_LINE_END = "_NEWLINE_"
 
 
 def read(
-    source: input_units.Source,
-    options: preparation_options.PrepareCorpusOptions,
-    counts: counts_module.ReadCounts,
+    source: Source,
+    options: PrepareCorpusOptions,
+    counts: ReadCounts,
     on_bytes: Callable[[int], None],
-) -> Iterator[Document]:
-    """Yields the documents of a source; some may have no paragraphs.
+) -> Iterator[Iterable[list[str]]]:
+    """Yields documents, each as its paragraphs, which are lists of sentences.
+
+    A document may have no paragraphs. Read its paragraphs before the next document.
 
     Args:
         source: what to read.
-        options: the names of the fields of JSON objects and data sets.
+        options: the language, and the name of the field with the text.
         counts: receives the counts of omitted text.
         on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
         ImportError: a library for the format is not installed.
         OSError: the source cannot be read.
-        ValueError: the source is damaged or a line is malformed; the message names the
-            file and the line.
+        ValueError: the source is damaged or a record is malformed; the message names
+            the file and the line.
     """
-    if source.format in ("json", "tfds"):
-        rows = (
-            datasets.read(source, options)
-            if source.format == "tfds"
-            else json_lines.read(source, counts, on_bytes)
-        )
-        for fields, place in rows:
-            yield _from_fields(fields, place, source, options, counts)
-    elif source.format == "wikipedia":
-        for paragraphs in wikipedia.articles(source, counts, on_bytes):
-            yield Document(language=source.language, paragraphs=paragraphs)
+    if source.format == "tfds":
+        yield from _split(_dataset(source, options, counts), options)
+        return
+    if source.format == "wikipedia":
+        yield from _split(_wikipedia(source.path, counts, on_bytes), options)
+        return
+    lines = reading.lines(source.path, counts, on_bytes)
+    if source.format == "sentences":
+        yield from _sentences(lines)
+    elif source.format == "json":
+        documents = _json_lines(lines, source.path, options.text_field, counts)
+        yield from _split(documents, options)
     else:
-        with archives.open_stream(
-            source.path, member=source.member, on_bytes=on_bytes
-        ) as stream:
-            lines = lines_module.read_lines(stream, source.name, counts)
-            if source.format == "sentences":
-                yield from _split_documents(lines, source.language)
-            else:
-                yield Document(
-                    language=source.language, paragraphs=prose.paragraphs(lines, counts)
-                )
+        yield from _split([prose.paragraphs(lines, counts)], options)
 
 
-def _split_documents(lines, language):
+def _split(
+    documents: Iterable[Iterable[str]], options: PrepareCorpusOptions
+) -> Iterator[Iterable[list[str]]]:
+    for paragraphs in documents:
+        yield (sentences.split(text, options.language) for text in paragraphs)
+
+
+def _sentences(lines: Iterable[str]) -> Iterator[Iterable[list[str]]]:
     lines = (" ".join(line.split()) for line in lines)
-    for has_text, group in itertools.groupby(lines, key=bool):
+    for has_text, document in itertools.groupby(lines, key=bool):
         if has_text:
-            yield Document(language=language, paragraphs=group, is_split=True)
+            yield ([line] for line in document)
 
 
-def _from_fields(fields, place, source, options, counts):
-    text = json_lines.field_text(fields, options.text_field, place)
-    language = source.language
-    if options.language_field:
-        language = json_lines.field_text(fields, options.language_field, place)
-    lines = wiki40b.running_text(text, counts).split("\n")
-    paragraphs = filter(None, (" ".join(line.split()) for line in lines))
-    return Document(language=language, paragraphs=paragraphs)
+def _json_lines(
+    lines: Iterable[str], path: str, field: str, counts: ReadCounts
+) -> Iterator[Iterable[str]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{place}: invalid JSON ({error}); expected one object per line."
+            ) from None
+        if not isinstance(fields, dict):
+            raise ValueError(
+                f"{place}: expected one JSON object per line, got {_kind(fields)}."
+            )
+        yield _paragraphs(_field_text(fields, field, place), counts)
+
+
+def _dataset(
+    source: Source, options: PrepareCorpusOptions, counts: ReadCounts
+) -> Iterator[Iterable[str]]:
+    data = named_datasets.open_data_set(source.path, None)
+    start, end = source.examples
+    examples = data.records(f"{options.tfds_split}[{start}:{end}]")
+    for number, features in enumerate(examples, start=start):
+        place = f"{source.path}, {options.tfds_split}: example {number}"
+        yield _paragraphs(_field_text(features, options.text_field, place), counts)
+
+
+def _field_text(fields: dict, name: str, place: str) -> str:
+    """Returns the text in a field; dots in the name lead into nested objects."""
+    value: Any = fields
+    for key in [name] if name in fields else name.split("."):
+        if not isinstance(value, dict) or key not in value:
+            known = ", ".join(map(str, fields)) or "none"
+            raise ValueError(
+                f"{place}: there is no field {name!r}; the fields are {known}."
+            )
+        value = value[key]
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{place}: expected text in the field {name!r}, got {_kind(value)}."
+        )
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
+    return names.get(type(value), f"{value!r:.40}")
+
+
+def _paragraphs(text: str, counts: ReadCounts) -> Iterator[str]:
+    """Yields the lines of a text, or the lines of a wiki40b article's paragraphs."""
+    before, *marked = _WIKI40B_MARK.split(text)
+    if marked:
+        contents = [before]
+        for kind, content in zip(marked[::2], marked[1::2], strict=True):
+            if kind == "PARAGRAPH":
+                contents.append(content)
+            else:
+                counts.headings += bool(content.strip())
+        text = "\n".join(contents).replace(_WIKI40B_LINE_END, "\n")
+    return filter(None, (" ".join(line.split()) for line in text.split("\n")))
+
+
+def _wikipedia(
+    path: str, counts: ReadCounts, on_bytes: Callable[[int], None]
+) -> Iterator[Iterable[str]]:
+    """Yields articles. Redirects and pages that are not articles are only counted."""
+    with reading.open_binary(path, on_bytes) as file:
+        events = ElementTree.iterparse(file, events=("start", "end"))
+        try:
+            _, dump = next(events)
+            for event, page in events:
+                if event != "end" or page.tag.rpartition("}")[2] != "page":
+                    continue
+                text = _article(page)
+                dump.clear()  # Only one page is held in memory.
+                if text is None:
+                    counts.skipped_pages += 1
+                else:
+                    yield wikitext.paragraphs(text, counts)
+        except ElementTree.ParseError as error:
+            raise ValueError(
+                f"{path}: not a complete Wikipedia dump ({error}); download it again."
+            ) from None
+
+
+def _article(page: ElementTree.Element) -> str | None:
+    """Returns the wikitext of a page, or None if it is not an article."""
+    is_article = page.findtext("{*}ns", "0").strip() == "0"
+    revision = page.findall("{*}revision")[-1:]  # The latest in the dump.
+    if not is_article or not revision or page.find("{*}redirect") is not None:
+        return None
+    if revision[0].findtext("{*}model", "wikitext") != "wikitext":
+        return None
+    return revision[0].findtext("{*}text", "")

@@ -24,7 +24,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     input_file: tuple[str, ...] = option(
         (),
         help="Files, folders and globs, separated by commas. Files compressed with gz, "
-        "bz2, zst or zip are decompressed while they are read.",
+        "bz2 or zst are decompressed while they are read.",
     )
     output_dir: str = option(
         help="Folder for corpus-*.txt and report.json. Until a run is complete it "
@@ -45,49 +45,13 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         None, help="Data set of TensorFlow Datasets, such as wiki40b/de."
     )
     tfds_split: str = option("train", help="Split of the data set.")
-    tfds_data_dir: str | None = option(
-        None, help="Folder of the data set. Default: that of TensorFlow Datasets."
-    )
     language: str = option(
         "en", help="Language code, which determines the rules for sentence ends."
-    )
-    language_folders: bool = option(
-        False,
-        help="Take the language from the name of the folder that contains a file.",
-    )
-    language_field: str | None = option(
-        None, help="JSON field, or feature of the data set, with the language code."
-    )
-    language_smoothing: float | None = option(
-        None,
-        minimum=0.0,
-        maximum=1.0,
-        help="Sample languages in proportion to their share of the characters raised "
-        "to this power, which favors small languages. The release used 0.7. The size "
-        "of the corpus does not change.",
-        group="advanced",
     )
     deduplicate_paragraphs: bool = option(
         False,
         help="Keep only the first of several equal paragraphs. Not available with "
         "--format=sentences, which has no paragraphs.",
-    )
-    near_duplicates: bool = option(
-        False,
-        help="Keep only the first of several documents that share about 80 % of their "
-        "sequences of five words.",
-        group="advanced",
-    )
-    truncation_noise: float = option(
-        0.0,
-        minimum=0.0,
-        maximum=1.0,
-        help="Share of the sentences that are cut at a random position. The release's "
-        "README recommends 0.02.",
-        group="advanced",
-    )
-    random_seed: int = option(
-        12345, minimum=0, help="Seed of all random choices.", group="advanced"
     )
     shard_mb: float = option(
         64.0,
@@ -109,23 +73,12 @@ class PrepareCorpusOptions(execution.RunnerOptions):
                 "Nothing to read; expected --input_file with text, or --tfds_name with "
                 "a data set."
             )
-        for name, needed in (
-            ("tfds_split", "tfds_name"),
-            ("tfds_data_dir", "tfds_name"),
-            ("language_folders", "input_file"),
-        ):
-            if not self.is_default(name) and not getattr(self, needed):
-                raise options_module.OptionError(
-                    f"--{name} has no effect without --{needed}."
-                )
+        if not self.is_default("tfds_split") and not self.tfds_name:
+            raise options_module.OptionError(
+                "--tfds_split has no effect without --tfds_name."
+            )
         if self.deduplicate_paragraphs and self.format == "sentences":
             raise options_module.OptionError(
                 "--deduplicate_paragraphs cannot be used with --format=sentences, "
-                "which has no paragraphs; use --near_duplicates instead."
-            )
-        has_languages = self.language_folders or self.language_field
-        if self.language_smoothing is not None and not has_languages:
-            raise options_module.OptionError(
-                "--language_smoothing needs --language_folders or --language_field to "
-                "identify the languages."
+                "which has no paragraphs."
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation.inputs import ReadCounts
 
 _SAMPLE_LINES = 4096  # Lines from which the layout of a text is inferred.
 _WIDEST_WRAP = 120  # Columns; text is not wrapped at greater widths.
@@ -45,7 +45,7 @@ _NO_SPACE = re.compile(
 )
 
 
-def paragraphs(lines: Iterable[str], counts: counts_module.ReadCounts) -> Iterator[str]:
+def paragraphs(lines: Iterable[str], counts: ReadCounts) -> Iterator[str]:
     """Yields the running text of a document, one paragraph at a time.
 
     Wrapped lines are joined again, even if no blank lines separate the paragraphs. Text

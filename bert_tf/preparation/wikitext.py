@@ -9,7 +9,7 @@ module that imports mwparserfromhell. It has been maintained since 2012, parses 
 import html
 import re
 
-from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation.inputs import ReadCounts
 
 # Tags whose content is dropped. The content of other tags, such as <b>, is kept.
 _DROPPED_TAGS = frozenset(
@@ -41,7 +41,7 @@ _AFTER_BRACKET = re.compile(r"([(（])\s*[,;:、；]+\s*")
 _SPACE_BEFORE = re.compile(r"\s+([,.;:!?)])")
 
 
-def paragraphs(text: str, counts: counts_module.ReadCounts) -> list[str]:
+def paragraphs(text: str, counts: ReadCounts) -> list[str]:
     """Returns the paragraphs of an article, with single spaces.
 
     Args:

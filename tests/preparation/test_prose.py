@@ -1,11 +1,11 @@
 import pytest
 
-from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
 
 
 def _paragraphs(text):
-    counts = counts_module.ReadCounts()
+    counts = inputs.ReadCounts()
     return list(prose.paragraphs(text.split("\n"), counts)), counts.headings
 
 

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("mwparserfromhell")
 
-from bert_tf.preparation import counts as counts_module
+from bert_tf.preparation import inputs
 from bert_tf.preparation import wikitext
 
 
@@ -31,12 +31,12 @@ from bert_tf.preparation import wikitext
     ],
 )
 def test_only_running_text_stays(markup, expected):
-    counts = counts_module.ReadCounts()
+    counts = inputs.ReadCounts()
     assert "\n".join(wikitext.paragraphs(markup, counts)) == expected
 
 
 def test_headers_go_and_are_counted():
-    counts = counts_module.ReadCounts()
+    counts = inputs.ReadCounts()
     text = "A.\n== Life ==\nB.\n=== See also ===\n* [[C]]"
     assert wikitext.paragraphs(text, counts) == ["A.", "B."]
     assert counts.headings == 2

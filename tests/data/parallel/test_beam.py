@@ -76,14 +76,14 @@ PROGRAM = """
 import contextlib, os, sys
 
 import dying
-from bert_tf.preparation import extraction, options, sources, workflow
+from bert_tf.preparation import extraction, inputs, options, workflow
 from bert_tf.pretraining_data import beam_shards
 from bert_tf.pretraining_data import options as data_options
 from bert_tf.pretraining_data import workflow as data_workflow
 
 def main():
     runner, pipeline_options, folder, vocab_file = sys.argv[1:]
-    sources._UNIT_BYTES = 3000
+    inputs._UNIT_BYTES = 3000
     if runner != "local":
         extraction.extract, beam_shards.sample = dying.extract, dying.do
     with contextlib.ExitStack() as stack:
@@ -98,7 +98,7 @@ def main():
         where = dict(runner=runner, pipeline_options=pipeline_options)
         print(workflow.prepare_corpus(options.PrepareCorpusOptions(
             input_file=f"{folder}/in", output_dir=f"{folder}/{runner}/text",
-            shard_mb=0.003, deduplicate_paragraphs=True, truncation_noise=0.1, **where,
+            shard_mb=0.003, deduplicate_paragraphs=True, **where,
         )))
         print(data_workflow.create_data(data_options.CreatePretrainingDataOptions(
             input_file=f"{folder}/{runner}/text/corpus-*.txt",
