@@ -12,8 +12,7 @@ where it stopped, if its arguments, files and versions are the same.
 
 A run is a fine-tuned model of that task; for STS-B it is a sentence encoder, whose
 vectors are compared. The speed is that of the first task. `--small_runs` adds models
-with fewer layers, `--mrpc_corpus` and so on a vocabulary that is cut to a text file.
-LiteRT, ONNX and OpenVINO take part if they are installed.
+with fewer layers. LiteRT, ONNX and OpenVINO take part if they are installed.
 """
 
 import argparse
@@ -26,7 +25,6 @@ import json
 import multiprocessing
 import os
 import pathlib
-import shutil
 import statistics
 import tempfile
 import time
@@ -37,8 +35,6 @@ import tensorflow as tf
 from scipy import stats
 
 import bert_tf
-from bert_tf.checkpoints.conversion import options as conversion_options
-from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import export
 from bert_tf.serving import id_models
@@ -55,7 +51,7 @@ TASKS = {
     "squad": "SQuAD F1",
 }
 # Endings of the flags of each task.
-INPUTS = ("run", "file", "corpus")
+INPUTS = ("run", "file")
 HEADS = {
     "mrpc": "classification",
     "sst": "classification",
@@ -84,7 +80,6 @@ def arguments():
     for task in TASKS:
         parser.add_argument(f"--{task}_run", help="output_dir of the fine-tuning")
         parser.add_argument(f"--{task}_file", help="file with the dev set")
-        parser.add_argument(f"--{task}_corpus", help="text file to cut to")
     parser.add_argument(
         "--small_runs", help="folder with runs mrpc, sst, sts and squad"
     )
@@ -264,12 +259,6 @@ def models(args, task, folder):
         found["SavedModel, fewer layers"] = functools.partial(
             exported, task, f"{args.small_runs}/{task}", path
         )
-    corpus = getattr(args, f"{task}_corpus")
-    if corpus:
-        path = f"{folder}/{task}/SavedModel, cut vocabulary"
-        found["SavedModel, cut vocabulary"] = functools.partial(
-            with_cut_vocabulary, task, run, corpus, path
-        )
     return found
 
 
@@ -310,19 +299,6 @@ def exported(task, run, path, form="saved_model", dtype="float32", precision=Non
         return vectors.reshape(len(pairs), 2, -1)
 
     return embed
-
-
-def with_cut_vocabulary(task, run, corpus, path):
-    """Returns `exported` of a run with a cut vocabulary."""
-    cut = f"{path}.cut"
-    if not os.path.exists(f"{path}/1"):
-        shutil.rmtree(cut, ignore_errors=True)
-        conversion_workflow.run(
-            conversion_options.ConvertCheckpointOptions(
-                source=run, target=cut, target_format="bert", cut_vocabulary=corpus
-            )
-        )
-    return exported(task, cut, f"{path}/1")
 
 
 def saved_model(path, _):

@@ -452,13 +452,7 @@ OBSERVED = {
         "vocab_file": CONVERTED,
         "add_words": "checkpoints/test_added_words.py::"
         "test_every_format_stores_the_grown_model",
-        "cut_vocabulary": "checkpoints/test_cut_vocabulary.py::"
-        "test_texts_of_the_corpus_give_the_same_outputs_in_every_format",
-        "keep_layers": "checkpoints/test_kept_layers.py::"
-        "test_the_layers_that_remain_are_numbered_again",
         "do_lower_case": CONVERTED,
-        "overwrite": CONVERT + "test_an_existing_target_is_replaced_only_on_request",
-        "verbose": REPORT,
     },
     "run_squad": {
         **FINE_TUNING,

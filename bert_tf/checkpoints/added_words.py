@@ -20,7 +20,6 @@ from keras import ops
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints import vocabulary_tables
 from bert_tf.modeling import base
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -134,14 +133,38 @@ def grow_source(
     Raises:
         ValueError: the source lacks one of these, or as `find_new`.
     """
-    tokenizer = vocabulary_tables.tokenizer_of(source)
+    if source.vocabulary is None:
+        raise ValueError(
+            f"{source.path} has no vocabulary to change; pass it as --vocab_file."
+        )
+    if source.do_lower_case is None:
+        raise ValueError(
+            f"It is unknown whether {source.path} was trained on lowercased text, so "
+            "its vocabulary cannot be changed; pass --do_lower_case."
+        )
+    config = source.required_config()
+    config.check_vocabulary_size(len(source.vocabulary))
+    tokenizer = full.FullTokenizer(
+        source.vocabulary, **source.text.tokenizer_arguments()
+    )
     added = find_new(tokenizer, words, source=words_file)
-    return vocabulary_tables.resized(
+    num_rows = added.num_rows(config.vocab_size)
+    is_grown = checkpoint_heads.is_sized_by_vocabulary
+
+    def read_each(wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        for name, weight in source.read_each(wanted):
+            yield name, added.grow(weight) if is_grown(name) else weight
+
+    return dataclasses.replace(
         source,
-        added.vocabulary,
-        added.grow,
-        num_rows=added.num_rows(source.required_config().vocab_size),
-        notes=added.notes(),
+        shapes={
+            name: (num_rows, *shape[1:]) if is_grown(name) else shape
+            for name, shape in source.shapes.items()
+        },
+        read_each=read_each,
+        config=dataclasses.replace(config, vocab_size=num_rows),
+        text=dataclasses.replace(source.text, vocabulary=added.vocabulary),
+        notes=(*source.notes, *added.notes()),
     )
 
 

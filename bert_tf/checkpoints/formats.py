@@ -55,7 +55,6 @@ FORMATS = {
         shown_by="an object-based TensorFlow 2 checkpoint",
     ),
 }
-WRITTEN_FORMATS = ("bert", "hugging_face", "keras_hub", "keras", "saved_model")
 
 
 def module_of(name: str) -> Any:

@@ -1,8 +1,6 @@
 """One table of heads: for each kind of head, everything that the formats need to know.
 
-A new head is a model in `bert_tf.modeling` and a row of `HEADS`. The command line's
-list of kinds, `conversion.options.HEADS`, is a copy, because importing this module
-imports Keras.
+A new head is a model in `bert_tf.modeling`, a name in `kinds` and a row of `HEADS`.
 
 Shape letters of features: B batch, S sequence, C choices, M masked positions. Of
 weights: C classes, H hidden, V vocabulary.
@@ -14,6 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
@@ -94,7 +93,7 @@ class HeadKind:
 # When several kinds are in one checkpoint, the later row counts: a fine-tuned head
 # before the pretraining heads that were left in.
 HEADS: Mapping[str, HeadKind] = {
-    "encoder": HeadKind(
+    kinds.ENCODER: HeadKind(
         models={SINGLE_LABEL: bert.BertModel},
         weights={},
         shown_by="",
@@ -102,7 +101,7 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=True,
     ),
     # With causal attention the same weights predict the next word.
-    "masked_lm": HeadKind(
+    kinds.MASKED_LM: HeadKind(
         models={SINGLE_LABEL: pretrainer.BertPretrainer},
         arguments={"next_sentence": False},
         causal_model=left_to_right.BertLeftToRight,
@@ -112,7 +111,7 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=False,
         features=_WITH_MASKED_WORDS,
     ),
-    "pretraining": HeadKind(
+    kinds.PRETRAINING: HeadKind(
         models={SINGLE_LABEL: pretrainer.BertPretrainer},
         arguments={"next_sentence": True},
         weights=_MASKED_WORDS | _NEXT_SENTENCE,
@@ -121,28 +120,28 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=True,
         features=_WITH_MASKED_WORDS,
     ),
-    "classification": HeadKind(
+    kinds.CLASSIFICATION: HeadKind(
         models=classifier.MODELS,
         weights=_LABELS,
         shown_by=OUTPUT_WEIGHTS,
         hugging_face_class="BertForSequenceClassification",
         hugging_face_has_pooler=True,
     ),
-    "question_answering": HeadKind(
+    kinds.QUESTION_ANSWERING: HeadKind(
         models={SINGLE_LABEL: span_predictor.BertSpanPredictor},
         weights=_SPANS,
         shown_by="cls/squad/",
         hugging_face_class="BertForQuestionAnswering",
         hugging_face_has_pooler=False,
     ),
-    "token_classification": HeadKind(
+    kinds.TOKEN_CLASSIFICATION: HeadKind(
         models={SINGLE_LABEL: token_classifier.BertTokenClassifier},
         weights=_LABELS,
         shown_by=None,
         hugging_face_class="BertForTokenClassification",
         hugging_face_has_pooler=False,
     ),
-    "multiple_choice": HeadKind(
+    kinds.MULTIPLE_CHOICE: HeadKind(
         models={SINGLE_LABEL: multiple_choice.BertMultipleChoice},
         weights=_CHOICES,
         shown_by=None,

@@ -162,13 +162,7 @@ def create_model(source: source_module.Source, **kwargs: Any) -> Any:
         ValueError: the configuration is missing, or the model has layers that only the
             folder of its run describes.
     """
-    between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
-    if between:
-        raise ValueError(
-            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
-            "which no checkpoint describes; use bert_tf.load with the folder of its "
-            "run, or pass a BertModel to load_checkpoint for the encoder alone."
-        )
+    source.with_head(None, argument="head")  # Raises an error about such layers.
     return checkpoint_heads.create_model(
         source.required_config(), source.head, **kwargs
     )

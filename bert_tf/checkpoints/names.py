@@ -9,7 +9,6 @@ Shape letters: V vocabulary, P positions, T segment types, H hidden, I intermedi
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.modeling import bert
@@ -63,7 +62,7 @@ _LAYER_NUMBER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 def encoder_names(num_layers: int) -> list[str]:
     """Returns the names of an encoder's weights, the pooler's last."""
-    return list(_encoder(num_layers))
+    return [name for name, _ in _encoder(num_layers)]
 
 
 def encoder_shapes(config: config_module.BertConfig) -> dict[str, Shape]:
@@ -71,7 +70,7 @@ def encoder_shapes(config: config_module.BertConfig) -> dict[str, Shape]:
     letters = sizes(config)
     return {
         name: tuple(letters[letter] for letter in shape)
-        for name, shape in _encoder(config.num_hidden_layers).items()
+        for name, shape in _encoder(config.num_hidden_layers)
     }
 
 
@@ -124,17 +123,13 @@ def checkpoint_name(variable: Any, model: Any) -> str:
 
 
 def checkpoint_variables(model: Any) -> dict[str, Any]:
-    """Returns {checkpoint name: variable}; builds the model if needed."""
+    """Returns {checkpoint name: variable} of all weights; builds the model first."""
     if not model.built:
         model.build()
     return {checkpoint_name(weight, model): weight for weight in model.weights}
 
 
-def _encoder(num_layers: int) -> Mapping[str, str]:
-    return dict(_encoder_items(num_layers))
-
-
-def _encoder_items(num_layers: int) -> Iterator[tuple[str, str]]:
+def _encoder(num_layers: int) -> Iterator[tuple[str, str]]:
     yield from _EMBEDDINGS.items()
     for number in range(num_layers):
         for name, shape in _LAYER.items():

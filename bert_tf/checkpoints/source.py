@@ -98,6 +98,69 @@ class Source:
                 f"{missing[0]}; expected a complete model."
             )
 
+    def with_head(
+        self, kind: str | None, *, argument: str = "--head"
+    ) -> tuple["Source", tuple[str, ...]]:
+        """Returns a source with one head, and the names of the other heads' weights.
+
+        Args:
+            kind: kind of head to keep; None keeps everything.
+            argument: name of the flag or argument with the kind, for messages.
+
+        Raises:
+            ValueError: the source has no such head, or its head is on layers that no
+                checkpoint describes.
+        """
+        between = checkpoint_heads.layers_between((*self.shapes, *self.unmapped))
+        if between and kind != "encoder":
+            raise ValueError(
+                f"{self.path} has a BiLSTM between encoder and head ({between[0]}), "
+                "which only the folder of its run describes; use bert_tf.load with "
+                f"that folder, or pass {argument}=encoder for the encoder alone."
+            )
+        if kind is None:
+            return self, ()
+        weights = checkpoint_heads.HEADS[kind].weights
+        missing = [name for name in weights if name not in self.shapes]
+        is_other = self.head.is_known and self.head.kind != kind
+        if missing or (checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other):
+            detail = f" ({missing[0]} is missing)" if missing else ""
+            raise ValueError(
+                f"{argument}={kind}, but {self.path} has no such head{detail}; its "
+                f"head is {self.head.kind}."
+            )
+        removed = [
+            name
+            for name in self.shapes
+            if checkpoint_heads.is_head_weight(name) and name not in weights
+        ]
+        source = self.without_weights(removed)
+        head = checkpoint_heads.head_of(
+            source.shapes,
+            kind=kind,
+            labels=self.head.labels if self.head.num_labels else None,
+            label_kind=self.head.label_kind,
+        )
+        return source._with_head(head), tuple(removed)
+
+    def without_weights(self, removed: collections.abc.Iterable[str]) -> "Source":
+        """Returns a source without some weights, and with the head that remains."""
+        removed = set(removed)
+        shapes = {n: shape for n, shape in self.shapes.items() if n not in removed}
+        head = self.head
+        if removed & set(head.row.weights):
+            head = checkpoint_heads.head_of(shapes)
+        return dataclasses.replace(self, shapes=shapes)._with_head(head)
+
+    def _with_head(self, head: checkpoint_heads.Head) -> "Source":
+        """Returns a source with a head; only a classifier has an output activation."""
+        text = self.text
+        if head.kind != "classification" and text.output_activation is not None:
+            text = dataclasses.replace(
+                text, output_activation=None, max_seq_length=None
+            )
+        return dataclasses.replace(self, head=head, text=text)
+
 
 def check_finite(path: str, name: str, weight: np.ndarray) -> None:
     """Refuses a weight with NaN or infinite values.

@@ -7,7 +7,6 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints.conversion import source as conversion_source
 from bert_tf.preprocessing import tokenizer as tokenizer_module
 
 
@@ -50,6 +49,6 @@ def from_pretrained(
         if head not in checkpoint_heads.HEADS:
             kinds = ", ".join(checkpoint_heads.KINDS)
             raise ValueError(f"head is {head!r}; expected one of {kinds}.")
-        source, _ = conversion_source.with_head(source, head, argument="head")
+        source, _ = source.with_head(head, argument="head")
     tokenizer = tokenizer_module.FullTokenizer(source)
     return loading.model_of(source, **kwargs), tokenizer

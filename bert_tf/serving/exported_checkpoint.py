@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -51,12 +52,12 @@ def load(
         max_seq_length=options.max_seq_length,
     )
     load_start = functools.partial(predictors.load_start, argument="--head")
-    if options.head == serving_options.CLASSIFICATION:
+    if options.head == kinds.CLASSIFICATION:
         model = load_start(path, start, settings, head=options.head)
         if options.text_pairs:
             model.task = dataclasses.replace(model.task, text_b_column="text_b")
         return model
-    if options.head in (serving_options.MASKED_LM, *serving_options.TASK_HEADS):
+    if options.head in (kinds.MASKED_LM, *kinds.TASK_HEADS):
         return load_start(path, start, settings, head=options.head)
     if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)

@@ -3,15 +3,13 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.serving import connection
 from bert_tf.serving import request_limits
 
 FROM_STDIN = "-"
-ENCODER = "encoder"
-MASKED_LM = "masked_lm"
-CLASSIFICATION = "classification"
 SAVED_MODEL = "saved_model"
 ID_FORMATS = ("litert", "onnx", "openvino")
 # The dtypes of each format: of the computation, or of the stored weights.
@@ -23,12 +21,6 @@ DTYPES = {
 }
 # Options that only a SavedModel, with its graph and server, has.
 _OF_SAVED_MODEL = ("max_batch_tokens", "max_text_bytes", "server_files", "top_k")
-TASK_HEADS = (
-    CLASSIFICATION,
-    "question_answering",
-    "token_classification",
-    "multiple_choice",
-)
 # The other options describe a checkpoint; a run has its own values.
 _OF_EVERY_EXPORT = (
     "dtype",
@@ -78,7 +70,7 @@ class ExportSavedModelOptions(options_module.Options):
     )
     head: str | None = option(
         None,
-        choices=(ENCODER, MASKED_LM, *TASK_HEADS),
+        choices=(kinds.ENCODER, kinds.MASKED_LM, *kinds.TASK_HEADS),
         help="With --init_checkpoint, what to export: encoder; masked_lm, which "
         "returns the most likely words for each [MASK] of a text; or the head of a "
         "fine-tuned checkpoint. Default: the encoder or ranker.",
@@ -197,10 +189,10 @@ class ExportSavedModelOptions(options_module.Options):
             )
         if self.format == SAVED_MODEL:
             return
-        if self.head == MASKED_LM:
+        if self.head == kinds.MASKED_LM:
             raise options_module.OptionError(
-                f"--head={MASKED_LM} needs --format={SAVED_MODEL}: the candidates for "
-                "a [MASK] are text."
+                f"--head={kinds.MASKED_LM} needs --format={SAVED_MODEL}: the "
+                "candidates for a [MASK] are text."
             )
         for field in dataclasses.fields(self):
             is_given = getattr(self, field.name) != field.default
@@ -210,17 +202,17 @@ class ExportSavedModelOptions(options_module.Options):
                 )
 
     def _check_head(self):
-        if self.head != MASKED_LM and self.top_k is not None:
+        if self.head != kinds.MASKED_LM and self.top_k is not None:
             raise options_module.OptionError(
                 f"--top_k={self.top_k} needs --head=masked_lm: an encoder does not "
                 "fill masks."
             )
-        if self.head not in (None, ENCODER) and self.pooling is not None:
+        if self.head not in (None, kinds.ENCODER) and self.pooling is not None:
             raise options_module.OptionError(
                 f"--pooling={self.pooling} has no effect with --head={self.head}; omit "
                 "one of them."
             )
-        if self.text_pairs and self.head != CLASSIFICATION:
+        if self.text_pairs and self.head != kinds.CLASSIFICATION:
             raise options_module.OptionError(
                 "--text_pairs needs --head=classification."
             )

@@ -12,7 +12,6 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.conversion import source as conversion_source
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.serving import tasks
@@ -168,7 +167,8 @@ def load_start(
     Raises:
         ValueError: as `load`.
     """
-    source = _with_head(cast(source_module.Source, start.source), head, argument)
+    source = cast(source_module.Source, start.source)
+    source, _ = source.with_head(head, argument=argument)
     task = _task_of(source, head)
     start = dataclasses.replace(start, source=source)
     settings = dataclasses.replace(settings, start=start, has_task_file=False)
@@ -204,20 +204,6 @@ def find_run(path: str) -> tuple[str, str | None]:
     # A conversion writes a shorter file, which only describes the head.
     is_run = "max_seq_length" in values or files.exists(os.path.join(folder, _RUN_FILE))
     return folder, task if task in tasks.TASKS and is_run else None
-
-
-def _with_head(source, head, argument):
-    """Returns a source with the head to use, if one is named."""
-    between = checkpoint_heads.layers_between((*source.shapes, *source.unmapped))
-    if between and head != ENCODER:
-        raise ValueError(
-            f"{source.path} has a BiLSTM between encoder and head ({between[0]}), "
-            "which only the folder of its run describes; pass that folder, or "
-            "head='encoder' for the encoder alone."
-        )
-    if head is None:
-        return source
-    return conversion_source.with_head(source, head, argument=argument)[0]
 
 
 def _task_of(source: source_module.Source, head: str | None) -> str:

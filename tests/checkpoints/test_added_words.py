@@ -191,7 +191,7 @@ def test_a_model_with_lora_and_another_tokenizer_are_refused(
 
 
 @pytest.mark.parametrize(
-    "target_format", ["bert", "hugging_face", "keras_hub", "keras", "saved_model"]
+    "target_format", ["bert", "hugging_face", "keras_hub", "keras"]
 )
 def test_every_format_stores_the_grown_model(
     released_folder, tokenizer, convert, target_format

@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints.conversion import options as conversion_options
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
 
@@ -15,15 +15,14 @@ def test_every_format_has_a_reader_and_those_that_are_written_a_writer():
         module = formats.module_of(name)
         assert callable(module.is_at), name
         assert callable(module.open_source), name
-    for name in formats.WRITTEN_FORMATS:
+    for name in kinds.WRITTEN_FORMATS:
         module = formats.module_of(name)
         assert callable(module.placement), name
         assert callable(module.write), name
 
 
-def test_the_flags_name_the_formats_and_heads_that_there_are():
-    assert conversion_options.TARGET_FORMATS == formats.WRITTEN_FORMATS
-    assert conversion_options.HEADS == checkpoint_heads.KINDS
+def test_every_name_of_a_head_has_its_row():
+    assert kinds.HEADS == checkpoint_heads.KINDS
 
 
 def test_a_released_folder_is_opened_with_everything_in_it(released_folder):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 TRAIN = "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n"
-FORMATS = ["bert", "hugging_face", "keras", "saved_model"]
+FORMATS = ["bert", "hugging_face", "keras"]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,4 @@
-"""The released models by name: `models` lists them, `fetching` provides their folders.
+"""Models by name: `models` lists the released ones, `fetching` provides their folders.
 
-`downloading` gets a file over HTTP, `unpacking` turns a released zip into a folder.
-`hub_names` provides models on Hugging Face's hub.
+`downloading` gets a file over HTTP, `hub_names` models from Hugging Face's hub.
 """

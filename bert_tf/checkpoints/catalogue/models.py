@@ -1,7 +1,6 @@
-"""The list of released models: the URL of each zip, and the names of each model."""
+"""The released models: the URL of each zip, and the names of each model."""
 
 import dataclasses
-from collections.abc import Iterator
 
 from bert_tf.modeling import released
 
@@ -29,8 +28,6 @@ class Entry:
 
     model: released.ReleasedModel  # Its name, size and casing.
     path: str  # Of the zip below `BASE_URL`, and of its folder in the cache.
-    # Hexadecimal; None, because no checksums were published.
-    sha256: str | None = None
 
     @property
     def url(self) -> str:
@@ -43,14 +40,11 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
-def _entries() -> Iterator[tuple[str, Entry]]:
-    for name, model in released.MODELS.items():
-        path = _PATHS.get(name, f"{_SMALL_RELEASE}/{name}")
-        yield name, Entry(model=model, path=path)
-
-
 # Name -> entry of all 33 models.
-MODELS = dict(_entries())
+MODELS = {
+    name: Entry(model=model, path=_PATHS.get(name, f"{_SMALL_RELEASE}/{name}"))
+    for name, model in released.MODELS.items()
+}
 # Any known name -> name: names of released folders, and those in the README of the
 # small models. The folder uncased_L-12_H-768_A-12 was released twice. Here the name
 # means the model of 2020, like the names of all small models; that of 2018 is
@@ -65,11 +59,6 @@ ALIASES = {
 def is_name(name: str) -> bool:
     """Returns whether a text names a released model or its folder."""
     return name in ALIASES
-
-
-def is_released_twice(folder: str) -> bool:
-    """Returns whether two models were released in folders of the same name."""
-    return [entry.folder for entry in MODELS.values()].count(folder) > 1
 
 
 def find(name: str) -> Entry:

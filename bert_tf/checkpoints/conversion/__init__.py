@@ -1,6 +1,5 @@
 """Converts a checkpoint to another format and verifies the result.
 
-`workflow` shows the whole process on one page: `source` (what to convert), `target`
-(where it goes, complete or not at all), `comparison` and `probe` (whether it is the
-same model), `report`.
+`workflow` shows the whole process on one page; `target` places the result, complete or
+not at all; `verification` checks that it is the same model; `report` describes it.
 """

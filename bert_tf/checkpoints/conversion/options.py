@@ -3,20 +3,8 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.options import option
-
-# Copies of `formats.WRITTEN_FORMATS` and `heads.KINDS`: importing those imports
-# TensorFlow, which takes seconds.
-TARGET_FORMATS = ("bert", "hugging_face", "keras_hub", "keras", "saved_model")
-HEADS = (
-    "encoder",
-    "masked_lm",
-    "pretraining",
-    "classification",
-    "question_answering",
-    "token_classification",
-    "multiple_choice",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,10 +28,12 @@ class ConvertCheckpointOptions(options_module.Options):
         "file that ends in .keras or .weights.h5; with --target_format=bert also a "
         "prefix that ends in .ckpt."
     )
-    target_format: str = option(choices=TARGET_FORMATS, help="Format of the target.")
+    target_format: str = option(
+        choices=kinds.WRITTEN_FORMATS, help="Format of the target."
+    )
     head: str | None = option(
         None,
-        choices=HEADS,
+        choices=kinds.HEADS,
         help="Head to keep, or encoder for none; other heads are left out. Also "
         "determines what output_weights are if the source does not. Default: the "
         "source's head.",
@@ -76,40 +66,8 @@ class ConvertCheckpointOptions(options_module.Options):
         "the embedding table begin as the mean of the pieces that each word had.",
         group="model",
     )
-    cut_vocabulary: str | None = option(
-        None,
-        help="Text files (not JSON): names and globs, separated by commas. Only the "
-        "word pieces in these texts remain in the vocabulary and in the weights, "
-        "besides all single characters and special pieces. The texts are split as "
-        "before, other words into shorter pieces. --add_words is applied afterwards.",
-        group="model",
-    )
-    keep_layers: tuple[int, ...] = option(
-        (),
-        minimum=0,
-        help="Encoder layers to keep, in ascending order. 0 is the lowest layer, and "
-        "0,1,2 makes a model of three layers. The result needs fine-tuning before use. "
-        "Default: all layers.",
-        group="model",
-    )
     do_lower_case: bool | None = option(
         None,
         help="Whether text is lowercased. Default: the source's setting.",
         group="model",
     )
-    overwrite: bool = option(
-        False, help="Replace an existing target.", group="advanced"
-    )
-    verbose: bool = option(
-        False,
-        help="List every weight in the report instead of one line for all layers.",
-        group="advanced",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if list(self.keep_layers) != sorted(set(self.keep_layers)):
-            raise options_module.OptionError(
-                f"--keep_layers={','.join(map(str, self.keep_layers))}: expected "
-                "different layers in ascending order."
-            )

@@ -1,5 +1,6 @@
 """The report that convert_checkpoint prints."""
 
+import collections
 import dataclasses
 import math
 import re
@@ -8,8 +9,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.conversion import comparison
-from bert_tf.checkpoints.conversion import probe
+from bert_tf.checkpoints.conversion import verification
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
@@ -34,16 +34,11 @@ class Conversion:
     written: source_module.Source  # The target, read back.
     placement: source_module.Placement
     dropped: tuple[str, ...]  # Weights of heads that were left out as requested.
-    outputs: comparison.OutputComparison
+    outputs: verification.OutputComparison
 
 
-def text(conversion: Conversion, *, verbose: bool = False) -> str:
-    """Returns the report of a conversion.
-
-    Args:
-        conversion: `Conversion`.
-        verbose: whether to list every weight instead of one line for all layers.
-    """
+def text(conversion: Conversion) -> str:
+    """Returns the report of a conversion, with one line for all layers."""
     kept, written = conversion.kept, conversion.written
     mapped = [name for name in kept.shapes if name in written.shapes]
     lost = set(conversion.placement.without_place) & set(kept.shapes)
@@ -54,10 +49,10 @@ def text(conversion: Conversion, *, verbose: bool = False) -> str:
         f"model        {_model(kept)}",
         f"parameters   {num_parameters:,}",
         f"mapped       {len(mapped)} weights, the same bits when read back:",
-        *_mapping(mapped, conversion, verbose),
-        *_named("missing", set(written.shapes) - set(kept.shapes), verbose),
-        *_named("left over", {*lost, *conversion.source.unmapped}, verbose),
-        *_named("dropped", conversion.dropped, verbose),
+        *_mapping(mapped, conversion),
+        *_named("missing", set(written.shapes) - set(kept.shapes)),
+        *_named("left over", {*lost, *conversion.source.unmapped}),
+        *_named("dropped", conversion.dropped),
     ]
     if conversion.source.optimizer:
         num_slots = len(conversion.source.optimizer)
@@ -65,7 +60,9 @@ def text(conversion: Conversion, *, verbose: bool = False) -> str:
     for sentence in _notes(conversion):
         lines.append(f"note         {sentence}")
     outputs = conversion.outputs
-    changes = {name: x for name, x in outputs.changes.items() if x > probe.TOLERANCE}
+    changes = {
+        name: x for name, x in outputs.changes.items() if x > verification.TOLERANCE
+    }
     if changes:
         lines.append("changed because the target computes something else, as allowed:")
         lines += _numbers(changes)
@@ -94,38 +91,27 @@ def _model(source: source_module.Source) -> str:
     )
 
 
-def _mapping(
-    names: Collection[str], conversion: Conversion, verbose: bool
-) -> Iterator[str]:
-    """Yields one line per weight, or one for all layers."""
-    places = conversion.placement.places
-    own_names = conversion.source.own_names
-    groups: dict[tuple[str, ...], int] = {}
-    for name in names:
-        pair: tuple[str, ...]
-        pair = (own_names.get(name, name), places.get(name, name))
-        if not verbose:
-            pair = tuple(_NUMBER.sub("*", _star(part)) for part in pair)
-        groups[pair] = groups.get(pair, 0) + 1
-    for (own_name, place), count in groups.items():
-        times = f"{count:>4} x " if not verbose else "  "
-        yield f"{times}{own_name}" + (f" -> {place}" if place != own_name else "")
+def _mapping(names: Collection[str], conversion: Conversion) -> Iterator[str]:
+    places, own_names = conversion.placement.places, conversion.source.own_names
+    pairs = collections.Counter(
+        (_starred(own_names.get(name, name)), _starred(places.get(name, name)))
+        for name in names
+    )
+    for (own_name, place), count in pairs.items():
+        yield f"{count:>4} x {own_name}" + (f" -> {place}" if place != own_name else "")
 
 
-def _star(name: str) -> str:
-    return re.sub(r"layer_\d+", "layer_*", name)
-
-
-def _named(title: str, names: Collection[str], verbose: bool) -> Iterator[str]:
+def _named(title: str, names: Collection[str]) -> Iterator[str]:
     if not names:
         return
-    groups: dict[str, int] = {}
-    for name in sorted(names):
-        shown = name if verbose else _NUMBER.sub("*", _star(name))
-        groups[shown] = groups.get(shown, 0) + 1
     yield f"{title:<12} {len(names)} weights:"
-    for name, count in groups.items():
-        yield f"  {name}" if verbose else f"{count:>4} x {name}"
+    for name, count in collections.Counter(map(_starred, sorted(names))).items():
+        yield f"{count:>4} x {name}"
+
+
+def _starred(name: str) -> str:
+    """Returns a name with * instead of the number of its layer."""
+    return _NUMBER.sub("*", re.sub(r"layer_\d+", "layer_*", name))
 
 
 def _unknown_in_2018(config: config_module.BertConfig) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """Conversion on one page: open, place, write, read back, compare, report."""
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -11,15 +9,15 @@ from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import added_words
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.conversion import comparison
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import options as conversion_options
-from bert_tf.checkpoints.conversion import probe
 from bert_tf.checkpoints.conversion import report
-from bert_tf.checkpoints.conversion import source as conversion_source
 from bert_tf.checkpoints.conversion import target as target_module
+from bert_tf.checkpoints.conversion import verification
 
 # Formats whose configuration can say that attention is causal.
 _WITH_ATTENTION = ("bert", "keras")
@@ -42,7 +40,7 @@ def run(
             head or computes something else, or the result is not the same model.
         ImportError: a format needs a package that is not installed.
     """
-    return report.text(convert(options, progress=progress), verbose=options.verbose)
+    return report.text(convert(options, progress=progress))
 
 
 def convert(
@@ -51,9 +49,7 @@ def convert(
     progress: progress_module.Progress = progress_module.silent,
 ) -> report.Conversion:
     """Converts a checkpoint as the options say; see `run`."""
-    target = target_module.target_of(
-        options.target, options.target_format, overwrite=options.overwrite
-    )
+    target = target_module.target_of(options.target, options.target_format)
     with locks.output_file(target.path, flag="target"):
         return _convert(options, target, progress)
 
@@ -64,10 +60,10 @@ def _convert(
     progress: progress_module.Progress,
 ) -> report.Conversion:
     writer = formats.module_of(options.target_format)
-    source = conversion_source.open_source(options, progress=progress)
+    target_module.check(target)
+    source = _open(options, progress)
     _check_attention(source, options.target_format)
-    target_module.check(target, source.path)
-    chosen, left_out = conversion_source.with_head(source, options.head)
+    chosen, left_out = source.with_head(options.head)
     kept, dropped, placement = _placed(chosen, writer, options)
     progress("convert", 1, 4)
     with target_module.complete_or_absent(target) as folder:
@@ -75,9 +71,9 @@ def _convert(
         _write(writer, kept, folder, target)
         progress("convert", 2, 4)
         written = _read_back(writer, path, target)
-        comparison.check_same_bits(kept, written, placement)
+        verification.check_same_bits(kept, written, placement)
         progress("convert", 3, 4)
-        outputs = comparison.compare_outputs(kept, written, writer, path)
+        outputs = verification.compare_outputs(kept, written, writer, path)
         _check_outputs(outputs, placement)
     progress("convert", 4, 4)
     return report.Conversion(
@@ -90,6 +86,32 @@ def _convert(
         dropped=(*left_out, *dropped),
         outputs=outputs,
     )
+
+
+def _open(
+    options: conversion_options.ConvertCheckpointOptions,
+    progress: progress_module.Progress,
+) -> source_module.Source:
+    """Returns the `Source` of a conversion, with what its flags change."""
+    source = formats.open_source(options.source, progress=progress)
+    start = starting_point.complete_source(
+        source,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        needs_vocabulary=False,
+    )
+    is_casing_known = (source.do_lower_case, options.do_lower_case) != (None, None)
+    text = dataclasses.replace(
+        source.text,
+        vocabulary=start.vocabulary,
+        do_lower_case=start.do_lower_case if is_casing_known else None,
+    )
+    source = dataclasses.replace(source, config=start.config, text=text)
+    if options.add_words is None:
+        return source
+    words = files.read_lines(options.add_words)
+    return added_words.grow_source(source, words, words_file=options.add_words)
 
 
 def _check_attention(source: source_module.Source, target_format: str) -> None:
@@ -122,7 +144,7 @@ def _placed(
             "alone."
         )
     if heads:
-        source = conversion_source.without_heads(source, heads)
+        source = source.without_weights(heads)
         placement = writer.placement(source)
     if placement.unsaid and not options.drop_text_encoding:
         raise ValueError(
@@ -146,17 +168,17 @@ def _placed(
 
 
 def _check_outputs(
-    outputs: comparison.OutputComparison, placement: source_module.Placement
+    outputs: verification.OutputComparison, placement: source_module.Placement
 ) -> None:
     for name, difference in outputs.differences.items():
-        if not difference <= probe.TOLERANCE:
+        if not difference <= verification.TOLERANCE:
             raise ValueError(
                 f"{name} of the converted checkpoint differs by {difference:.1e} from "
-                f"the source's (at most {probe.TOLERANCE:g} is allowed), so nothing "
-                "was kept."
+                f"the source's (at most {verification.TOLERANCE:g} is allowed), so "
+                "nothing was kept."
             )
     for name, difference in outputs.changes.items():
-        if not (difference <= probe.TOLERANCE or placement.changes):
+        if not (difference <= verification.TOLERANCE or placement.changes):
             raise ValueError(
                 f"{name} of the converted checkpoint differs by {difference:.1e}, "
                 "because its configuration has a different activation or epsilon, so "
@@ -164,26 +186,19 @@ def _check_outputs(
             )
 
 
-@contextlib.contextmanager
-def _clear_errors(target: target_module.Target) -> Iterator[None]:
-    """Turns what libraries raise while they write into an OSError with one sentence."""
-    try:
-        yield
-    except (tf.errors.OpError, OSError) as error:
-        reason = files.reason_of(error)
-        raise OSError(f"{target.path} cannot be written: {reason}.") from error
-
-
 def _write(
     writer: Any, source: source_module.Source, folder: str, target: target_module.Target
 ) -> None:
-    with _clear_errors(target):
+    try:
         if target.is_folder:
             writer.write(source, folder)
         elif target.is_prefix:
             writer.write(source, folder, name=target.name)
         else:
             writer.write(source, target.inside(folder))
+    except (tf.errors.OpError, OSError) as error:
+        reason = files.reason_of(error)
+        raise OSError(f"{target.path} cannot be written: {reason}.") from error
 
 
 def _read_back(

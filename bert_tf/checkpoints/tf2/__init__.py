@@ -1,6 +1,5 @@
-"""TensorFlow 2's formats: SavedModels, and checkpoints of the Model Garden.
+"""TensorFlow 2's formats: SavedModels, and checkpoints of the Model Garden. Read only.
 
-`saved_model` and `model_garden` are the two formats. Both read weights with
-`object_graph` and `garden_names`; `saved_model_graph` looks into a SavedModel's
-functions, and `saved_model_writing` writes SavedModels.
+Both formats read weights with `object_graph` and `garden_names`; `saved_model_graph`
+looks into a SavedModel's functions.
 """

@@ -7,86 +7,68 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.checkpoints import names as checkpoint_names
 
-# Release's name -> the variable's names in all versions of the Model Garden, then its
+# Release's name -> the variable's names in all versions of the Model Garden, and its
 # paths through the Python objects, for checkpoints without meaningful names.
-_EMBEDDINGS = {
+_PLACES = {
     "bert/embeddings/word_embeddings": (
-        r"word_embeddings/embeddings",
-        r"_embedding_layer/embeddings",
-        r"masked_lm/embedding_table",
-        r"layer_with_weights-0/embeddings",
+        r"(?:word_embeddings|_embedding_layer|layer_with_weights-0)/embeddings"
+        r"|masked_lm/embedding_table"
     ),
     "bert/embeddings/position_embeddings": (
-        r"position_embedding/(?:position_)?embeddings",
-        r"embedding_postprocessor/position_embeddings",
-        r"_position_embedding_layer/(?:_position_)?embeddings",
-        r"layer_with_weights-1/embeddings",
+        r"_?position_embedding(?:_layer)?/(?:_?position_)?embeddings"
+        r"|embedding_postprocessor/position_embeddings|layer_with_weights-1/embeddings"
     ),
     "bert/embeddings/token_type_embeddings": (
-        r"type_embeddings/embeddings",
-        r"embedding_postprocessor/type_embeddings",
-        r"_type_embedding_layer/embeddings",
-        r"layer_with_weights-2/embeddings",
+        r"(?:type_embeddings|_type_embedding_layer|layer_with_weights-2)/embeddings"
+        r"|embedding_postprocessor/type_embeddings"
     ),
     r"bert/embeddings/LayerNorm/\1": (
-        r"embeddings/layer_norm/(gamma|beta)",
-        r"embedding_postprocessor/layer_norm/(gamma|beta)",
-        r"_embedding_norm_layer/(gamma|beta)",
-        r"layer_with_weights-3/(gamma|beta)",
+        r"(?:embeddings/layer_norm|embedding_postprocessor/layer_norm"
+        r"|_embedding_norm_layer|layer_with_weights-3)/(gamma|beta)"
     ),
-}
-_BLOCK = r"(?:(?:transformer|encoder)/layer_|_transformer_layers/)(\d+)/"
-_LAYER = {
-    r"attention/self/\2/\3": (
-        r"self_attention/(query|key|value)/(kernel|bias)",
-        r"_attention_layer/_(query|key|value)_dense/(kernel|bias)",
-    ),
-    r"attention/output/dense/\2": (
-        r"self_attention/attention_output/(kernel|bias)",
-        r"self_attention_output/(kernel|bias)",
-        r"_attention_layer/_output_dense/(kernel|bias)",
-    ),
-    r"attention/output/LayerNorm/\2": (
-        r"self_attention_layer_norm/(gamma|beta)",
-        r"_attention_layer_norm/(gamma|beta)",
-    ),
-    r"intermediate/dense/\2": (
-        r"intermediate/(kernel|bias)",
-        r"_intermediate_dense/(kernel|bias)",
-    ),
-    r"output/dense/\2": (r"output/(kernel|bias)", r"_output_dense/(kernel|bias)"),
-    r"output/LayerNorm/\2": (
-        r"output_layer_norm/(gamma|beta)",
-        r"_output_layer_norm/(gamma|beta)",
-    ),
-}
-_HEADS = {
-    r"bert/pooler/dense/\1": (
-        r"pooler_transform/(kernel|bias)",
-        r"_pooler_layer/(kernel|bias)",
-    ),
+    r"bert/pooler/dense/\1": r"(?:pooler_transform|_pooler_layer)/(kernel|bias)",
     r"cls/predictions/transform/dense/\1": (
-        r"cls/predictions/transform/dense/(kernel|bias)",
-        r"masked_lm/dense/(kernel|bias)",
+        r"(?:cls/predictions/transform|masked_lm)/dense/(kernel|bias)"
     ),
     r"cls/predictions/transform/LayerNorm/\1": (
-        r"cls/predictions/transform/LayerNorm/(gamma|beta)",
-        r"masked_lm/layer_norm/(gamma|beta)",
+        r"(?:cls/predictions/transform/LayerNorm|masked_lm/layer_norm)/(gamma|beta)"
     ),
-    "cls/predictions/output_bias": (
-        r"cls/predictions/output_bias/bias",
-        r"masked_lm/output_bias/bias",
+    "cls/predictions/output_bias": r"(?:cls/predictions|masked_lm)/output_bias/bias",
+    "cls/seq_relationship/output_weights": r"next_sentence/logits/kernel",
+    "cls/seq_relationship/output_bias": r"next_sentence/logits/bias",
+    "output_weights": r"sentence_prediction/logits/kernel",
+    "output_bias": r"sentence_prediction/logits/bias",
+}
+# The same for the names within a layer.
+_BLOCK = r"(?:(?:transformer|encoder)/layer_|_transformer_layers/)(\d+)/"
+_LAYER_PLACES = {
+    r"attention/self/\2/\3": (
+        r"(?:self_attention/|_attention_layer/_)(query|key|value)(?:_dense)?"
+        r"/(kernel|bias)"
     ),
-    "cls/seq_relationship/output_weights": (r"next_sentence/logits/kernel",),
-    "cls/seq_relationship/output_bias": (r"next_sentence/logits/bias",),
-    "output_weights": (r"sentence_prediction/logits/kernel",),
-    "output_bias": (r"sentence_prediction/logits/bias",),
+    r"attention/output/dense/\2": (
+        r"(?:self_attention/attention_output|self_attention_output"
+        r"|_attention_layer/_output_dense)/(kernel|bias)"
+    ),
+    r"attention/output/LayerNorm/\2": r"(?:self)?_attention_layer_norm/(gamma|beta)",
+    r"intermediate/dense/\2": r"(?:intermediate|_intermediate_dense)/(kernel|bias)",
+    r"output/dense/\2": r"(?:output|_output_dense)/(kernel|bias)",
+    r"output/LayerNorm/\2": r"_?output_layer_norm/(gamma|beta)",
+}
+_PATTERNS = {
+    re.compile(rf"(?:^|/)(?:{pattern})$"): template
+    for template, pattern in (
+        *_PLACES.items(),
+        *(
+            (rf"bert/encoder/layer_\1/{part}", rf"{_BLOCK}(?:{pattern})")
+            for part, pattern in _LAYER_PLACES.items()
+        ),
+    )
 }
 # The pooler of a head that was trained with its own, beside the encoder's.
 _HEAD_POOLER = re.compile(
@@ -106,21 +88,6 @@ _OTHER_NETWORKS = {
     "bottleneck": "MobileBERT",
 }
 _FUNCTIONAL_BLOCK = re.compile(r"layer_with_weights-(\d+)(?=/_attention_layer/)")
-
-
-def _compiled() -> Iterator[tuple[re.Pattern[str], str]]:
-    for template, patterns in (*_EMBEDDINGS.items(), *_HEADS.items()):
-        for pattern in patterns:
-            yield re.compile(rf"(?:^|/)(?:{pattern})$"), template
-    for part, patterns in _LAYER.items():
-        for pattern in patterns:
-            yield (
-                re.compile(rf"(?:^|/){_BLOCK}(?:{pattern})$"),
-                rf"bert/encoder/layer_\1/{part}",
-            )
-
-
-_PATTERNS = tuple(_compiled())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,22 +148,18 @@ def place(variables: Mapping[str, Sequence[str]]) -> Named:
     )
 
 
-def check(named: Named, shapes: Mapping[str, Sequence[int]], path: str) -> None:
-    """Checks that the checkpoint has a complete BERT encoder with consistent shapes.
+def check(named: Named, stored: Mapping[str, Sequence[int]], path: str) -> None:
+    """Raises a ValueError unless there is a complete encoder with consistent shapes.
 
     Args:
         named: `Named`.
-        shapes: {tensor in the checkpoint: shape}.
+        stored: {release's name: shape in the checkpoint}.
         path: for the message.
-
-    Raises:
-        ValueError: it has not.
     """
     names = (*named.keys.values(), *named.unmapped)
     for part, network in _OTHER_NETWORKS.items():
         if any(part in name for name in names):
             raise ValueError(f"{path} is not a BERT: it is {network}.")
-    stored = {name: shapes[key] for name, key in named.keys.items()}
     # A checkpoint without any layer lacks the first one; the pooler may be missing.
     expected = checkpoint_names.encoder_names(
         max(1, checkpoint_names.num_layers(stored))
@@ -219,12 +182,6 @@ def check(named: Named, shapes: Mapping[str, Sequence[int]], path: str) -> None:
             )
 
 
-def num_heads(stored_shapes: Mapping[str, Sequence[int]]) -> int | None:
-    """Returns N if query kernels are [H, N, D], or None if they are [H, H]."""
-    shape = stored_shapes["bert/encoder/layer_0/attention/self/query/kernel"]
-    return shape[1] if len(shape) == 3 else None
-
-
 def release_shape(
     name: str, stored_shape: Sequence[int], *, is_transposed: bool
 ) -> tuple[int, ...]:
@@ -245,7 +202,7 @@ def _release_name(names: Iterable[str], blocks: Mapping[str, str]) -> str | None
     for name in names:
         for part, meant in blocks.items():
             name = name.replace(part, meant)
-        for pattern, template in _PATTERNS:
+        for pattern, template in _PATTERNS.items():
             match = pattern.search(name)
             if match:
                 return match.expand(template)

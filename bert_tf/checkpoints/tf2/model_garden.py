@@ -3,12 +3,9 @@
 They contain weights and no configuration. Shapes show all sizes, because query kernels
 are [H, N, D]; activation, epsilon and dropout come from a `bert_config.json` beside the
 weights, or are assumed. The format is read but not written.
-
-Shape letters: H hidden, N heads, D = H / N.
 """
 
 import os
-from collections.abc import Iterator
 
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
@@ -16,11 +13,6 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.tf2 import object_graph
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import numerics
-
-NAME = "model_garden"
-_HIDDEN_ACT = "gelu"
 
 
 def is_at(path: str | os.PathLike[str]) -> bool:
@@ -50,18 +42,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         )
     weights = object_graph.open_weights(prefix)
     folder = os.path.dirname(prefix) or "."
-    config = companion_files.read_config(folder)
-    notes = list(weights.notes)
+    config, notes = companion_files.read_config(folder), []
     if config is None:
-        config = object_graph.config_of(
-            weights,
-            hidden_act=_HIDDEN_ACT,
-            layer_norm_epsilon=numerics.LAYER_NORM_EPSILON,
-        )
-        notes += _notes_without_config(config)
+        config, notes = object_graph.infer_config(weights)
     return source_module.Source(
         path=prefix,
-        format=NAME,
+        format="model_garden",
         shapes=weights.shapes,
         read_each=weights.read_each,
         head=checkpoint_heads.head_of(weights.shapes),
@@ -69,22 +55,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         text=text_encoding.TextEncoding(
             vocabulary=companion_files.read_vocabulary(folder)
         ),
-        unmapped=weights.unmapped,
+        unmapped=weights.named.unmapped,
         optimizer=weights.optimizer,
-        own_names=weights.own_names,
-        notes=tuple(notes),
+        own_names=weights.named.own_names,
+        notes=(*weights.named.notes, *notes),
     )
-
-
-def _notes_without_config(
-    config: config_module.BertConfig | None,
-) -> Iterator[str]:
-    if config is None:
-        yield "the number of attention heads is unknown; pass --bert_config_file"
-        return
-    yield (
-        "there is no bert_config.json beside it: hidden_act is assumed to be "
-        f"{_HIDDEN_ACT} and layer_norm_epsilon {config.layer_norm_epsilon:g}, the "
-        "Model Garden's defaults; pass --bert_config_file if that is wrong"
-    )
-    yield object_graph.dropout_note(config)

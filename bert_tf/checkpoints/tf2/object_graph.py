@@ -20,50 +20,33 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import numerics
 
 GRAPH = release_folder.OBJECT_GRAPH
 # Name of a variable's tensor in the graph, and the end of its key.
 _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"
 _OPTIMIZER_ROOTS = ("optimizer/", "global_step/", "save_counter/")
-DROPOUT_NOTE = (
-    "its dropout rates are not recorded; {:g} is assumed in the layers and {:g} in "
-    "attention"
-)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Variable:
-    """One variable of an object checkpoint."""
-
-    key: str  # Name of its tensor in the checkpoint.
-    # The variable's own name, then its paths through the objects, shortest first.
-    names: tuple[str, ...]
+_ASSUMED_ACTIVATION = "gelu"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Weights:
-    """A BERT's weights in an object checkpoint, without values."""
+    """A BERT's weights in a checkpoint, without values."""
 
     prefix: str
-    keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
-    own_names: dict[str, str]  # Release's name -> the variable's own, if it differs.
+    named: garden_names.Named
     shapes: dict[str, tuple[int, ...]]  # Release's name -> shape in its layout.
-    transposed: tuple[str, ...]  # Release's names of weights stored as [H, C].
-    num_heads: int | None  # None: query kernels are matrices.
-    unmapped: tuple[str, ...]  # Names of variables without a place.
-    optimizer: tuple[str, ...]  # Tensors of slots, counters and rates.
-    notes: tuple[str, ...]
+    num_heads: int | None = None  # None: query kernels are matrices.
+    optimizer: tuple[str, ...] = ()  # Tensors of slots, counters and rates.
 
     def read_each(self, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yields (release's name, float32 array in its layout), one after the other."""
         wanted = list(wanted)
-        keys = [self.keys[name] for name in wanted]
-        arrays = bundle.read_each(self.prefix, keys)
+        arrays = bundle.read_each(self.prefix, [self.named.keys[n] for n in wanted])
         for name, (_, array) in zip(wanted, arrays, strict=True):
-            array = array.T if name in self.transposed else array
-            array = np.reshape(array, self.shapes[name])
-            yield name, array.astype("float32", copy=False)
+            array = array.T if name in self.named.transposed else array
+            yield name, np.reshape(array, self.shapes[name]).astype("float32")
 
 
 def open_weights(prefix: str) -> Weights:
@@ -74,65 +57,82 @@ def open_weights(prefix: str) -> Weights:
         ValueError: it is damaged, or has no BERT encoder.
     """
     stored = bundle.read_names_and_shapes(prefix)
-    variables, slots = _variables(prefix)
-    optimizer = [key for key in stored if key in slots or _is_of_optimizer(key)]
-    variables = [one for one in variables if one.key not in set(optimizer)]
-    missing = [one.key for one in variables if one.key not in stored]
+    graph = _read_graph(prefix)
+    slots = _slot_keys(graph)
+    optimizer = {key for key in stored if key in slots or _is_of_optimizer(key)}
+    variables = {k: n for k, n in _variables(graph).items() if k not in optimizer}
+    missing = [key for key in variables if key not in stored]
     if missing:
         raise ValueError(f"{prefix} is damaged: it has no tensor {missing[0]}.")
-    named = garden_names.place({one.key: one.names for one in variables})
-    garden_names.check(named, {key: tuple(stored[key]) for key in stored}, prefix)
-    stored_shapes = {name: tuple(stored[key]) for name, key in named.keys.items()}
+    named = garden_names.place(variables)
+    shapes = {name: tuple(stored[key]) for name, key in named.keys.items()}
+    garden_names.check(named, shapes, prefix)
+    query = shapes["bert/encoder/layer_0/attention/self/query/kernel"]
     return Weights(
         prefix=prefix,
-        keys=named.keys,
-        own_names=named.own_names,
+        named=named,
         shapes={
             name: garden_names.release_shape(
                 name, shape, is_transposed=name in named.transposed
             )
-            for name, shape in stored_shapes.items()
+            for name, shape in shapes.items()
         },
-        transposed=named.transposed,
-        num_heads=garden_names.num_heads(stored_shapes),
-        unmapped=named.unmapped,
+        num_heads=query[1] if len(query) == 3 else None,  # [H, N, D]
         optimizer=tuple(key.removesuffix(_SUFFIX) for key in sorted(optimizer)),
-        notes=named.notes,
     )
 
 
-def config_of(
-    weights: Weights, *, hidden_act: str, layer_norm_epsilon: float
-) -> config_module.BertConfig | None:
-    """Returns the `BertConfig` that shapes show; None if they do not show N.
+def infer_config(
+    weights: Weights,
+    *,
+    num_heads: int | None = None,
+    hidden_act: str | None = None,
+    layer_norm_epsilon: float | None = None,
+) -> tuple[config_module.BertConfig | None, list[str]]:
+    """Returns the `BertConfig` that shapes show, and notes about what was assumed.
 
     Args:
         weights: `Weights`.
-        hidden_act: the activation, which no shape shows.
+        num_heads: N, if it is known and shapes do not show it. Without it, there is no
+            configuration.
+        hidden_act: the activation, which no shape shows; None: unknown.
         layer_norm_epsilon: likewise.
     """
-    if weights.num_heads is None:
-        return None
+    num_heads = weights.num_heads or num_heads
+    if num_heads is None:
+        return None, ["the number of heads is unknown; pass --bert_config_file"]
     shapes = weights.shapes
     vocab_size, hidden_size = shapes[checkpoint_names.WORD_EMBEDDINGS]
-    return config_module.BertConfig(
+    config = config_module.BertConfig(
         vocab_size=vocab_size,
         hidden_size=hidden_size,
         num_hidden_layers=checkpoint_names.num_layers(shapes),
-        num_attention_heads=weights.num_heads,
+        num_attention_heads=num_heads,
         intermediate_size=shapes["bert/encoder/layer_0/intermediate/dense/bias"][0],
-        hidden_act=hidden_act,
+        hidden_act=hidden_act or _ASSUMED_ACTIVATION,
         max_position_embeddings=shapes["bert/embeddings/position_embeddings"][0],
         type_vocab_size=shapes["bert/embeddings/token_type_embeddings"][0],
-        layer_norm_epsilon=layer_norm_epsilon,
+        layer_norm_epsilon=(
+            numerics.LAYER_NORM_EPSILON
+            if layer_norm_epsilon is None
+            else layer_norm_epsilon
+        ),
     )
-
-
-def dropout_note(config: config_module.BertConfig) -> str:
-    """Returns the sentence on dropout rates, which no weight shows."""
-    return DROPOUT_NOTE.format(
-        config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    )
+    values = {
+        "hidden_act": hidden_act,
+        "layer_norm_epsilon": layer_norm_epsilon,
+        "hidden_dropout_prob": None,
+        "attention_probs_dropout_prob": None,
+    }
+    unknown = [
+        f"{name} {getattr(config, name)}"
+        for name, value in values.items()
+        if value is None
+    ]
+    return config, [
+        f"it does not record {', '.join(unknown)}, which are assumed; pass "
+        "--bert_config_file if that is wrong"
+    ]
 
 
 def read_value(prefix: str, path: str) -> Any:
@@ -143,19 +143,17 @@ def read_value(prefix: str, path: str) -> Any:
     return bundle.read(prefix, [key])[key]
 
 
-def _variables(prefix: str) -> tuple[list[Variable], set[str]]:
-    """Returns all `Variable`s, and the keys of the optimizer's slots."""
-    graph = _read_graph(prefix)
+def _variables(graph: Any) -> dict[str, tuple[str, ...]]:
+    """Returns {tensor: the variable's own name, then its paths, shortest first}."""
     paths = _paths(graph)
-    variables = []
-    for number, node in enumerate(graph.nodes):
-        for attribute in node.attributes:
-            if attribute.name == _VALUE:
-                names = filter(None, (attribute.full_name, *paths.get(number, ())))
-                variables.append(
-                    Variable(key=attribute.checkpoint_key, names=tuple(names))
-                )
-    return variables, _slot_keys(graph)
+    return {
+        attribute.checkpoint_key: tuple(
+            filter(None, (attribute.full_name, *paths.get(number, ())))
+        )
+        for number, node in enumerate(graph.nodes)
+        for attribute in node.attributes
+        if attribute.name == _VALUE
+    }
 
 
 def _read_graph(prefix: str) -> Any:
@@ -164,17 +162,13 @@ def _read_graph(prefix: str) -> Any:
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
             content.item() if isinstance(content, np.ndarray) else content
         )
-    except message.DecodeError as error:
+        for node in graph.nodes:
+            for child in node.children:
+                graph.nodes[child.node_id]
+    except (message.DecodeError, IndexError) as error:
         raise ValueError(
             f"{prefix}: its object graph is damaged; copy the checkpoint again."
         ) from error
-    last = len(graph.nodes)
-    for node in graph.nodes:
-        if any(not 0 <= child.node_id < last for child in node.children):
-            raise ValueError(
-                f"{prefix}: its object graph is damaged (a child does not exist); copy "
-                "the checkpoint again."
-            )
     return graph
 
 

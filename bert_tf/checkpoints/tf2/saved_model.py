@@ -1,13 +1,11 @@
-"""The format "saved_model": BERT of TF Hub and Kaggle, series 1 to 4, and our own.
+"""The format "saved_model": BERT of TF Hub and Kaggle, series 1 to 4. Read only.
 
 A SavedModel is parsed and never loaded: its weights are a checkpoint, their shapes show
 the sizes, and its functions show activation and epsilon without being run. So
 TensorFlow Text's ops do not have to be registered, and no foreign code is executed.
 """
 
-import dataclasses
 import os
-from collections.abc import Iterator
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -16,23 +14,13 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.checkpoints.tf2 import object_graph
 from bert_tf.checkpoints.tf2 import saved_model_graph
-from bert_tf.checkpoints.tf2 import saved_model_writing
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import numerics
 
-NAME = "saved_model"
-_VARIABLES = os.path.join("variables", "variables")
-_ASSETS = "assets"
 _EXPORT_ASSETS = "assets.extra"  # Of an export that answers texts; see `serving`.
-_HIDDEN_ACT = "gelu"
 # Prefix of variable names in modules of TensorFlow 1.
 _MODULE_SCOPE = "module/"
-
-placement = saved_model_writing.placement
-write = saved_model_writing.write
-library_outputs = saved_model_writing.library_outputs
 
 
 def is_at(path: str | os.PathLike[str]) -> bool:
@@ -58,32 +46,45 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             "export with query_saved_model."
         )
     meta_graph = saved_model_graph.read(path)
-    prefix = os.path.join(path, _VARIABLES)
+    prefix = os.path.join(path, "variables", "variables")
     if not files.exists(f"{prefix}.index"):
         raise ValueError(
             f"{path} is not a BERT: it is a SavedModel without variables, such as a "
             "text preprocessor; pass the SavedModel of the encoder."
         )
-    computation = saved_model_graph.computation(meta_graph)
+    computed = saved_model_graph.computation(meta_graph)
     weights = _weights(prefix)
-    assets = os.path.join(path, _ASSETS)
-    config = companion_files.read_config(assets)
-    notes = list(weights.notes)
-    if config is None:
-        config = _config(weights, computation)
-        notes += _notes(config, computation)
+    hidden_size = weights.shapes[checkpoint_names.WORD_EMBEDDINGS][1]
+    config, notes = object_graph.infer_config(
+        weights,
+        num_heads=computed.size_per_head and hidden_size // computed.size_per_head,
+        hidden_act=computed.hidden_act,
+        layer_norm_epsilon=computed.layer_norm_epsilon,
+    )
+    if len({computed.head_act, computed.hidden_act} - {None}) > 1:
+        notes.append(
+            f"its masked-word head computes {computed.head_act}, its encoder "
+            f"{computed.hidden_act}; a configuration has one activation, the encoder's"
+        )
+    do_lower_case = computed.do_lower_case
+    if do_lower_case is None:
+        value = object_graph.read_value(prefix, "do_lower_case")
+        do_lower_case = None if value is None else bool(value)
     return source_module.Source(
         path=path,
-        format=NAME,
+        format="saved_model",
         shapes=weights.shapes,
         read_each=weights.read_each,
-        head=_head(assets, weights.shapes),
+        head=checkpoint_heads.head_of(weights.shapes),
         config=config,
-        text=_text(assets, _do_lower_case(prefix, computation)),
-        unmapped=weights.unmapped,
+        text=text_encoding.TextEncoding(
+            do_lower_case=do_lower_case,
+            vocabulary=companion_files.read_vocabulary(os.path.join(path, "assets")),
+        ),
+        unmapped=weights.named.unmapped,
         optimizer=weights.optimizer,
-        own_names=weights.own_names,
-        notes=tuple(notes),
+        own_names=weights.named.own_names,
+        notes=(*weights.named.notes, *notes),
     )
 
 
@@ -92,98 +93,15 @@ def _weights(prefix: str) -> object_graph.Weights:
     if object_graph.GRAPH in stored:
         return object_graph.open_weights(prefix)
     # A module of TensorFlow 1: series 1 and 2 have the release's own names.
-    names = {key.removeprefix(_MODULE_SCOPE): key for key in stored}
-    if checkpoint_names.WORD_EMBEDDINGS not in names:
+    keys = {key.removeprefix(_MODULE_SCOPE): key for key in stored}
+    if checkpoint_names.WORD_EMBEDDINGS not in keys:
         raise ValueError(
             f"{prefix} has no BERT encoder: expected variables such as "
             f"{checkpoint_names.WORD_EMBEDDINGS}, got {min(stored, default='none')}."
         )
+    own_names = {name: key for name, key in keys.items() if name != key}
     return object_graph.Weights(
         prefix=prefix,
-        keys=names,
-        own_names={name: key for name, key in names.items() if name != key},
-        shapes={name: tuple(stored[key]) for name, key in names.items()},
-        transposed=(),
-        num_heads=None,
-        unmapped=(),
-        optimizer=(),
-        notes=(),
+        named=garden_names.Named(keys=keys, own_names=own_names),
+        shapes={name: tuple(stored[key]) for name, key in keys.items()},
     )
-
-
-def _config(
-    weights: object_graph.Weights, computation: saved_model_graph.Computation
-) -> config_module.BertConfig | None:
-    """Returns the `BertConfig` of shapes and functions; None if N is unknown."""
-    if weights.num_heads is None and computation.size_per_head:
-        hidden_size = weights.shapes[checkpoint_names.WORD_EMBEDDINGS][1]
-        num_heads = hidden_size // computation.size_per_head
-        weights = dataclasses.replace(weights, num_heads=num_heads)
-    epsilon = computation.layer_norm_epsilon
-    return object_graph.config_of(
-        weights,
-        hidden_act=computation.hidden_act or _HIDDEN_ACT,
-        layer_norm_epsilon=numerics.LAYER_NORM_EPSILON if epsilon is None else epsilon,
-    )
-
-
-def _notes(
-    config: config_module.BertConfig | None, computation: saved_model_graph.Computation
-) -> Iterator[str]:
-    if config is None:
-        yield "the number of its attention heads is unknown; pass --bert_config_file"
-        return
-    if computation.hidden_act is None:
-        yield (
-            f"its functions do not show the activation; {_HIDDEN_ACT} is assumed: pass "
-            "--bert_config_file if that is wrong"
-        )
-    elif computation.head_act not in (None, computation.hidden_act):
-        yield (
-            f"its masked-word head computes {computation.head_act}, its encoder "
-            f"{computation.hidden_act}; a configuration has one activation, the "
-            "encoder's"
-        )
-    if computation.layer_norm_epsilon is None:
-        yield (
-            "its functions do not show layer_norm_epsilon; "
-            f"{config.layer_norm_epsilon:g} is assumed"
-        )
-    yield object_graph.dropout_note(config)
-
-
-def _head(
-    assets: str, shapes: dict[str, checkpoint_names.Shape]
-) -> checkpoint_heads.Head:
-    path = os.path.join(assets, saved_model_writing.HEAD_FILE)
-    if not files.exists(path):
-        return checkpoint_heads.head_of(shapes)
-    values = files.read_json(path)
-    try:
-        return checkpoint_heads.head_of(
-            shapes,
-            kind=values["kind"],
-            labels=values["labels"],
-            label_kind=values.get("label_kind", checkpoint_heads.SINGLE_LABEL),
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} does not describe a head: {error}.") from error
-
-
-def _text(assets: str, do_lower_case: bool | None) -> text_encoding.TextEncoding:
-    path = os.path.join(assets, saved_model_writing.TEXT_FILE)
-    values = files.read_json(path) if files.exists(path) else {}
-    return text_encoding.TextEncoding.from_dict(
-        {"do_lower_case": do_lower_case} | values,
-        path=path,
-        vocabulary=companion_files.read_vocabulary(assets),
-    )
-
-
-def _do_lower_case(
-    prefix: str, computation: saved_model_graph.Computation
-) -> bool | None:
-    if computation.do_lower_case is not None:
-        return computation.do_lower_case
-    value = object_graph.read_value(prefix, "do_lower_case")
-    return None if value is None else bool(value)

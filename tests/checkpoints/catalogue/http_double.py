@@ -1,4 +1,4 @@
-"""A test double of the download server, which can fail in every way that servers do.
+"""A test double of the download server, which can fail as servers do.
 
 A behavior is a function of a request's handler. `Server.script` has those of the
 next requests; afterwards every one is answered as it should be.
@@ -60,7 +60,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
     def whole(self, **headers):
         content = self.server.content
         etag = {"ETag": self.server.etag} if self.server.etag else {}
-        self.answer(200, Content_Length=len(content), **etag, **headers)
+        self.answer(200, **{"Content_Length": len(content), **etag, **headers})
         return content
 
 
@@ -94,24 +94,15 @@ def hang_up(request):
     request.connection.close()
 
 
-def stall_after(num_bytes, seconds):
-    def stall(request):
-        request.wfile.write(request.whole()[:num_bytes])
-        request.wfile.flush()
-        time.sleep(seconds)
-
-    return stall
-
-
-def slowly(seconds):
-    """In a hundred pieces, so that there is time for something to happen."""
+def slowly(seconds, num_parts=100):
+    """In many parts, so that there is time for something to happen."""
 
     def send(request):
         content = request.whole()
-        size = len(content) // 100 + 1
+        size = len(content) // num_parts + 1
         for start in range(0, len(content), size):
             request.wfile.write(content[start : start + size])
-            time.sleep(seconds / 100)
+            time.sleep(seconds / num_parts)
 
     return send
 
@@ -135,72 +126,16 @@ def without_range(request):
     request.wfile.write(request.whole())
 
 
-def range_from(start):
-    """Sends a different part from the requested one."""
-
-    def send(request):
-        content = request.server.content
-        request.answer(
-            206,
-            Content_Length=len(content) - start,
-            Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
-            ETag=request.server.etag,
-        )
-        request.wfile.write(content[start:])
-
-    return send
-
-
-def range_of_another(request):
-    """Sends the part of a version that it should not have, by If-Range."""
-    request.server.etag = '"two"'
-    start = int(re.search(r"\d+", request.headers["Range"])[0])
-    range_from(start)(request)
-
-
 def with_length(length):
     """Announces a different length from what it sends."""
-
-    def send(request):
-        content = request.server.content
-        request.answer(200, Content_Length=length, ETag=request.server.etag)
-        request.wfile.write(content)
-
-    return send
+    return lambda request: request.wfile.write(request.whole(Content_Length=length))
 
 
-def without_length(request):
-    request.answer(200, ETag=request.server.etag, Connection="close")
-    request.wfile.write(request.server.content)
-
-
-def chunked(request, ends_well=True):
+def chunked(request):
     request.answer(200, ETag=request.server.etag, Transfer_Encoding="chunked")
     content = request.server.content
-    for start in range(0, len(content), 1000):
-        piece = content[start : start + 1000]
-        request.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-    if ends_well:
-        request.wfile.write(b"0\r\n\r\n")
-
-
-def cut_chunks(request):
-    chunked(request, ends_well=False)
+    request.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content))
 
 
 def redirect(path):
     return lambda request: request.answer(302, Location=path, Content_Length=0)
-
-
-def encoded(request):
-    request.wfile.write(request.whole(Content_Encoding="gzip"))
-
-
-def now(content, etag):
-    """Replaces the file from now on."""
-
-    def change(request):
-        request.server.content, request.server.etag = content, etag
-        properly(request)
-
-    return change

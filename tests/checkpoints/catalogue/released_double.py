@@ -31,6 +31,13 @@ MODEL = released.ReleasedModel(
 ENTRY = models.Entry(model=MODEL, path=PATH)
 # The zips of 2018 have a folder around the files, those of 2020 have none.
 FOLDER = "uncased_L-1_H-8_A-2/"
+FILES = (
+    "bert_config.json",
+    "bert_model.ckpt.data-00000-of-00001",
+    "bert_model.ckpt.index",
+    "bert_model.ckpt.meta",
+    "vocab.txt",
+)
 
 
 def list_in_catalogue(base_url, *, entry=ENTRY, patch=setattr, patch_item=None):

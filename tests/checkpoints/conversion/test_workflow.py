@@ -20,8 +20,8 @@ from bert_tf import options as options_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import options as conversion_options
-from bert_tf.checkpoints.conversion import probe
 from bert_tf.checkpoints.conversion import report as conversion_report
+from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
@@ -190,7 +190,7 @@ def test_what_is_beside_the_source_can_be_replaced_or_added(
 
 @pytest.mark.parametrize(
     "target_format, name",
-    [("hugging_face", "new"), ("saved_model", "new"), ("keras", "new.keras")],
+    [("hugging_face", "new"), ("keras", "new.keras")],
 )
 def test_to_another_format_and_back_every_bit_and_file_is_the_same(
     released_folder, tmp_path, target_format, name
@@ -238,7 +238,7 @@ def test_to_another_format_and_back_a_head_and_its_labels_are_the_same(
 )
 @pytest.mark.parametrize(
     "target_format, name",
-    [("hugging_face", "new"), ("keras", "new.keras"), ("saved_model", "new")],
+    [("hugging_face", "new"), ("keras", "new.keras")],
 )
 def test_what_a_label_is_goes_along_there_and_back(
     fine_tuned, tmp_path, label_kind, num_labels, target_format, name
@@ -255,21 +255,6 @@ def test_what_a_label_is_goes_along_there_and_back(
         written = json.loads((tmp_path / name / "config.json").read_text())
         known = {"multi_label": "multi_label_classification"}
         assert written["problem_type"] == known.get(label_kind, label_kind)
-    if target_format == "saved_model":
-        batch = probe.features(formats.open_source(prefix).config)
-        loaded = tf.saved_model.load(str(tmp_path / name)).signatures["ids"]
-        found = loaded(
-            **{
-                n: tf.constant(batch[n])
-                for n in ("input_ids", "input_mask", "segment_ids")
-            }
-        )
-        answers = {
-            "multi_label": lambda logits: {"probabilities": tf.sigmoid(logits)},
-            "regression": lambda logits: {"values": logits[:, 0]},
-        }[label_kind](found["logits"])
-        for answer, expected in answers.items():
-            np.testing.assert_allclose(found[answer], expected, atol=1e-6)
 
 
 def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path):
@@ -299,46 +284,14 @@ def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path)
 # Refused.
 
 
-def test_an_existing_target_stays_unless_it_is_to_be_replaced(
-    released_folder, golden, tmp_path
-):
-    target = tmp_path / "new"
-    conversion_workflow.convert(options(golden / "model" / "trained.ckpt", target))
-    shutil.copy(golden / "vocab.txt", target)
-    before = everything(target)
-    with pytest.raises(ValueError, match=r"new already exists; choose another --tar"):
-        conversion_workflow.convert(options(released_folder, target))
-    np.testing.assert_array_equal(
-        everything(target)["bert/pooler/dense/bias"], before["bert/pooler/dense/bias"]
-    )
-    conversion_workflow.convert(options(released_folder, target, overwrite=True))
-    assert_same_weights(released_folder, target)
-    assert not [name for name in os.listdir(tmp_path) if "partial" in name]
-
-
-def test_a_folder_with_other_things_in_it_is_not_replaced(released_folder, tmp_path):
-    target = tmp_path / "run"
-    target.mkdir()
-    (target / "model.ckpt-1000.index").write_text("dear")
-    with pytest.raises(
-        ValueError, match=r"contains model\.ckpt-1000\.index, which the"
-    ):
-        conversion_workflow.convert(options(released_folder, target, overwrite=True))
-    assert names_in(target) == ["model.ckpt-1000.index"]
-
-
-def test_a_file_of_mine_in_a_folder_of_the_checkpoint_is_not_removed(
-    released_folder, tmp_path
-):
-    to_hugging_face = {"target_format": "hugging_face", "head": "encoder"}
-    target = tmp_path / "new"
-    conversion_workflow.convert(options(released_folder, target, **to_hugging_face))
-    (target / "1_Pooling" / "mine.txt").write_text("dear")
-    with pytest.raises(ValueError, match=r"contains 1_Pooling/mine\.txt, which the"):
-        conversion_workflow.convert(
-            options(released_folder, target, overwrite=True, **to_hugging_face)
-        )
-    assert (target / "1_Pooling" / "mine.txt").read_text() == "dear"
+def test_an_existing_target_is_never_replaced(released_folder, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model.ckpt-1000.index").write_text("dear")
+    shutil.copy(released_folder / "bert_model.ckpt.index", tmp_path / "old.ckpt.index")
+    for target in ("run", "old.ckpt", released_folder.name, "run/model.ckpt-1000"):
+        with pytest.raises(ValueError, match="already exists; choose another --target"):
+            conversion_workflow.convert(options(released_folder, tmp_path / target))
+    assert names_in(tmp_path / "run") == ["model.ckpt-1000.index"]
 
 
 def test_an_empty_folder_may_be_the_target(released_folder, tmp_path):
@@ -347,19 +300,12 @@ def test_an_empty_folder_may_be_the_target(released_folder, tmp_path):
     assert names_in(tmp_path / "new") == RELEASED
 
 
-def test_a_link_to_a_folder_stays_and_one_to_nowhere_is_refused(
-    released_folder, tmp_path
-):
+def test_a_link_to_a_folder_stays(released_folder, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     conversion_workflow.convert(options(released_folder, tmp_path / "link"))
     assert (tmp_path / "link").is_symlink()
     assert names_in(tmp_path / "real") == RELEASED
-    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(
-        ValueError, match=r"lost is a link to .*nowhere, which does not"
-    ):
-        conversion_workflow.convert(options(released_folder, tmp_path / "lost"))
 
 
 def test_another_models_files_beside_a_prefix_are_not_replaced(
@@ -369,16 +315,6 @@ def test_another_models_files_beside_a_prefix_are_not_replaced(
     with pytest.raises(ValueError, match=r"vocab\.txt already exists and belongs"):
         conversion_workflow.convert(options(released_folder, tmp_path / "small.ckpt"))
     assert not list(tmp_path.glob("small.ckpt*"))
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_the_source_is_never_replaced(released_folder, overwrite):
-    for target in (released_folder, released_folder / "bert_model.ckpt"):
-        with pytest.raises(ValueError, match="contains the source"):
-            conversion_workflow.convert(
-                options(released_folder, target, overwrite=overwrite)
-            )
-    assert len(everything(released_folder)) == 46
 
 
 @pytest.mark.parametrize(
@@ -407,7 +343,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
 
 def test_the_head_of_a_tagger_is_no_classifiers(fine_tuned, tmp_path):
     tagger = fine_tuned("token_classification", task={"task": "token_classification"})
-    with pytest.raises(ValueError, match=r"the head of .* is token_classification"):
+    with pytest.raises(ValueError, match="its head is token_class"):
         conversion_workflow.convert(
             options(tagger, tmp_path / "new", head="classification")
         )
@@ -704,17 +640,6 @@ def test_what_a_killed_conversion_left_goes_with_the_next_one(
     assert sorted(os.listdir(tmp_path)) == ["new", released_folder.name]
 
 
-def test_a_target_that_was_being_replaced_when_killed_comes_back(
-    released_folder, tmp_path
-):
-    target = tmp_path / "new"
-    conversion_workflow.convert(options(released_folder, target))
-    target.rename(tmp_path / f".new.replaced.{'0' * 32}.partial")
-    with pytest.raises(ValueError, match="already exists"):
-        conversion_workflow.convert(options(released_folder, target))
-    assert names_in(target) == RELEASED
-
-
 @pytest.fixture
 def small_disk(tmp_path):
     """Folder on a disk of 64 kilobytes, which a checkpoint just does not fit."""
@@ -756,7 +681,7 @@ def test_a_remote_target_is_written_whole(released_folder):
 # Report and probe.
 
 
-def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path):
+def test_the_report_names_every_group(released_folder, tmp_path):
     done = conversion_workflow.convert(options(released_folder, tmp_path / "new"))
     shown = conversion_report.text(done)
     for line in (
@@ -770,8 +695,6 @@ def test_the_report_names_every_group_or_every_weight(released_folder, tmp_path)
         "  sequence_output                  0.0e+00",
     ):
         assert line in shown.splitlines()
-    every = conversion_report.text(done, verbose=True)
-    assert "  bert/encoder/layer_1/attention/self/query/kernel" in every.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -804,14 +727,14 @@ def test_the_probe_has_padding_and_two_segments():
         intermediate_size=8,
         max_position_embeddings=12,
     )
-    batch = probe.features(small)
+    batch = verification.probe_features(small)
     assert batch["input_ids"].shape == (3, 12)
     assert batch["input_ids"].max() < 50
     assert 0 < batch["input_mask"].sum() < 36
     assert set(np.unique(batch["segment_ids"])) == {0, 1}
-    choices = probe.features(small, "multiple_choice")
+    choices = verification.probe_features(small, "multiple_choice")
     assert choices["input_ids"].shape == (3, 2, 12)
-    outputs = probe.outputs(bert.BertModel(small), batch)
+    outputs = verification.model_outputs(bert.BertModel(small), batch)
     assert outputs["sequence_output"].shape == (3, 12, 8)
 
 
@@ -825,7 +748,7 @@ def test_the_probe_has_padding_and_two_segments():
     ],
 )
 def test_differences_are_the_largest_ones(expected, got, difference):
-    found = probe.difference(np.array(expected), np.array(got))
+    found = verification.difference(np.array(expected), np.array(got))
     np.testing.assert_equal(found, difference)
 
 

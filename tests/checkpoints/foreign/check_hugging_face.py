@@ -133,17 +133,17 @@ def source_and_model(kind, changes):
 
 def answers(model, source):
     """Returns a batch and what our model computes, ids of texts, and their vectors."""
-    from bert_tf.checkpoints.conversion import probe
+    from bert_tf.checkpoints.conversion import verification
     from bert_tf.modeling import pooling as pooling_module
     from bert_tf.tokenization import full
 
-    batch = probe.features(source.config, source.head.kind)
+    batch = verification.probe_features(source.config, source.head.kind)
     length = batch["input_ids"].shape[-1]
     if source.head.kind in ("masked_lm", "pretraining"):
         rows = len(batch["input_ids"])
         batch["masked_lm_positions"] = np.tile(np.arange(length), (rows, 1))
     found = {f"input/{name}": value for name, value in batch.items()}
-    for name, value in probe.outputs(model, batch).items():
+    for name, value in verification.model_outputs(model, batch).items():
         found[f"output/{name}"] = value
     tokenizer = full.FullTokenizer(source.vocabulary, source.do_lower_case)
     longest = source.config.max_position_embeddings

@@ -11,7 +11,7 @@ import safetensors
 
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints.conversion import probe
+from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.data import packing
@@ -83,7 +83,7 @@ def test_all_hidden_states_are_those_of_transformers(recorded, model):
         is_real = mask == 1
         found = {
             # Of values up to 10: in parts of the largest of each layer.
-            "layers": max(map(probe.difference, theirs, ours)),
+            "layers": max(map(verification.difference, theirs, ours)),
             "last": np.max(np.abs(ours[-1] - theirs[-1])[is_real]),
             "pooled": np.max(
                 np.abs(outputs["pooled_output"] - recorded[f"pooled/{number}"])

@@ -264,7 +264,6 @@ def test_the_library_computes_the_same_with_what_is_written(
         ("hugging_face", "folder"),
         ("keras", "model.keras"),
         ("keras", "model.weights.h5"),
-        ("saved_model", "folder"),
     ],
 )
 def test_every_format_that_can_say_it_says_it(tmp_path, name, format_name, target):

@@ -66,7 +66,7 @@ def test_sizes_come_from_shapes_and_what_they_leave_open_is_reported():
         max_position_embeddings=24,
     )
     assert "pass --bert_config_file" in source.notes[0]
-    assert "dropout" in source.notes[1]
+    assert "dropout" in source.notes[0]
     own_name = source.own_names["bert/encoder/layer_1/attention/self/key/kernel"]
     assert own_name == "transformer/layer_1/self_attention/key/kernel"
 

@@ -134,7 +134,7 @@ def _nothing_to_be_seen(node):
             _nothing_to_be_seen,
             "gelu",
             1e-12,
-            "do not show the activation; gelu is assumed",
+            "does not record hidden_act gelu, ",
         ),
     ],
 )

@@ -1,4 +1,7 @@
-"""Checks that a converted checkpoint is the same model: its bits and its outputs."""
+"""Checks that a converted checkpoint is the same model: its bits and its outputs.
+
+Shape letters: B batch, S sequence, C choices, M masked positions.
+"""
 
 import dataclasses
 import gc
@@ -7,10 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.conversion import probe
 from bert_tf.modeling import config as config_module
+
+# Absolute for outputs up to 1, relative to the largest output above.
+TOLERANCE = 1e-5
+_MAX_LENGTH = 24
+_SIZES = {"B": 3, "C": 2, "M": 4}
+# All layers but the last, and outputs derived from other outputs.
+_NOT_COMPARED = ("all_encoder_layers", "probabilities")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,22 +63,13 @@ def check_same_bits(
     before, after = source.vocabulary, written.vocabulary
     if before is not None and after is not None and before.tokens != after.tokens:
         raise _changed("The vocabulary")
-    _check_same_text(source, written, placement)
-
-
-def _check_same_text(
-    source: source_module.Source,
-    written: source_module.Source,
-    placement: source_module.Placement,
-) -> None:
-    """Checks that the target records the same text encoding as the source."""
-    before, after = source.text.to_dict(), written.text.to_dict()
-    if written.do_lower_case is None:
-        before.pop("do_lower_case", None)  # The report mentions it.
+    text, text_again = source.text.to_dict(), written.text.to_dict()
     for name in source.text.stated():
-        if name not in placement.unsaid and before[name] != after.get(name):
+        if name not in placement.unsaid and text[name] != text_again.get(name):
             raise _changed(name)
-    if before.get("do_lower_case") not in (None, after.get("do_lower_case")):
+    # The report mentions it if the target does not record the casing.
+    casings = {source.do_lower_case, written.do_lower_case}
+    if len(casings - {None}) > 1:
         raise _changed("The do_lower_case")
 
 
@@ -94,24 +95,76 @@ def compare_outputs(
         hidden_act=config.hidden_act,
         layer_norm_epsilon=config.layer_norm_epsilon,
     )
-    batch = probe.features(source_config, source.head.kind)
+    batch = probe_features(source_config, source.head.kind)
     expected = _outputs(source, like_target, batch)
     differences = _differences(expected, _outputs(written, config, batch))
     if hasattr(writer, "library_outputs"):
-        found = _differences(expected, writer.library_outputs(path, batch))
-        differences |= {f"{name} in its library": x for name, x in found.items()}
+        in_library = _differences(expected, writer.library_outputs(path, batch))
+        differences |= {f"{name} in its library": x for name, x in in_library.items()}
     changes = {}
     if like_target != source_config:
         changes = _differences(_outputs(source, source_config, batch), expected)
     return OutputComparison(differences=differences, changes=changes)
 
 
+def probe_features(
+    config: config_module.BertConfig, kind: str = "encoder"
+) -> dict[str, np.ndarray]:
+    """Returns rows of random pieces with two segments each, padded to one length.
+
+    Args:
+        config: BertConfig.
+        kind: kind of head, which decides on the features and their shapes.
+
+    Returns:
+        {name: int32 array}, such as `input_ids`, `input_mask` and `segment_ids` [B, S].
+    """
+    length = min(_MAX_LENGTH, config.max_position_embeddings)
+    sizes = {**_SIZES, "S": length}
+    shapes = {
+        name: tuple(sizes[letter] for letter in letters)
+        for name, letters in checkpoint_heads.HEADS[kind].features.items()
+    }
+    shape = shapes["input_ids"]
+    rng = np.random.default_rng(20181011)
+    ids = rng.integers(config.vocab_size, size=shape)
+    num_real = length - rng.integers(length // 2 + 1, size=shape[:-1])
+    num_real.flat[0] = length  # One row is full; the remaining rows are padded.
+    positions = np.arange(length)
+    mask = positions < num_real[..., None]
+    segments = mask & (positions >= num_real[..., None] // 2)
+    if config.type_vocab_size < 2:
+        segments = np.zeros_like(segments)
+    columns = {"input_ids": ids * mask, "input_mask": mask, "segment_ids": segments}
+    for name in shapes.keys() - columns.keys():  # Positions within the shortest row.
+        columns[name] = rng.integers(length // 2, size=shapes[name])
+    return {name: column.astype(np.int32) for name, column in columns.items()}
+
+
+def model_outputs(model: Any, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns {name: float32 array} of a model's outputs for a batch."""
+    return {
+        name: np.asarray(value, np.float32)
+        for name, value in model(batch, training=False).items()
+        if name not in _NOT_COMPARED
+    }
+
+
+def difference(expected: np.ndarray, got: np.ndarray) -> float:
+    """Returns the largest difference, relative to the largest value if that is above 1.
+
+    NaN if the shapes differ or either array has a NaN.
+    """
+    if expected.shape != got.shape:
+        return float("nan")
+    largest = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+    return float(np.max(np.abs(expected - got), initial=0.0)) / largest
+
+
 def _are_same_bits(before: np.ndarray, after: np.ndarray) -> bool:
-    if before.shape != after.shape or before.dtype != after.dtype:
-        return False
     # As bytes, so that NaNs are equal and zeros of different sign are not.
-    before, after = (np.ascontiguousarray(x).view(np.uint8) for x in (before, after))
-    return np.array_equal(before, after)
+    is_alike = before.shape == after.shape and before.dtype == after.dtype
+    return is_alike and before.tobytes() == after.tobytes()
 
 
 def _changed(what: str) -> ValueError:
@@ -122,7 +175,7 @@ def _differences(
     expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray]
 ) -> dict[str, float]:
     return {
-        name: probe.difference(expected[name], values)
+        name: difference(expected[name], values)
         for name, values in got.items()
         if name in expected
     }
@@ -137,7 +190,7 @@ def _outputs(
     model = loading.create_model(dataclasses.replace(source, config=config))
     report = loading.assign(model, source)
     source.check_complete(report.missing)
-    outputs = probe.outputs(model, batch)
+    outputs = model_outputs(model, batch)
     del model
     gc.collect()  # Keras models are reference cycles; free this one before the next.
     if report.missing:

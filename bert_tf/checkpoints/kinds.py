@@ -1,0 +1,18 @@
+"""Names of written formats and of heads; importing this module is quick."""
+
+WRITTEN_FORMATS = ("bert", "hugging_face", "keras_hub", "keras")
+
+ENCODER = "encoder"  # No head.
+MASKED_LM = "masked_lm"
+PRETRAINING = "pretraining"
+CLASSIFICATION = "classification"
+QUESTION_ANSWERING = "question_answering"
+TOKEN_CLASSIFICATION = "token_classification"
+MULTIPLE_CHOICE = "multiple_choice"
+TASK_HEADS = (
+    CLASSIFICATION,
+    QUESTION_ANSWERING,
+    TOKEN_CLASSIFICATION,
+    MULTIPLE_CHOICE,
+)
+HEADS = (ENCODER, MASKED_LM, PRETRAINING, *TASK_HEADS)
