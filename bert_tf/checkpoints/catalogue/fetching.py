@@ -41,6 +41,7 @@ _WANTED = (*_NEEDED, f"{_CHECKPOINT}.meta")
 # A checkpoint may include both optimizer slots; the rest is graph and vocabulary.
 _BYTES_PER_PARAMETER = 3 * 4
 _MAX_OTHER_BYTES = 1 << 26
+_NOT_RELEASED = "this is not the released file"
 
 
 def fetch(
@@ -212,9 +213,6 @@ def _members(
             f"{_max_bytes(model)} for a model of this size; {_NOT_RELEASED}."
         )
     return members
-
-
-_NOT_RELEASED = "this is not the released file"
 
 
 def _check(zip_file: str, folder: str, model: released.ReleasedModel) -> None:

@@ -42,7 +42,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         )
     weights = object_graph.open_weights(prefix)
     folder = os.path.dirname(prefix) or "."
-    config, notes = companion_files.read_config(folder), []
+    notes: list[str] = []
+    config = companion_files.read_config(folder)
     if config is None:
         config, notes = object_graph.infer_config(weights)
     return source_module.Source(
