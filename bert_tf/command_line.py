@@ -87,20 +87,10 @@ RECIPES = pathlib.Path(__file__).parent / "recipes"
 _RECIPE_PREFIX = "recipe:"  # --flagfile=recipe:NAME is RECIPES / NAME.flags.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FailureReport:
-    """Returned by a tool that completed its work and whose result is a failure.
-
-    `check_data` returns one if it finds errors in the data.
-    """
-
-    report: str  # Printed to standard output; the exit code is 1.
-
-
 def run(
     tool_name: str,
     options_class: type[options_module.Options],
-    work: Callable[[Any, progress_module.Progress], str | FailureReport | None],
+    work: Callable[[Any, progress_module.Progress], str | None],
     argv: list[str] | None = None,
     *,
     typed: str | None = None,
@@ -110,8 +100,8 @@ def run(
     Args:
         tool_name: its name on the command line.
         options_class: the record that declares the flags.
-        work: does the job and returns a report for standard output, None, or a
-            `FailureReport`.
+        work: does the job and returns a report for standard output, or None. The exit
+            code of an `options.FailureReport` is 1.
         argv: arguments without the program's name; None takes the process's own.
         typed: how the user called the tool if not by its name, such as
             "bert_tf classify". Help and error messages use it.
@@ -158,10 +148,9 @@ def run(
         return complain(typed, f"{error}{_recipe_advice(argv, error)}", FAILED)
     except KeyboardInterrupt as interrupt:
         return _complain_of_interrupt(typed, interrupt, options_class.after_interrupt)
-    if isinstance(report, FailureReport):
-        print_report(report.report)
-        return FAILED
-    return print_report(report) if report else DONE
+    if report:
+        print_report(report)
+    return FAILED if isinstance(report, options_module.FailureReport) else DONE
 
 
 def _open_closed_streams() -> None:

@@ -70,6 +70,13 @@ class OptionError(ValueError):
     """An option has an invalid value. The message names its flag."""
 
 
+class FailureReport(str):
+    """The report of a tool that completed its work and whose result is a failure.
+
+    `--check` returns one if it finds errors in the data. The exit code is 1.
+    """
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Declaration:
     """One option of an options record."""

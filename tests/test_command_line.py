@@ -219,7 +219,7 @@ def test_messages_begin_with_what_the_user_typed(capsys):
 
 def test_a_report_of_a_failure_is_printed_and_exit_code_1(capsys):
     def work(record, progress):
-        return command_line.FailureReport(report="2 errors")
+        return options_module.FailureReport("2 errors")
 
     assert _run("--input_file=a", work=work)[0] == 1
     assert capsys.readouterr().out == "2 errors\n"

@@ -33,6 +33,15 @@ RATE = CLASSIFY + "test_model_and_rate_follow_their_flags"
 INDIVISIBLE = CLASSIFY + "test_a_batch_that_does_not_divide_is_refused_before_training"
 EXTRACT = "tasks/feature_extraction/test_extraction.py::"
 EXTRACT_TOOL = "tools/test_extract_features.py::"
+CONTRACT = "tasks/test_contract.py::"
+CONTRACT_REFUSED = CONTRACT + "test_what_does_not_fit_is_refused_before_training"
+CONTRACT_DIVIDES = (
+    CONTRACT + "test_a_batch_that_does_not_divide_is_refused_before_training"
+)
+CONTRACT_MODEL = (
+    CONTRACT + "test_a_run_with_another_vocabulary_or_model_is_not_continued"
+)
+CONTRACT_TASK = CONTRACT + "test_a_run_with_another_task_is_not_continued"
 CHOOSE = "tasks/multiple_choice/test_workflow.py::"
 CHOOSE_TOOL = "tools/test_run_swag.py::"
 GLUE = CLASSIFY + "test_a_glue_task_reads_its_folder_and_has_its_scores"
@@ -368,20 +377,21 @@ OBSERVED = {
     },
     "run_swag": {
         **FINE_TUNING,
+        "check": CONTRACT + "test_data_is_checked_and_nothing_is_written",
         "tfds_name": BY_NAME + "test_hellaswag_by_name_has_four_endings",
         "tfds_splits": BY_NAME + "test_options_of_data_sets_belong_together",
         "init_checkpoint": CHOOSE + "test_the_encoder_comes_from_the_checkpoint",
-        "train_batch_size": CHOOSE
+        "train_batch_size": CONTRACT
         + "test_what_does_not_fit_is_refused_before_training",
-        "eval_batch_size": CHOOSE
+        "eval_batch_size": CONTRACT
         + "test_a_batch_that_does_not_divide_is_refused_before_training",
-        "learning_rate": CHOOSE + "test_model_and_rate_follow_their_flags",
-        "dtype": CHOOSE + "test_model_and_rate_follow_their_flags",
+        "learning_rate": CONTRACT + "test_model_and_rate_follow_their_flags",
+        "dtype": CONTRACT + "test_model_and_rate_follow_their_flags",
         "dry_run": CHOOSE
         + "test_a_dry_run_counts_every_endings_sequence_and_writes_nothing",
-        "bert_config_file": CHOOSE
+        "bert_config_file": CONTRACT
         + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
-        "vocab_file": CHOOSE
+        "vocab_file": CONTRACT
         + "test_a_run_with_another_vocabulary_or_model_is_not_continued",
         "data_dir": CHOOSE + "test_a_folder_as_published_is_read",
         "train_file": CHOOSE + "test_the_columns_are_those_that_are_named",
@@ -392,12 +402,12 @@ OBSERVED = {
         "label_column": CHOOSE + "test_the_columns_are_those_that_are_named",
         "header": CHOOSE + "test_the_columns_are_those_that_are_named",
         "do_lower_case": CHOOSE + "test_the_casing_is_the_checkpoints",
-        "max_seq_length": CHOOSE + "test_a_run_of_another_task_is_not_continued",
+        "max_seq_length": CONTRACT_TASK,
         "do_predict": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
-        "predict_batch_size": CHOOSE
+        "predict_batch_size": CONTRACT
         + "test_a_batch_that_does_not_divide_is_refused_before_training",
         "num_train_epochs": CHOOSE_TOOL + "test_a_table_in_scores_and_predictions_out",
-        "warmup_proportion": CHOOSE + "test_model_and_rate_follow_their_flags",
+        "warmup_proportion": CONTRACT + "test_model_and_rate_follow_their_flags",
     },
     "run_retrieval": {
         **FINE_TUNING,

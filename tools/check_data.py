@@ -9,12 +9,10 @@ from bert_tf.data_checks import options as data_checks_options
 
 def work(
     options: data_checks_options.CheckDataOptions, progress: progress_module.Progress
-) -> command_line.FailureReport | str:
+) -> str:
     from bert_tf.data_checks import workflow as data_checks_workflow
 
-    findings = data_checks_workflow.run(options, progress=progress)
-    report = findings.report()
-    return command_line.FailureReport(report=report) if findings.has_errors else report
+    return data_checks_workflow.run(options, progress=progress).report()
 
 
 def main(argv: list[str] | None = None, typed: str | None = None) -> int:

@@ -4,6 +4,8 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
+from bert_tf import options as options_module
+
 PASSED, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
 # Per check, so that a thousand wrong rows do not hide the findings of other checks.
 MAX_SHOWN = 10
@@ -96,7 +98,10 @@ class Findings:
         )
 
     def report(self) -> str:
-        """Returns one line per finding, `MAX_SHOWN` per check, and the summary."""
+        """Returns one line per finding, `MAX_SHOWN` per check, and the summary.
+
+        It is a `FailureReport` if there are errors.
+        """
         by_check: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.all:
             key = (finding.check, finding.severity)
@@ -106,7 +111,8 @@ class Findings:
             lines += map(str, found[:MAX_SHOWN])
             if len(found) > MAX_SHOWN:
                 lines.append(f"{severity:8}{check}: and {len(found) - MAX_SHOWN} more")
-        return "\n".join([*lines, self.summary])
+        text = "\n".join([*lines, self.summary])
+        return options_module.FailureReport(text) if self.has_errors else text
 
 
 def places(found: Iterable[str], *, most: int = 3) -> str:

@@ -4,6 +4,7 @@ Each function imports its task, so that `check_data --help` imports none of them
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -56,12 +57,17 @@ def _classification() -> Task:
 
 
 def _multiple_choice() -> Task:
-    from bert_tf.tasks.multiple_choice import checks as multiple_choice_checks
-    from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+    return _declared("multiple_choice")
+
+
+def _declared(name: str) -> Task:
+    """Returns a task that has a declaration."""
+    from bert_tf.fine_tuning import checks
+    from bert_tf.fine_tuning import tasks
 
     return Task(
-        options=multiple_choice_options.RunSwagOptions,
-        check=multiple_choice_checks.check,
+        options=tasks.options_class(name),
+        check=functools.partial(checks.check, tasks.declaration(name)),
         unread=_OF_A_RUN,
         implied=_FILES,
     )

@@ -9,8 +9,8 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data_checks import options as data_checks_options
 from bert_tf.data_checks import tasks
+from bert_tf.fine_tuning import checks
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.training import estimates
 
 # Accepted for every task, even if its tool has no such flags.
 _STARTING_POINT = ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case")
@@ -34,15 +34,10 @@ def run(
     record: Any = task_options(options)
     # As in the task's own tool, also if the flag is not given.
     start = _start(options, record.do_lower_case, progress)
-    findings = findings_module.Findings()
-    for warning in start.warnings:
-        findings.warning("vocabulary", warning)
-    if start.source is not None:
-        for sentence in start.source.warnings:
-            findings.warning("checkpoint", f"{start.source.path}: {sentence}")
+    findings = checks.start_findings(start)
     workload = task.check(record, start, findings, progress=progress)
     if workload is not None:
-        _estimate(findings, start, record, workload)
+        checks.add_estimate(findings, start, record, workload)
     return findings
 
 
@@ -99,36 +94,3 @@ def task_options(
     for flag, reasons in task.implied.items():
         given[flag] = any(reason in given for reason in reasons)
     return task.options(**{**task.unread, **given, **task.follows(given)})
-
-
-def _estimate(
-    findings: findings_module.Findings,
-    start: starting_point.StartingPoint,
-    options: Any,
-    workload: Any,
-) -> None:
-    if start.config.max_position_embeddings < workload.sequence_length:
-        findings.error(
-            "length",
-            f"--max_seq_length={workload.sequence_length}, but the model has "
-            f"{start.config.max_position_embeddings} positions "
-            "(max_position_embeddings)",
-        )
-        return
-    found = estimates.estimate_fine_tuning(
-        start.config, options, workload, num_train_epochs=options.num_train_epochs
-    )
-    if not found.num_train_steps:
-        findings.warning(
-            "estimate",
-            f"{workload.num_examples:,} examples do not fill one batch of "
-            f"--train_batch_size={options.train_batch_size}; training will fail",
-        )
-        return
-    findings.note(
-        "estimate",
-        f"{found.num_train_steps:,} steps of {options.train_batch_size} need about "
-        f"{found.memory_bytes / 2**30:.1f} GiB and "
-        f"{estimates.format_seconds(found.seconds)} at this machine's peak speed of "
-        "matrix multiplication; real training is slower",
-    )

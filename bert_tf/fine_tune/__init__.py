@@ -29,7 +29,6 @@ from bert_tf import progress as progress_module
 from bert_tf.fine_tune import run as run_module
 from bert_tf.fine_tune import task_data
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -235,18 +234,16 @@ def choose(
     Raises:
         TypeError, ValueError, OSError: as for `classify`.
     """
-    from bert_tf.tasks.multiple_choice import workflow as multiple_choice_workflow
-
-    with run_module.started(
+    return run_module.fine_tune(
         "choose",
-        multiple_choice_options.RunSwagOptions,
+        "multiple_choice",
+        train=train,
+        validation=validation,
+        init_checkpoint=init_checkpoint,
         output_dir=output_dir,
-        given=options,
         progress=progress,
-    ) as run:
-        run.start_from(init_checkpoint)
-        task_data.give_choices(run, train, validation)
-        return run.predictor(multiple_choice_workflow.run)
+        options=options,
+    )
 
 
 def retrieve(

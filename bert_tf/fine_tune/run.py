@@ -2,13 +2,11 @@
 
 import contextlib
 import difflib
-import json
 import logging
 import os
 import re
 import sys
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,8 +18,9 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf import terminal
 from bert_tf.checkpoints import formats
-from bert_tf.data import in_memory
-from bert_tf.fine_tune import given_data
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
 
 logger = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 _SET_BY_CALL = frozenset(
     (
         *("init_checkpoint", "output_dir", "do_train", "do_eval", "do_predict"),
-        *("dry_run", "data_dir", "train_file", "eval_file", "predict_file"),
+        *("check", "dry_run", "data_dir", "train_file", "eval_file", "predict_file"),
         *("corpus_file", "validation_split", "task_name", "tfds_name", "tfds_splits"),
         *("train_language", "eval_language", "word_column", "tag_column", "header"),
         *("ensemble", "model", "top_k"),
@@ -195,15 +194,35 @@ def started(
             raise
 
 
-def json_lines(
-    rows: Sequence[Mapping[str, Any]],
-    required: Sequence[str],
-    optional: Iterable[str] = ("id",),
-) -> bytes:
-    """Returns rows as JSON lines; see `in_memory.json_rows`."""
-    found = in_memory.json_rows(rows, required, optional)
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in found]
-    return "".join(lines).encode("utf-8")
+def fine_tune(
+    function: str,
+    task: str,
+    *,
+    train: Any,
+    validation: Any,
+    init_checkpoint: str | os.PathLike[str] | None,
+    output_dir: str,
+    progress: progress_module.Progress | None,
+    options: Mapping[str, Any],
+) -> Any:
+    """Trains and evaluates a task; returns its predictor. See `bert_tf.fine_tune`.
+
+    Args:
+        function: name of the called function, for messages.
+        task: a key of `fine_tuning.tasks.TASKS`.
+        train, validation, init_checkpoint, output_dir, progress: of the function.
+        options: its further arguments.
+    """
+    with started(
+        function,
+        tasks.options_class(task),
+        output_dir=output_dir,
+        given=options,
+        progress=progress,
+    ) as run:
+        run.start_from(init_checkpoint)
+        tasks.declaration(task).give_data(run, train, validation)
+        return run.predictor(fine_tuning_run.run)
 
 
 def _check_names(function, given, known):

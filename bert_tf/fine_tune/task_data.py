@@ -5,14 +5,13 @@ Each function sets the options of a run that name its data.
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
 from bert_tf.data import in_memory
-from bert_tf.fine_tune import given_data
 from bert_tf.fine_tune import run as run_module
+from bert_tf.fine_tuning import given_data
 from bert_tf.tasks.question_answering import records as question_answering_records
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.token_classification import records as token_classification_records
@@ -68,24 +67,6 @@ def give_questions(run: run_module.Run, train: Any, validation: Any) -> None:
         run.values |= {"predict_file": paths[1], "do_eval": True}
 
 
-def give_choices(run: run_module.Run, train: Any, validation: Any) -> None:
-    """Sets the data of run_swag; see `fine_tune.choose`."""
-    rows = _choice_rows(run, train)
-    if given_data.is_share(validation):
-        start = run.option("start_column") or "startphrase"
-        texts = [[str(row.get(start))] for row in rows]
-        rows, held_out = run.divided(rows, texts, validation)
-        train = None
-    elif validation is not None:
-        held_out = _choice_rows(run, validation)
-    path = given_data.file_path(train)
-    run.values["train_file"] = path or _choices(run, rows, TRAIN)
-    if validation is not None:
-        path = given_data.file_path(validation)
-        path = path or _choices(run, held_out, VALIDATION)
-        run.values |= {"eval_file": path, "do_eval": True}
-
-
 def give_queries(run: run_module.Run, train: Any, validation: Any, corpus: Any) -> None:
     """Sets the data of run_retrieval; see `fine_tune.retrieve`."""
     rows = _query_rows(train)
@@ -123,7 +104,7 @@ def _texts(run, data, name):
     if path is not None:
         return path
     columns = (text, text_b, label) if is_pair else (text, label)
-    content = run_module.json_lines(_with_label_texts(run, rows, label), columns)
+    content = given_data.json_lines(_with_label_texts(run, rows, label), columns)
     return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
@@ -202,30 +183,6 @@ def _squad_file(run, rows, name):
     return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == TRAIN)
 
 
-def _choice_rows(run, data):
-    """Returns the rows of a table of endings, and sets the column of their lists."""
-    start = run.option("start_column") or "startphrase"
-    label = run.option("label_column") or "label"
-    endings = run.option("ending_columns") or ("endings",)
-    if isinstance(endings, str):
-        endings = tuple(endings.split(","))
-    rows = given_data.rows_of(data, ((start, *endings, label),), lists=endings[:1])
-    if endings[0] in rows[0]:
-        run.values["ending_columns"] = endings
-    return rows
-
-
-def _choices(run, rows, name):
-    """Returns the path of a table of endings."""
-    start = run.option("start_column") or "startphrase"
-    label = run.option("label_column") or "label"
-    endings = run.option("ending_columns") or [
-        column for column in rows[0] if re.fullmatch(r"ending\d+", column)
-    ]
-    content = run_module.json_lines(rows, (start, *endings, label))
-    return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
-
-
 def _query_rows(data):
     path = given_data.file_path(data)
     if path is None:
@@ -244,7 +201,7 @@ def _query_rows(data):
 
 def _queries(run, rows, name):
     columns = (("query", "passage"), ("negatives", "id"))
-    content = run_module.json_lines(rows, *columns)
+    content = given_data.json_lines(rows, *columns)
     return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
 
 
@@ -263,5 +220,5 @@ def _corpus_file(run, corpus, rows):
             {"passage": item} if isinstance(item, str) else item for item in corpus
         ]
         found = in_memory.rows_of(found, (("passage",), ("id", "passage")))
-    content = run_module.json_lines(found, ("passage",))
+    content = given_data.json_lines(found, ("passage",))
     return run.add_file(given_data.CORPUS, content, trains=True)

@@ -1,20 +1,210 @@
-"""Shared parts of the data checks of all tasks: reading files, checking casing."""
+"""Checks of the data of a task before training: `--check` of each tool."""
 
+import functools
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 from typing import TypeVar
 
+import numpy as np
+
+from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import run_setup
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
 
 DataT = TypeVar("DataT")
+
+
+def run(
+    declaration: Any,
+    options: Any,
+    progress: progress_module.Progress = progress_module.silent,
+) -> findings_module.Findings:
+    """Checks all data that the options name; returns the findings.
+
+    Args:
+        declaration: class of the task.
+        options: of its tool.
+        progress: see `bert_tf.progress`.
+    """
+    trained = run_setup.trained_task(options, declaration.RECORD)
+    if trained is not None:
+        start = run_setup.find_start(options, trained, progress=progress)
+    else:
+        start = starting_point.find(
+            options.init_checkpoint,
+            bert_config_file=options.bert_config_file,
+            vocab_file=options.vocab_file,
+            do_lower_case=options.do_lower_case,
+            logs_casing=False,  # It becomes a finding.
+            progress=progress,
+        )
+    findings = start_findings(start)
+    workload = check(
+        declaration, options, start, findings, trained=trained, progress=progress
+    )
+    if workload is not None:
+        add_estimate(findings, start, options, workload)
+    return findings
+
+
+def start_findings(start: starting_point.StartingPoint) -> findings_module.Findings:
+    """Returns the warnings about vocabulary and checkpoint as findings."""
+    findings = findings_module.Findings()
+    for warning in start.warnings:
+        findings.warning("vocabulary", warning)
+    if start.source is not None:
+        for sentence in start.source.warnings:
+            findings.warning("checkpoint", f"{start.source.path}: {sentence}")
+    return findings
+
+
+def check(
+    declaration: Any,
+    options: Any,
+    start: starting_point.StartingPoint,
+    findings: findings_module.Findings,
+    *,
+    trained: Any = None,
+    progress: progress_module.Progress = progress_module.silent,
+) -> estimates.Workload | None:
+    """Reads the data that the options name, and adds its findings.
+
+    Args:
+        declaration: class of the task.
+        options: of its tool.
+        start: provides vocabulary and casing.
+        findings: the list to extend.
+        trained: the record of the run that would be applied, or None.
+        progress: reports the number of tokenized texts.
+
+    Returns:
+        The size of the training work. None without training data.
+    """
+    task = declaration(options, progress=progress)
+    task.trained, task.start = trained, start
+    return task.check(start, findings)
+
+
+def check_examples(
+    task: Any,
+    start: starting_point.StartingPoint,
+    findings: findings_module.Findings,
+) -> estimates.Workload | None:
+    """Checks examples of texts and labels; the default of `task.Task.check`."""
+    read_sets(task, findings)
+    examples = task.examples
+    if not examples:
+        return None
+    items = {name: list(map(task.item, rows)) for name, rows in examples.items()}
+    text_checks.check_texts(findings, items)
+    task.check_items(findings, items)
+    texts = [text for rows in items.values() for item in rows for text in item.texts]
+    tokenizer = checked_tokenizer(findings, start, texts)
+    lengths = {
+        name: _check_pieces(task, findings, name, rows, tokenizer)
+        for name, rows in items.items()
+    }
+    if "train" not in examples:
+        return None
+    return estimates.Workload(
+        num_examples=len(examples["train"]),
+        sequence_length=task.options.max_seq_length,
+        sequences_per_example=task.sequences_per_example(),
+        padded_length=estimates.padded_length(lengths["train"], task.options),
+        reads_all_positions=task.reads_all_positions(),
+    )
+
+
+def read_sets(task: Any, findings: findings_module.Findings) -> None:
+    """Reads the examples of all readable sets, without broken rows."""
+    may_lack = getattr(task.options, "data_dir", None) is not None
+    for name, path in task.paths().items():
+        # A folder may lack some of its files.
+        if path is None or (may_lack and not files.exists(path)):
+            findings.note("files", f"there is no {name} file")
+            continue
+        read = functools.partial(task.read_set, name, path)
+        if examples := read_file(findings, name, path, read):
+            task.examples[name] = examples
+
+
+def check_labels(
+    findings: findings_module.Findings,
+    items: Mapping[str, Sequence[text_checks.Item]],
+) -> None:
+    """Checks the labels of items of "train" and "dev", each of which names a class."""
+    labels = {
+        name: [item.label for item in rows if item.label is not None]
+        for name, rows in items.items()
+        if not name.startswith("test")
+    }
+    text_checks.check_labels(findings, labels)
+
+
+def _check_pieces(task, findings, name, items, tokenizer):
+    """Reports truncated texts and [UNK]; returns the longest row of each example."""
+    texts = [text for item in items for text in item.texts]
+    lengths, unknown = text_checks.count_pieces(
+        tokenizer, texts, progress=task.progress
+    )
+    per_item = len(items[0].texts)
+    lengths, unknown = lengths.reshape(-1, per_item), unknown.reshape(-1, per_item)
+    longest = task.row_lengths(lengths)
+    limit = task.options.max_seq_length
+    text_checks.check_lengths(
+        findings,
+        name,
+        longest,
+        room=limit - task.NUM_SPECIAL,
+        limit=f"--max_seq_length={limit}",
+    )
+    text_checks.check_unknown(
+        findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
+    )
+    return np.asarray(longest) + task.NUM_SPECIAL
+
+
+def add_estimate(
+    findings: findings_module.Findings,
+    start: starting_point.StartingPoint,
+    options: Any,
+    workload: estimates.Workload,
+) -> None:
+    """Adds the memory and time of the training, or why it cannot start."""
+    if start.config.max_position_embeddings < workload.sequence_length:
+        findings.error(
+            "length",
+            f"--max_seq_length={workload.sequence_length}, but the model has "
+            f"{start.config.max_position_embeddings} positions "
+            "(max_position_embeddings)",
+        )
+        return
+    estimate = estimates.estimate_fine_tuning(
+        start.config, options, workload, num_train_epochs=options.num_train_epochs
+    )
+    if not estimate.num_train_steps:
+        findings.warning(
+            "estimate",
+            f"{workload.num_examples:,} examples do not fill one batch of "
+            f"--train_batch_size={options.train_batch_size}; training will fail",
+        )
+        return
+    findings.note(
+        "estimate",
+        f"{estimate.num_train_steps:,} steps of {options.train_batch_size} need about "
+        f"{estimate.memory_bytes / 2**30:.1f} GiB and "
+        f"{estimates.format_seconds(estimate.seconds)} at this machine's peak speed of "
+        "matrix multiplication; real training is slower",
+    )
 
 
 class Check(Protocol):

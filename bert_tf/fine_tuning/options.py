@@ -17,6 +17,19 @@ BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CheckOption(options_module.Options):
+    """The flag that checks the data instead of running a task."""
+
+    check: bool = option(
+        False,
+        help="Check all data that the flags name, and exit: counts, label balance, "
+        "duplicates, overlap between the sets, truncated texts, unknown words, "
+        "casing, and the memory and time of the training. The exit code is 1 if there "
+        "are errors.",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaskOptions(training_options.FineTuningOptions):
     """Options of all fine-tuning tools.
 
@@ -60,7 +73,8 @@ class TaskOptions(training_options.FineTuningOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.do_train or self.do_eval or self.do_predict or self.dry_run):
+        works = self.do_train or self.do_eval or self.do_predict or self.dry_run
+        if not works and not getattr(self, "check", False):
             raise options_module.OptionError(
                 "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
                 "several of them."

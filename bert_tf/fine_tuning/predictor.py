@@ -1,11 +1,13 @@
 """The base of all predictors: a trained model, loaded from its run or a checkpoint."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import ClassVar
 from typing import cast
 
 import numpy as np
@@ -83,9 +85,9 @@ DEFAULT_SETTINGS = LoadSettings()
 class Predictor:
     """A trained model with its tokenizer.
 
-    The predictor of each task adds `predict(inputs)`. It accepts any iterable (see
-    `input_items.read`), computes long inputs first in batches of similar length, and
-    returns a list of answers in the order of the inputs.
+    `predict` accepts any iterable (see `input_items.read`), computes long inputs first
+    in batches of similar length, and returns a list of answers in the order of the
+    inputs. Each task defines `items`, `answers`, `outputs` and `record_of_checkpoint`.
 
     Args:
         run_dir: `output_dir` of the training run, or the path of a checkpoint.
@@ -109,6 +111,8 @@ class Predictor:
         ValueError: the folder contains no trained model of the task.
     """
 
+    RECORD: ClassVar[type[task_record.TaskRecord]]
+    UNIT: ClassVar[str] = "texts"  # What the items are, in the plural.
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
 
@@ -152,6 +156,59 @@ class Predictor:
         self._has_constant_weights = is_openvino or settings.dtype in backends.ROUNDED
         if self._has_constant_weights:
             fusible.use_fusible_activations(self.model)
+
+    @classmethod
+    def load(cls, run_dir: str, settings: LoadSettings = DEFAULT_SETTINGS) -> "Any":
+        """Returns the predictor of a run folder or a checkpoint."""
+        if settings.has_task_file:
+            record = cls.RECORD.read(run_dir)
+        else:
+            record = cls.record_of_checkpoint(settings)
+        return cls(run_dir, record, settings=settings)
+
+    @classmethod
+    def record_of_checkpoint(cls, settings: LoadSettings) -> task_record.TaskRecord:
+        """Returns the record of a checkpoint without a run."""
+        raise NotImplementedError
+
+    def predict(
+        self,
+        inputs: Iterable[Any],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> list[dict[str, Any]]:
+        """Returns one answer per input. `bert_tf.load` describes both for every task.
+
+        Args:
+            inputs: any iterable.
+            progress: see `bert_tf.progress`.
+
+        Raises:
+            ValueError: an input has another form than the task's.
+        """
+        items = self.items(inputs)
+        return self._answered(items, self.answers, progress=progress, unit=self.UNIT)
+
+    def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
+        """Returns the inputs as a checked list.
+
+        Raises:
+            ValueError: an input has another form.
+        """
+        raise NotImplementedError
+
+    def answers(self, items: Sequence[Any]) -> Iterable[Any]:
+        """Returns the answers to some items; see `_answered`."""
+        raise NotImplementedError
+
+    def outputs(self, features: Mapping[str, Any]) -> Any:
+        """Returns what `answers` needs of the model: a tensor, or a dict of tensors."""
+        raise NotImplementedError
+
+    @functools.cached_property
+    def apply(self) -> backends.Compiled:
+        """`outputs` as one compiled function."""
+        return self._compiled(self.outputs)
 
     @property
     def scores(self) -> dict[str, float]:

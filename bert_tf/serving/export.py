@@ -21,13 +21,13 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import tasks
 from bert_tf.modeling import fusible
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
 from bert_tf.serving import server_files
-from bert_tf.serving import tasks
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 from bert_tf.serving import warm_up_file
@@ -84,7 +84,7 @@ def export_saved_model(
 ) -> str:
     """Writes the model of a training run, completely or not at all.
 
-    `serving.tasks` names the module of its signatures. `assets.extra/` contains the
+    `fine_tuning.tasks` names the module of its signatures. `assets.extra/` contains the
     run's task.json, vocab.txt, bert_config.json and model card, the labels, the
     versions of the software, and requests to warm up a server.
 

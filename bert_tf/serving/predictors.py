@@ -1,7 +1,6 @@
 """Loads a predictor: of any training run, or of a checkpoint in any format."""
 
 import dataclasses
-import importlib
 import os
 from typing import Any
 from typing import cast
@@ -14,7 +13,7 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.serving import tasks
+from bert_tf.fine_tuning import tasks
 
 ENCODER = "encoder"  # The kind of head of a checkpoint that has none.
 _RETRIEVAL = "retrieval"
@@ -142,7 +141,7 @@ def load(
         if folder != path:
             start = starting_point.find(path, progress=progress)
             settings = dataclasses.replace(settings, start=start)
-        return _predictor_module(task).load(folder, settings)
+        return tasks.load(task, folder, settings)
     start = starting_point.find(path, progress=progress, **files_given)
     return load_start(path, start, settings, head=head)
 
@@ -174,7 +173,7 @@ def load_start(
     settings = dataclasses.replace(settings, start=start, has_task_file=False)
     if task != _RETRIEVAL:
         _refuse({"pooling": settings.pooling}, f"{path} is not an encoder")
-    return _predictor_module(task).load(path, settings)
+    return tasks.load(task, path, settings)
 
 
 def find_run(path: str) -> tuple[str, str | None]:
@@ -229,10 +228,6 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
     if is_encoder or (is_ranker and has_one_score):
         return _RETRIEVAL
     return _TASK_OF_HEAD.get(kind, kind)
-
-
-def _predictor_module(task):
-    return importlib.import_module(tasks.TASKS[task].predictor)
 
 
 def _refuse(given, reason):

@@ -10,7 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import progress as progress_module
-from bert_tf.fine_tune import given_data
+from bert_tf.fine_tuning import given_data
 
 RAIN = ("wet", "rain", "cloud", "storm")
 SUN = ("dry", "heat", "light", "noon")

@@ -10,11 +10,11 @@ import shutil
 import pytest
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import processors
 from bert_tf.tasks.classification import run_setup as classification_run_setup
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
-from bert_tf.tasks.multiple_choice import run_setup as multiple_choice_run_setup
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import run_setup as question_answering_run_setup
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -100,7 +100,7 @@ def test_conll_by_name_is_tagged_with_entities(options_of):
 
 def test_hellaswag_by_name_has_four_endings(options_of):
     options = options_of("multiple_choice", "hellaswag", do_predict=True)
-    setup = multiple_choice_run_setup.prepare(options)
+    setup = fine_tuning_run.prepare(options)
     labels = {one.start: one.label for one in setup.examples["train"]}
     assert labels == {f"Hob takes sack {number}": number for number in range(4)}
     first = setup.examples["test"][0]
@@ -109,7 +109,7 @@ def test_hellaswag_by_name_has_four_endings(options_of):
 
 
 def test_the_columns_of_other_data_sets_are_named(options_of):
-    setup = multiple_choice_run_setup.prepare(
+    setup = fine_tuning_run.prepare(
         options_of("multiple_choice", "hellaswag", start_column="activity_label")
     )
     assert {one.start for one in setup.examples["train"]} == {"Milling"}
@@ -187,7 +187,7 @@ def test_what_a_task_cannot_use_is_one_clear_line(
     run_setup_of = {
         "question_answering": question_answering_run_setup,
         "token_classification": token_classification_run_setup,
-        "multiple_choice": multiple_choice_run_setup,
+        "multiple_choice": fine_tuning_run,
         "classification": classification_run_setup,
     }
     with pytest.raises(ValueError, match=message):

@@ -120,7 +120,7 @@ def choice_run(golden, tmp_path_factory):
         str(tmp_path_factory.mktemp("runs") / "choice"),
         golden,
         modeling_multiple_choice.BertMultipleChoice(config_of(golden)),
-        choice_task.Task(
+        choice_task.Record(
             num_endings=3, max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True
         ),
     )

@@ -4,9 +4,9 @@ import pathlib
 
 import pytest
 
+from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
-from bert_tf.serving import tasks
 from bert_tf.tasks.classification import task as class_task
 from bert_tf.tasks.retrieval import task as retrieval_task
 

@@ -4,7 +4,6 @@ The modules in the order in which a run uses them:
 
 - `examples` reads tables. `data_sets` describes the published data sets.
 - `features` turns examples into model inputs.
-- `scores`, `predictions` and `card` report results.
-- `workflow` puts all of this together. `predictor` loads a finished run.
-- `checks` inspects data before training.
+- `scores` and `predictions` report results.
+- `task` declares all of this. `fine_tuning.run` runs it.
 """

@@ -3,6 +3,7 @@
 Shape letters: N examples, C endings, S sequence.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -17,14 +18,25 @@ from bert_tf.tasks.multiple_choice import examples as examples_module
 EXAMPLES_PER_CALL = 1024
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Features:
+    """The columns of N examples, and how long their texts were."""
+
+    # `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32 [N],
+    # 0 for examples without a label.
+    columns: dict[str, np.ndarray]
+    # int64 [N]: pieces of each example's start and longest ending before they are cut,
+    # without special tokens.
+    lengths: np.ndarray
+
+
 def convert_examples_to_features(
     examples: Sequence[examples_module.ChoiceExample],
     max_seq_length: int,
     tokenizer: Any,
     *,
-    lengths: list[int] | None = None,
     progress: progress_module.Progress = progress_module.silent,
-) -> dict[str, np.ndarray]:
+) -> Features:
     """Returns the features of examples: one sequence per ending.
 
     A sequence is [CLS] start [SEP] ending [SEP]. The start is segment 0. Long sequences
@@ -39,18 +51,12 @@ def convert_examples_to_features(
         examples: N examples with C endings each.
         max_seq_length: S.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        lengths: a list that collects the number of pieces of each example's start and
-            longest ending before they are cut, without special tokens.
         progress: reports the number of tokenized examples.
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32
-        [N], 0 for examples without a label.
     """
     num_endings = len(examples[0].endings)
     shape = (len(examples), num_endings, max_seq_length)
     columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
-    of_rows: list[int] = []
+    row_lengths: list[int] = []
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
         packed = pack_endings(
@@ -58,16 +64,17 @@ def convert_examples_to_features(
             [example.start for example in part],
             [example.endings for example in part],
             max_seq_length=max_seq_length,
-            lengths=of_rows,
+            lengths=row_lengths,
         )
         for name, column in columns.items():
             rows = packed[name].reshape(-1, num_endings, max_seq_length)
             column[start : start + len(part)] = rows
         progress("tokenize", start + len(part), len(examples), unit="examples")
-    if lengths is not None:
-        lengths += np.max(np.reshape(of_rows, (-1, num_endings)), axis=1).tolist()
     label_ids = [example.label or 0 for example in examples]
-    return columns | {"label_ids": np.array(label_ids, np.int32)}
+    return Features(
+        columns=columns | {"label_ids": np.array(label_ids, np.int32)},
+        lengths=np.max(np.reshape(row_lengths, (-1, num_endings)), axis=1),
+    )
 
 
 def pack_endings(

@@ -1,8 +1,10 @@
 """Options of run_swag."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 
@@ -18,13 +20,15 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSwagOptions(tfds_options.TfdsOptions):
+class RunSwagOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your
     own (--train_file, --eval_file, --predict_file and the names of their columns). The
     defaults of batch size and learning rate are the paper's for SWAG.
     """
+
+    TASK: ClassVar[str] = "multiple_choice"
 
     # Section 4.4 of the paper: SWAG with batches of 16 and a learning rate of 2e-5. A
     # batch of 16 examples has 64 sequences, one per ending.

@@ -1,20 +1,13 @@
-"""Predictions: the answer for each example, and the files with all answers."""
+"""Predictions: the answer for each example, as JSON and as cells of a table."""
 
-import json
-import os
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bert_tf import files
-from bert_tf.data import answer_tables
-from bert_tf.tasks.multiple_choice import examples as examples_module
-from bert_tf.training import result_files
-
 TABLE_FILE = "test_results.tsv"
-JSON_LINES_FILE = "predictions.jsonl"
-OWN_TABLE_FILE = "predictions.csv"
 
 
 def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]:
@@ -45,79 +38,27 @@ def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, A
     }
 
 
-def write_predictions(
-    output_dir: str,
-    examples: Sequence[examples_module.ChoiceExample],
-    probabilities: np.ndarray,
-    *,
-    suffix: str = "",
-) -> list[str]:
-    """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
+def release_lines(probabilities: np.ndarray) -> Iterator[str]:
+    """Yields the lines of `test_results.tsv`.
 
-    The first file has the format of the release's run_classifier.py: no header, one
-    line per example, and the probabilities of the endings, separated by tabs. The
-    second file has one object per line, such as `{"id": "test-1", "label": "0",
-    "ending": "sat.", "probabilities": {"0": 0.75, "1": 0.25}}`.
+    The file has the format of the release's run_classifier.py: no header, one line per
+    example, and the probabilities of the endings, separated by tabs.
 
     Args:
-        output_dir: an existing folder.
-        examples: N examples with C endings each.
         probabilities: float32 [N, C].
-        suffix: added to the file names; see `result_files.suffix_of`.
-
-    Raises:
-        OSError: a file cannot be written.
     """
-    table_path = os.path.join(output_dir, result_files.with_suffix(TABLE_FILE, suffix))
-    with files.complete_or_absent(table_path) as file:
-        for row in probabilities:
-            file.write("\t".join(str(value) for value in row) + "\n")
-    json_path = os.path.join(
-        output_dir, result_files.with_suffix(JSON_LINES_FILE, suffix)
-    )
-    with files.complete_or_absent(json_path) as file:
-        for example, row in zip(examples, probabilities, strict=True):
-            record = {"id": example.guid} | prediction(row, example.endings)
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return [table_path, json_path]
+    for row in probabilities:
+        yield "\t".join(str(value) for value in row) + "\n"
 
 
-def write_table(
-    output_dir: str,
-    input_path: str,
-    examples: Sequence[examples_module.ChoiceExample],
-    probabilities: np.ndarray,
-    *,
-    header: Sequence[str] = (),
-    suffix: str = "",
-) -> str:
-    """Writes `predictions.csv`, the input with its answers; returns its path.
+def cells(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the columns of an answer in `predictions.csv`.
 
     Args:
-        output_dir: an existing folder.
-        input_path: the table of the examples.
-        examples: N examples with C endings each.
-        probabilities: float32 [N, C].
-        header: names of the columns of a file without a header line.
-        suffix: added to the file name; see `result_files.suffix_of`.
-
-    Raises:
-        OSError: a file cannot be read or written.
+        answer: see `prediction`.
     """
-    answers = []
-    for example, row in zip(examples, probabilities, strict=True):
-        found = prediction(row, example.endings)
-        answers.append(
-            {
-                "predicted_label": found["label"],
-                "predicted_ending": found["ending"],
-                "probability": f"{np.max(row):.4f}",
-            }
-        )
-    return answer_tables.write(
-        os.path.join(output_dir, result_files.with_suffix(OWN_TABLE_FILE, suffix)),
-        input_path,
-        answers,
-        names=list(answers[0]),
-        header=header or None,
-    )
+    return {
+        "predicted_label": answer["label"],
+        "predicted_ending": answer["ending"],
+        "probability": f"{max(answer['probabilities'].values()):.4f}",
+    }

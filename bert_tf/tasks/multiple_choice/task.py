@@ -1,16 +1,41 @@
-"""The record of a multiple choice run in `task.json`: its columns and endings."""
+"""The declaration of multiple choice: its record, data, scores and answers."""
 
 import dataclasses
+import functools
+import os
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.data import batching
+from bert_tf.data import findings as findings_module
+from bert_tf.data import named_datasets
+from bert_tf.data import text_checks
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice
+from bert_tf.modeling import numerics
+from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
+from bert_tf.tasks.multiple_choice import features
+from bert_tf.tasks.multiple_choice import options as multiple_choice_options
+from bert_tf.tasks.multiple_choice import predictions
+from bert_tf.tasks.multiple_choice import scores
+from bert_tf.training import plot_data
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task(task_record.TaskRecord):
+class Record(task_record.TaskRecord):
     """How to apply a multiple choice model to new texts."""
 
     KIND = "multiple_choice"
@@ -42,3 +67,347 @@ class Task(task_record.TaskRecord):
     ) -> multiple_choice.BertMultipleChoice:
         """See `TaskRecord.create_model`."""
         return multiple_choice.BertMultipleChoice(config, dtype=dtype)
+
+
+class Predictor(fine_tuning_predictor.Predictor):
+    """A trained multiple choice model; see `fine_tuning.predictor.Predictor`.
+
+    An input is (start, endings), where endings are two or more texts. For the answers
+    see `predictions.prediction`.
+    """
+
+    RECORD = Record
+    uses_pooler = True
+
+    @classmethod
+    def record_of_checkpoint(
+        cls, settings: fine_tuning_predictor.LoadSettings
+    ) -> Record:
+        """See `Predictor.record_of_checkpoint`."""
+        least = examples_module.MIN_ENDINGS
+        return Record(num_endings=least, **settings.task_values())
+
+    def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
+        """See `Predictor.items`."""
+        items = input_items.read(inputs, "a list of (start, endings)")
+        least = examples_module.MIN_ENDINGS
+        for index, item in enumerate(items):
+            if not _is_choice(item):
+                raise ValueError(
+                    f"Input {index} is {item!r:.60}; expected (start, endings): a text "
+                    f"and a list of {least} or more texts, all non-empty."
+                )
+        return items
+
+    def outputs(self, features: Any) -> Any:
+        """See `Predictor.outputs`. Each ending is scored by itself, so inputs may have
+        any number of endings."""
+        return self.model.score_endings(features)
+
+    def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
+        """See `Predictor.answers`."""
+        starts, endings = zip(*items, strict=True)
+        packed = features.pack_endings(
+            self.tokenizer, starts, endings, max_seq_length=self.task.max_seq_length
+        )
+        ending_scores = self._applied(self.apply, packed)
+        borders = np.cumsum([len(texts) for texts in endings])[:-1]
+        return [
+            predictions.prediction(np.asarray(numerics.softmax(row)), texts)
+            for row, texts in zip(
+                np.split(ending_scores, borders), endings, strict=True
+            )
+        ]
+
+
+class MultipleChoice(task_module.Task):
+    """Which ending continues a text? SWAG, CODAH, your own tables."""
+
+    RECORD = Record
+    PREDICTOR = Predictor
+    NUM_SPECIAL = 3  # [CLS], and [SEP] after the start and after the ending.
+
+    options: multiple_choice_options.RunSwagOptions
+    # Of all examples, because shapes are static and the loss of the model was trained
+    # for that number of choices. The first row that is read decides.
+    num_endings: int | None = None
+
+    @functools.cached_property
+    def columns(self) -> examples_module.Columns:
+        """The columns of the data; a trained model knows those without a flag."""
+        options = self.options
+        known = self.trained.columns if self.trained else examples_module.Columns()
+        if options.tfds_name is not None:
+            listed = named_datasets.declared(data_sets.TFDS_COLUMNS, options.tfds_name)
+            known = listed or known
+        elif options.data_dir is not None:
+            return data_sets.layout_of(options.data_dir).columns
+        return examples_module.Columns(
+            start=options.start_column or known.start,
+            endings=options.ending_columns or known.endings,
+            label=options.label_column or known.label,
+            header=options.header or known.header,
+        )
+
+    def paths(self) -> dict[str, str | None]:
+        """See `Task.paths`."""
+        options = self.options
+        if options.tfds_name is not None:
+            return self.tfds_paths(data_sets.tfds_lines, ".jsonl")
+        if options.data_dir is None:
+            names = (options.train_file, options.eval_file, options.predict_file)
+        else:
+            folder, layout = options.data_dir, data_sets.layout_of(options.data_dir)
+            names = (
+                os.path.join(folder, layout.train_file),
+                os.path.join(folder, layout.eval_file),
+                os.path.join(folder, layout.predict_file),
+            )
+        return dict(zip(("train", "dev", "test"), names, strict=True))
+
+    def read_set(
+        self, name: str, path: str, *, broken_rows: list[str] | None = None
+    ) -> list[examples_module.ChoiceExample]:
+        """See `Task.read_set`."""
+        if self.num_endings is None and self.trained:
+            self.num_endings = self.trained.num_endings
+        columns = self.columns.without_label() if name == "test" else self.columns
+        examples = examples_module.read_examples(
+            path,
+            columns,
+            name,
+            num_endings=self.num_endings,
+            broken_rows=broken_rows,
+        )
+        if examples:
+            self.num_endings = len(examples[0].endings)
+        return examples
+
+    def new_record(self) -> Record:
+        """See `Task.new_record`."""
+        return Record(
+            num_endings=self.num_endings or examples_module.MIN_ENDINGS,
+            max_seq_length=self.options.max_seq_length,
+            **self.start.tokenizer_arguments(),
+            start_column=self.columns.start,
+            ending_columns=self.columns.endings,
+            label_column=self.columns.label,
+            header=self.columns.header or (),
+        )
+
+    def check_head(self, head: checkpoint_heads.Head) -> None:
+        """See `Task.check_head`."""
+        # Without a task.json, a head with one output is assumed to be a classifier's.
+        may_fit = head.num_labels == 1 and not head.is_known
+        if head.kind != Record.KIND and not may_fit:
+            raise ValueError(
+                f"{self.options.init_checkpoint} has no multiple choice head, so it "
+                "was not fine-tuned for multiple choice; train first (--do_train)."
+            )
+
+    def sequences_per_example(self) -> float:
+        """See `Task.sequences_per_example`: one sequence per ending."""
+        return self.num_endings or examples_module.MIN_ENDINGS
+
+    def counts(self) -> dict[str, int]:
+        """See `Task.counts`."""
+        return super().counts() | {"Num endings": self.record.num_endings}
+
+    def convert(self, name: str) -> features.Features:
+        """See `Task.convert`."""
+        return features.convert_examples_to_features(
+            self.examples[name],
+            self.record.max_seq_length,
+            self.tokenizer,
+            progress=self.progress,
+        )
+
+    def training_data(self) -> task_module.TrainingData:
+        """See `Task.training_data`."""
+        converted, limit = self.features("train"), self.record.max_seq_length
+        labels = (str(example.label) for example in self.examples["train"])
+        lengths = text_checks.truncation(
+            converted.lengths,
+            room=limit - self.NUM_SPECIAL,
+            limit=f"--max_seq_length={limit}",
+        )
+        return task_module.TrainingData(
+            source=batching.ArraySource(converted.columns),
+            facts=(
+                "Correct endings of the training examples: "
+                f"{text_checks.balance(labels)}.",
+                f"Of the training examples, {lengths}.",
+            ),
+            lengths=converted.lengths + self.NUM_SPECIAL,
+        )
+
+    def score_names(self) -> tuple[str, ...]:
+        """See `Task.score_names`."""
+        return ("eval_accuracy", "eval_loss")
+
+    def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
+        """See `Task.evaluate`. The outputs are the logits, [N, C], C endings."""
+        columns = self.features("dev").columns
+        source = batching.ArraySource(columns)
+        logits = predict(source, keys=("logits",))["logits"]
+        label_ids = columns["label_ids"]
+        losses = np.asarray(numerics.cross_entropy(logits, label_ids))
+        return task_module.Evaluation(
+            scores={
+                "eval_accuracy": scores.accuracy(label_ids, np.argmax(logits, axis=-1)),
+                "eval_loss": float(np.mean(losses, dtype=np.float64)),
+            },
+            outputs=logits,
+        )
+
+    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+        """See `Task.details`."""
+        logits, label_ids = (
+            evaluation.outputs,
+            self.features("dev").columns["label_ids"],
+        )
+        share = float(np.max(np.bincount(label_ids)) / len(label_ids))
+        predicted = np.argmax(logits, axis=-1)
+        return task_module.Details(
+            wrong=[
+                model_card.WrongExample(
+                    text=example.start,
+                    expected=example.endings[example.label],
+                    predicted=example.endings[chosen],
+                )
+                for example, chosen in zip(self.examples["dev"], predicted, strict=True)
+                if example.label != chosen
+            ],
+            num_examples=len(predicted),
+            plots={
+                "baselines": {
+                    "eval_accuracy": plot_data.baseline(plot_data.MAJORITY_CLASS, share)
+                },
+                "calibration": plot_data.calibration_of_logits(logits, label_ids),
+            },
+        )
+
+    def predict(self, predict: task_module.Predict) -> task_module.Predicted:
+        """See `Task.predict`."""
+        source = batching.ArraySource(self.features("test").columns)
+        probabilities = predict(source, keys=("probabilities",))["probabilities"]
+        examples = self.examples["test"]
+        answers = [
+            predictions.prediction(row, example.endings)
+            for example, row in zip(examples, probabilities, strict=True)
+        ]
+        ids = ({"id": example.guid} for example in examples)
+        records = (a | b for a, b in zip(ids, answers, strict=True))
+        return task_module.Predicted(
+            files={
+                predictions.TABLE_FILE: predictions.release_lines(probabilities),
+                self.predictions_file: task_module.json_lines(records),
+            },
+            table=list(map(predictions.cells, answers))
+            if self.options.predict_file
+            else None,
+            # As the table was read; a run may be applied to one without it.
+            header=self.options.header or self.record.header,
+        )
+
+    def card(self) -> model_card.Card:
+        """See `Task.card`."""
+        return model_card.Card(
+            pipeline_tag="multiple-choice",
+            summary=(
+                f"Chooses the most plausible of {self.record.num_endings} endings for "
+                "the start of a text."
+            ),
+            options=self.options,
+            data=self.data_files(),
+        )
+
+    def item(self, example: examples_module.ChoiceExample) -> text_checks.Item:
+        """See `Task.item`."""
+        label = None if example.label is None else str(example.label)
+        return text_checks.Item(
+            texts=(example.start, *example.endings),
+            label=label,
+            place=example.place or example.guid,
+        )
+
+    def check_items(
+        self,
+        findings: findings_module.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        """Checks the labels, and reports examples that contain an ending twice."""
+        super().check_items(findings, items)
+        for name, examples in self.examples.items():
+            equal = [
+                example.place
+                for example in examples
+                if len(set(example.endings)) < len(example.endings)
+            ]
+            findings.judge(
+                "endings",
+                f"{name}: {len(equal):,} examples contain the same ending twice"
+                + (f" ({findings_module.places(equal)})" if equal else ""),
+                is_good=not equal,
+            )
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        """See `Task.row_lengths`: each ending with its start."""
+        return np.max(lengths[:, :1] + lengths[:, 1:], axis=1)
+
+    def reads_all_positions(self) -> bool:
+        """See `Task.reads_all_positions`."""
+        return False
+
+    @classmethod
+    def give_data(cls, run: Any, train: Any, validation: Any) -> None:
+        """See `Task.give_data`."""
+        rows = _rows(run, train)
+        if given_data.is_share(validation):
+            start = run.option("start_column") or "startphrase"
+            texts = [[str(row.get(start))] for row in rows]
+            rows, held_out = run.divided(rows, texts, validation)
+            train = None
+        elif validation is not None:
+            held_out = _rows(run, validation)
+        path = given_data.file_path(train)
+        run.values["train_file"] = path or _table(run, rows, "train", trains=True)
+        if validation is not None:
+            path = given_data.file_path(validation)
+            path = path or _table(run, held_out, "validation", trains=False)
+            run.values |= {"eval_file": path, "do_eval": True}
+
+
+def _is_choice(item):
+    if not (isinstance(item, tuple | list) and len(item) == 2):
+        return False
+    start, endings = item
+    if not isinstance(endings, tuple | list):
+        return False
+    texts = [start, *endings]
+    is_text = all(isinstance(text, str) and text.strip() for text in texts)
+    return is_text and len(endings) >= examples_module.MIN_ENDINGS
+
+
+def _rows(run, data):
+    """Returns the rows of a table of endings, and sets the column of their lists."""
+    start = run.option("start_column") or "startphrase"
+    label = run.option("label_column") or "label"
+    endings = run.option("ending_columns") or ("endings",)
+    if isinstance(endings, str):
+        endings = tuple(endings.split(","))
+    rows = given_data.rows_of(data, ((start, *endings, label),), lists=endings[:1])
+    if endings[0] in rows[0]:
+        run.values["ending_columns"] = endings
+    return rows
+
+
+def _table(run, rows, name, *, trains):
+    """Returns the path of a table of endings."""
+    start = run.option("start_column") or "startphrase"
+    label = run.option("label_column") or "label"
+    endings = run.option("ending_columns") or [
+        column for column in rows[0] if re.fullmatch(r"ending\d+", column)
+    ]
+    content = given_data.json_lines(rows, (start, *endings, label))
+    return run.add_file(f"{name}.jsonl", content, trains=trains)

@@ -21,7 +21,7 @@ def example(start, *endings, label=None):
 def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
     columns = features.convert_examples_to_features(
         [example("the bee", "and honey", "is", label=1)], 10, tokenizer
-    )
+    ).columns
     pieces = [
         [tokenizer.vocabulary.token_of(int(i)) for i in row]
         for row in columns["input_ids"][0]
@@ -36,7 +36,7 @@ def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
 
 def test_columns_are_int32_and_static(tokenizer):
     three = [example("a", "b", "c", "d")] * 5
-    columns = features.convert_examples_to_features(three, 8, tokenizer)
+    columns = features.convert_examples_to_features(three, 8, tokenizer).columns
     assert {name: (c.shape, c.dtype) for name, c in columns.items()} == {
         "input_ids": ((5, 3, 8), np.int32),
         "input_mask": ((5, 3, 8), np.int32),
@@ -47,7 +47,7 @@ def test_columns_are_int32_and_static(tokenizer):
 
 def test_the_longer_of_start_and_ending_is_cut_separately_for_each_ending(tokenizer):
     cut = example("a a a a a a", "b b", "b b b b b b")
-    columns = features.convert_examples_to_features([cut], 8, tokenizer)
+    columns = features.convert_examples_to_features([cut], 8, tokenizer).columns
     words = [
         "".join(tokenizer.vocabulary.token_of(int(i))[0] for i in row)
         for row in columns["input_ids"][0]
@@ -58,8 +58,8 @@ def test_the_longer_of_start_and_ending_is_cut_separately_for_each_ending(tokeni
 def test_both_tokenizers_give_the_same_columns(tokenizer, golden):
     some = [example("Été, the bee!", "d'or 中", "x" * 300)]
     plain = full.FullTokenizer(str(golden / "vocab.txt"))
-    one = features.convert_examples_to_features(some, 12, tokenizer)
-    other = features.convert_examples_to_features(some, 12, plain)
+    one = features.convert_examples_to_features(some, 12, tokenizer).columns
+    other = features.convert_examples_to_features(some, 12, plain).columns
     for name, column in one.items():
         np.testing.assert_array_equal(column, other[name])
 
@@ -67,10 +67,10 @@ def test_both_tokenizers_give_the_same_columns(tokenizer, golden):
 def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
     monkeypatch.setattr(features, "EXAMPLES_PER_CALL", 2)
     some = [example("a", "b" * i, "c", label=i % 2) for i in range(1, 6)]
-    told = []
+    calls = []
     columns = features.convert_examples_to_features(
-        some, 12, tokenizer, progress=lambda *values, **_: told.append(values[1])
-    )
+        some, 12, tokenizer, progress=lambda *values, **_: calls.append(values[1])
+    ).columns
     assert columns["input_mask"][:, 0].sum(axis=1).tolist() == [5, 6, 7, 8, 9]
     assert columns["label_ids"].tolist() == [1, 0, 1, 0, 1]
-    assert told == [2, 4, 5]
+    assert calls == [2, 4, 5]

@@ -1,41 +1,32 @@
-import json
-
 import numpy as np
 import pytest
 
-from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import predictions
 from bert_tf.tasks.multiple_choice import scores
 
 
-def test_both_files_hold_a_row_an_example(tmp_path):
-    some = [
-        examples_module.ChoiceExample(guid="a", start="He", endings=("sits", "läuft")),
-        examples_module.ChoiceExample(guid="b", start="He", endings=("eats", "goes")),
-    ]
+def test_an_answer_has_all_probabilities():
+    answer = predictions.prediction(
+        np.array([0.25, 0.75], "float32"), ("sits", "läuft")
+    )
+    assert answer == {
+        "label": "1",
+        "ending": "läuft",
+        "probabilities": {"0": 0.25, "1": 0.75},
+    }
+    assert predictions.cells(answer) == {
+        "predicted_label": "1",
+        "predicted_ending": "läuft",
+        "probability": "0.7500",
+    }
+    # The first of equals.
+    assert predictions.prediction(np.array([0.5, 0.5]), ("a", "b"))["label"] == "0"
+
+
+def test_the_release_has_a_line_of_probabilities_per_example():
     probabilities = np.array([[0.25, 0.75], [0.5, 0.5]], "float32")
-    paths = predictions.write_predictions(str(tmp_path), some, probabilities)
-    assert paths == [
-        str(tmp_path / "test_results.tsv"),
-        str(tmp_path / "predictions.jsonl"),
-    ]
-    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
-    text = (tmp_path / "predictions.jsonl").read_text()
-    assert "läuft" in text
-    assert [json.loads(line) for line in text.splitlines()] == [
-        {
-            "id": "a",
-            "label": "1",
-            "ending": "läuft",
-            "probabilities": {"0": 0.25, "1": 0.75},
-        },
-        {
-            "id": "b",
-            "label": "0",  # The first of equals.
-            "ending": "eats",
-            "probabilities": {"0": 0.5, "1": 0.5},
-        },
-    ]
+    lines = list(predictions.release_lines(probabilities))
+    assert lines == ["0.25\t0.75\n", "0.5\t0.5\n"]
 
 
 def test_probabilities_of_other_endings_are_refused():

@@ -5,8 +5,10 @@ so the data is written to the folder `data` of the run, in a format that the rea
 the task know. The same data gives the same bytes.
 """
 
+import json
 import numbers
 import os
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -66,6 +68,17 @@ def rows_of(
         lists = ()
     rows = tables.read_table(path, [], optional_lists=lists)
     return [{**row.cells, **row.lists} for row in rows]
+
+
+def json_lines(
+    rows: Sequence[Mapping[str, Any]],
+    required: Sequence[str],
+    optional: Iterable[str] = ("id",),
+) -> bytes:
+    """Returns rows as JSON lines; see `in_memory.json_rows`."""
+    records = in_memory.json_rows(rows, required, optional)
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    return "".join(lines).encode("utf-8")
 
 
 def is_share(validation: Any) -> bool:

@@ -1,0 +1,369 @@
+"""What a fine-tuning task declares. `fine_tuning.run` runs any task from this."""
+
+import abc
+import dataclasses
+import functools
+import json
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import ClassVar
+
+import numpy as np
+
+from bert_tf import progress as progress_module
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import findings as findings_module
+from bert_tf.data import named_datasets
+from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import run_setup
+from bert_tf.fine_tuning import task_record
+from bert_tf.tokenization import in_graph
+from bert_tf.training import estimates
+from bert_tf.training import loop
+from bert_tf.training import protocols
+from bert_tf.training import result_files
+
+# Computes outputs of the model: (source of batches, keys=names of the outputs) -> the
+# outputs of all rows by name. `training.evaluation.Evaluation.predict` is one.
+Predict = Callable[..., dict[str, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingData:
+    """The rows to train on, and what is known about them."""
+
+    source: protocols.ExampleSource
+    facts: tuple[str, ...] = ()  # Sentences for the log and the model card.
+    # Word pieces of each example before truncation, with special tokens. None: unknown.
+    lengths: Sequence[int] | np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """The scores of the development set."""
+
+    scores: Mapping[str, float]  # By name, such as "eval_accuracy".
+    outputs: Any = None  # What `Task.details` needs.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Details:
+    """What the files of a run say about an evaluation, besides its scores."""
+
+    wrong: Sequence[model_card.WrongExample]
+    num_examples: int
+    plots: Mapping[str, Any]  # See `training.plot_data`.
+    lines: Sequence[str] = ()  # For the report, after the scores.
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Text by name.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """The predictions for the test set."""
+
+    # Lines or larger pieces of text of each result file, by name.
+    files: Mapping[str, Iterable[str]]
+    # Cells by column for each row of `predict_file`. They are written beside the
+    # columns of the input to predictions.csv.
+    table: Sequence[Mapping[str, str]] | None = None
+    header: Sequence[str] = ()  # Columns of a predict_file without a header line.
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)  # "test_...".
+
+
+class Task(abc.ABC):
+    """The declaration of a task. An instance holds the data of one run.
+
+    The runner sets the attributes `trained`, `start`, `head`, `setup` and `trainer` in
+    this order, and calls the methods in the order in which they are defined here.
+
+    Args:
+        options: of the run.
+        progress: see `bert_tf.progress`.
+
+    Attributes:
+        options: of the run.
+        examples: the examples of each set: "train", "dev", "test". Further sets for
+            evaluation and prediction are called "dev_..." and "test_...".
+        trained: the record of the finished run that is applied or evaluated. None if
+            the options describe the task.
+        start: model size, vocabulary and casing.
+        head: the head of a checkpoint that is applied without training, or None.
+        setup: the above, checked. `record` is the content of task.json.
+        trainer: model, devices and run folder.
+    """
+
+    RECORD: ClassVar[type[task_record.TaskRecord]]
+    PREDICTOR: ClassVar[type[fine_tuning_predictor.Predictor]]
+    # Options that are also fields of the record. A finished run fixes them.
+    FIXED: ClassVar[tuple[str, ...]] = ("max_seq_length", "do_lower_case")
+    # Fields of the record that may differ when training is resumed.
+    MAY_CHANGE: ClassVar[tuple[str, ...]] = ()
+    UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
+    # Option with the batch size of predictions.
+    PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
+    NUM_SPECIAL: ClassVar[int]  # Special tokens of a sequence, for the checks.
+    # Replaces `run.single_run` for tasks with several stages: (options, progress) ->
+    # report.
+    RUN: ClassVar[Callable[..., str] | None] = None
+
+    start: starting_point.StartingPoint
+    setup: run_setup.RunSetup
+    trainer: loop.Trainer
+
+    def __init__(
+        self,
+        options: Any,
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ):
+        self.options = options
+        self.progress = progress
+        self.examples: dict[str, Any] = {}
+        self.trained: Any = None
+        self.head: checkpoint_heads.Head | None = None
+        self._features: dict[str, Any] = {}
+
+    @property
+    def record(self) -> Any:
+        """The content of task.json."""
+        return self.setup.task
+
+    # Data.
+
+    @abc.abstractmethod
+    def paths(self) -> dict[str, str | None]:
+        """Returns the file of each set that the options name; None for a missing one.
+
+        It includes sets that this run does not read.
+        """
+
+    def tfds_paths(
+        self, lines: Callable[..., Iterable[str]], extension: str
+    ) -> dict[str, str | None]:
+        """Returns `paths` for a data set of TensorFlow Datasets.
+
+        Args:
+            lines: see `named_datasets.part_file`.
+            extension: of the files that are written, such as ".jsonl".
+        """
+        return {
+            name: named_datasets.part_file(
+                self.options,
+                number,
+                lines,
+                extension,
+                is_needed=name in self.options.sets_to_read,
+            )
+            for number, name in enumerate(("train", "dev", "test"))
+        }
+
+    def data_sets(self) -> dict[str, result_files.DataSet]:
+        """Returns the identity of the data of each set, also of sets that are not read.
+
+        The default names a set after its file, or after `data_dir`.
+        """
+        folder = getattr(self.options, "data_dir", None)
+        if getattr(self.options, "tfds_name", None) is not None:
+            folder = None  # There it is the folder of TensorFlow Datasets.
+        return {
+            name: result_files.folder_data_set(folder, path)
+            if folder
+            else result_files.file_data_set(path)
+            for name, path in self.paths().items()
+            if path is not None
+        }
+
+    @abc.abstractmethod
+    def read_set(
+        self, name: str, path: str, *, broken_rows: list[str] | None = None
+    ) -> Any:
+        """Returns the examples of a set.
+
+        Args:
+            name: "train", "dev" or "test".
+            path: of its file.
+            broken_rows: collects the errors of broken rows, which are skipped. None: a
+                broken row raises. Only checks pass a list.
+
+        Raises:
+            OSError, ValueError: the file cannot be read.
+        """
+
+    def read(self) -> task_record.TaskRecord:
+        """Reads all examples that the run needs; returns the record of the task."""
+        paths = self.paths()
+        for name in self.options.sets_to_read:
+            self.examples[name] = self.read_set(name, str(paths[name]))
+        return self.applied_record() if self.trained else self.new_record()
+
+    @abc.abstractmethod
+    def new_record(self) -> task_record.TaskRecord:
+        """Returns the record that options, examples and `start` describe."""
+
+    def applied_record(self) -> task_record.TaskRecord:
+        """Returns `trained`, with fields that options of an applied run may change."""
+        return self.trained
+
+    @abc.abstractmethod
+    def check_head(self, head: checkpoint_heads.Head) -> None:
+        """Refuses an `init_checkpoint` whose head cannot be applied without training.
+
+        Raises:
+            ValueError: it is the head of another task, or has other labels.
+        """
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether "dev" is a part of the training file that is not trained on."""
+        return False
+
+    @property
+    def predictions_file(self) -> str:
+        """The main file of the predictions."""
+        return "predictions.jsonl"
+
+    @property
+    def longest_sequence(self) -> int:
+        """Maximum number of word pieces of a sequence."""
+        return self.record.max_seq_length
+
+    # Model and training.
+
+    def create_model(self) -> protocols.TaskModel:
+        """Returns the model to train. Called in the scope of the strategy."""
+        return self.record.create_model(self.setup.config, dtype=self.options.dtype)
+
+    def num_train_rows(self) -> int:
+        """Returns the number of rows of an epoch."""
+        return len(self.examples["train"])
+
+    def sequences_per_example(self) -> float:
+        """Returns the number of sequences of a training example, for estimates."""
+        return 1
+
+    def counts(self) -> dict[str, int]:
+        """Returns numbers to log before the training, by name."""
+        return {"Num examples": len(self.examples["train"])}
+
+    @abc.abstractmethod
+    def training_data(self) -> TrainingData:
+        """Returns the rows to train on. Called after all checks."""
+
+    @functools.cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the run."""
+        return in_graph.InGraphTokenizer(
+            self.setup.vocabulary, **self.record.tokenizer_arguments()
+        )
+
+    def features(self, name: str) -> Any:
+        """Returns `convert` of a set, computed at the first call."""
+        if name not in self._features:
+            self._features[name] = self.convert(name)
+        return self._features[name]
+
+    def convert(self, name: str) -> Any:
+        """Returns the features of a set; see `features`."""
+        raise NotImplementedError
+
+    # Evaluation and prediction.
+
+    @abc.abstractmethod
+    def score_names(self) -> Sequence[str]:
+        """Returns the names of all scores of an evaluation."""
+
+    @abc.abstractmethod
+    def evaluate(self, predict: Predict) -> Evaluation:
+        """Returns the scores of the development sets with the current weights."""
+
+    @abc.abstractmethod
+    def details(self, evaluation: Evaluation) -> Details:
+        """Returns wrong examples, plots and so on of the last evaluation."""
+
+    @abc.abstractmethod
+    def predict(self, predict: Predict) -> Predicted:
+        """Returns the predictions for the test sets."""
+
+    def file_name(self, name: str, suffix: str) -> str:
+        """Returns the name of a result file; see `result_files.suffix_of`."""
+        return result_files.with_suffix(name, suffix)
+
+    def more_results(self) -> Mapping[str, Sequence[str]]:
+        """Returns the result files that belong to a main one; see `trials.run`."""
+        return {}
+
+    @abc.abstractmethod
+    def card(self) -> model_card.Card:
+        """Returns the part of the model card that does not depend on the results."""
+
+    def data_files(self) -> tuple[model_card.DataFile, ...]:
+        """Returns the files that the run read, for the model card."""
+        paths = self.paths()
+        return tuple(
+            self.setup.data_file(name, str(paths[name]), len(examples))
+            for name, examples in self.examples.items()
+        )
+
+    # Checks of the data (--check); see `checks.check_examples`.
+
+    def check(
+        self, start: starting_point.StartingPoint, findings: findings_module.Findings
+    ) -> estimates.Workload | None:
+        """Checks the data that the options name; see `checks.check`."""
+        return checks.check_examples(self, start, findings)
+
+    def item(self, example: Any) -> text_checks.Item:
+        """Returns the texts, the label and the place of an example."""
+        raise NotImplementedError
+
+    def check_items(
+        self,
+        findings: findings_module.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        """Checks what this task's examples contain. The default checks the labels.
+
+        Args:
+            findings: the list to extend.
+            items: `item` of each of the `examples`.
+        """
+        checks.check_labels(findings, items)
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        """Returns the pieces of the longest sequence of each example, [N].
+
+        Args:
+            lengths: int64 [N, texts of an `item`], pieces of each text.
+        """
+        return lengths.sum(axis=1)
+
+    def reads_all_positions(self) -> bool:
+        """Whether the head reads more than [CLS]; see `heads.TaskModel`."""
+        return True
+
+    # Python calls.
+
+    @classmethod
+    def give_data(cls, run: Any, train: Any, validation: Any) -> None:
+        """Sets the options that name the data of a Python caller.
+
+        Args:
+            run: `fine_tune.run.Run`; see `given_data`.
+            train: the examples, in memory or in a file; see `bert_tf.fine_tune`.
+            validation: a share of `train`, other examples, or None.
+        """
+        raise NotImplementedError
+
+
+def json_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields records as lines of a .jsonl file."""
+    for record in records:
+        yield json.dumps(record, ensure_ascii=False) + "\n"

@@ -1,0 +1,380 @@
+"""What every fine-tuning task does alike, on one run per task and process.
+
+A task joins with `tests/tasks/TASK/contract.py`.
+"""
+
+import contextlib
+import importlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import options as options_module
+from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.fine_tuning import tasks
+from bert_tf.serving import export
+from bert_tf.training import distribution
+from bert_tf.training import plot_data
+
+DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
+
+
+@pytest.fixture(scope="session", params=DECLARED)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def contract(kind):
+    return importlib.import_module(f"tests.tasks.{kind}.contract").CONTRACT
+
+
+@pytest.fixture(scope="session")
+def create(kind, contract, golden, quick_config, tmp_path_factory):
+    """Returns options of the task: create(output_dir); keywords replace or add."""
+    folder = tmp_path_factory.mktemp(f"{kind}_data")
+    contract.write_data(folder)
+    fixed = {
+        **contract.data(folder),
+        **contract.values,
+        "bert_config_file": quick_config,
+        "vocab_file": str(golden / "vocab.txt"),
+        "do_train": True,
+    }
+    options_class = tasks.options_class(kind)
+    return lambda output_dir, **values: options_class(
+        **{**fixed, "output_dir": str(output_dir), **values}
+    )
+
+
+@pytest.fixture(scope="session")
+def run_dir(create, contract, kind, tmp_path_factory):
+    """Folder of a run that learned its data. Tests that change it copy it."""
+    folder = tmp_path_factory.mktemp("runs") / kind
+    every = contract.num_steps // 2
+    metric = next(iter(contract.scores))
+    options = create(
+        folder,
+        do_eval=True,
+        do_predict=True,
+        eval_every_steps=every,
+        best_metric=metric,
+    )
+    report = fine_tuning_run.run(options)
+    assert f"Trained to step {contract.num_steps}, loss " in report
+    assert f"{metric} = " in report
+    assert "Predictions are in " in report
+    assert report.endswith(f"The run is in {folder}.")
+    return folder
+
+
+@pytest.fixture
+def copied(run_dir, tmp_path):
+    return shutil.copytree(run_dir, tmp_path / "copied")
+
+
+def read_results(folder):
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
+def test_a_run_learns_its_data_and_writes_its_scores(run_dir, contract, create):
+    results = read_results(run_dir)
+    names = fine_tuning_run.prepare(create(run_dir, do_eval=True)).score_names()
+    # `loss` is the name of `eval_loss` in the release.
+    also = {"global_step", *(["loss"] if "eval_loss" in names else [])}
+    assert list(results) == sorted({*names, *also})
+    assert results["global_step"] == contract.num_steps
+    for name, least in contract.scores.items():
+        assert results[name] >= least
+
+
+def test_a_run_has_all_its_files(run_dir, kind):
+    for name in ("vocab.txt", "bert_config.json", "report.html", "predictions.jsonl"):
+        assert (run_dir / name).stat().st_size, name
+    task = json.loads((run_dir / "task.json").read_text())
+    assert (task["task"], task["max_seq_length"]) == (kind, 24)
+    assert "pipeline_tag: " in (run_dir / "README.md").read_text()
+    data = plot_data.read(str(run_dir))
+    assert data["lengths"]["limit"] == 24
+    assert data["baselines"]
+
+
+def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
+    run_dir, contract, create
+):
+    lines = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
+    name = next(iter(contract.scores))
+    steps = [line["step"] for line in lines if name in line]
+    assert steps == [contract.num_steps // 2, contract.num_steps]
+    best = fine_tuning_run.evaluate(create(run_dir / "best"))
+    assert best["global_step"] in steps
+
+
+def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, create):
+    results = read_results(copied)
+    predictions = (copied / "predictions.jsonl").read_text()
+    for name in ("eval_results.txt", "predictions.jsonl"):
+        (copied / name).unlink()
+    given = dict.fromkeys(("bert_config_file", "vocab_file"))
+    values = {"do_train": False, "do_eval": True, "do_predict": True, **given}
+    fine_tuning_run.run(create(copied, **values))
+    assert read_results(copied) == pytest.approx(results, rel=1e-6)
+    again = (copied / "predictions.jsonl").read_text()
+    assert len(again.splitlines()) == len(predictions.splitlines())
+
+
+def test_a_finished_run_is_not_trained_further(copied, create):
+    before = rotation.latest(str(copied))
+    fine_tuning_run.train(create(copied))
+    assert rotation.latest(str(copied)) == before
+
+
+def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
+    tmp_path, create, recorded_config
+):
+    values = {"bert_config_file": recorded_config, "num_train_epochs": 2.0}
+    num_steps = fine_tuning_run.train(create(tmp_path / "whole", **values))
+    num_steps = num_steps["global_step"]
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(stage, done, total, **_):
+        if stage == "train" and done >= num_steps // 2:
+            raise StoppedError
+
+    options = create(
+        tmp_path / "parts", save_checkpoints_steps=num_steps // 4, **values
+    )
+    with pytest.raises(StoppedError):
+        fine_tuning_run.train(options, progress=stop)
+    assert fine_tuning_run.train(options)["global_step"] == num_steps
+    whole, parts = (
+        bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
+        for name in ("whole", "parts")
+        if (prefix := rotation.latest(str(tmp_path / name)))
+    )
+    assert set(whole) == set(parts)
+    for name, tensor in whole.items():
+        np.testing.assert_array_equal(tensor, parts[name], err_msg=name)
+
+
+def test_the_folder_alone_is_enough_to_predict(run_dir, contract):
+    model = bert_tf.load(str(run_dir))
+    answers = model.predict(contract.inputs)
+    for answer, expected in zip(answers, contract.answers, strict=True):
+        assert expected.items() <= answer.items()
+    assert model.scores == read_results(run_dir)
+    assert model.predict([]) == []
+    # One of many is answered as it is alone, in its place.
+    many = [contract.inputs[i % len(contract.inputs)] for i in range(70)]
+    many_answers = model.predict(many)
+    for answer, expected in zip(many_answers[:2], answers[:2], strict=True):
+        assert_close(answer, expected)
+    assert_close(many_answers[-2], answers[-2])
+
+
+def assert_close(value, expected):
+    """Compares answers; numbers may differ by rounding."""
+    if isinstance(expected, dict):
+        assert value.keys() == expected.keys()
+        for name in expected:
+            assert_close(value[name], expected[name])
+    elif isinstance(expected, float):
+        assert value == pytest.approx(expected, abs=1e-4)
+    else:
+        assert value == expected
+
+
+def test_inputs_of_another_form_are_refused(run_dir, contract):
+    model = bert_tf.load(str(run_dir))
+    for inputs in contract.wrong_inputs:
+        with pytest.raises(ValueError, match=contract.expected):
+            model.predict(inputs)
+
+
+def test_a_run_is_exported(run_dir, tmp_path, kind):
+    folder = pathlib.Path(export.export_saved_model(str(run_dir), str(tmp_path / "1")))
+    task = json.loads((folder / "assets.extra" / "task.json").read_text())
+    assert task["task"] == kind
+    assert (folder / "saved_model.pb").exists()
+
+
+def test_a_dry_run_estimates_and_writes_nothing(tmp_path, create):
+    report = fine_tuning_run.run(create(tmp_path / "run", do_train=False, dry_run=True))
+    assert report.startswith("parameters ")
+    assert "FLOPs per step" in report
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_is_checked_and_nothing_is_written(tmp_path, create):
+    report = fine_tuning_run.run(create(tmp_path / "run", do_train=False, check=True))
+    assert not isinstance(report, options_module.FailureReport)
+    for text in ("in train", "in dev", "casing: ", "length: ", "estimate: "):
+        assert text in report
+    assert report.endswith("0 errors")
+    assert not (tmp_path / "run").exists()
+
+
+def test_errors_in_the_data_fail_the_check(tmp_path, create, contract):
+    values = contract.write_errors(tmp_path)
+    report = fine_tuning_run.run(
+        create(tmp_path / "run", do_train=False, check=True, **values)
+    )
+    assert isinstance(report, options_module.FailureReport)
+    errors = [line for line in report.splitlines() if line.startswith("error ")]
+    for error, expected in zip(errors, contract.errors, strict=True):
+        assert expected in error
+
+
+def test_the_options_are_imported_without_a_framework(kind):
+    module = str(tasks.TASKS[kind].options).partition(":")[0]
+    program = (
+        f"import sys, {module}; "
+        "print({'keras', 'tensorflow', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        # Another value, and the default, if it is given.
+        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
+        ({"max_seq_length": 384}, "--max_seq_length=384, but .* trained with 24; omit"),
+        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
+    ],
+)
+def test_flags_that_contradict_a_finished_run_are_refused(
+    run_dir, create, values, message
+):
+    options = create(run_dir, do_train=False, do_eval=True, **values)
+    with pytest.raises(ValueError, match=message):
+        fine_tuning_run.run(options)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_seq_length": 32}, "max_seq_length 24, but this one has 32"),
+        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
+    ],
+)
+def test_a_run_with_another_task_is_not_continued(run_dir, create, values, message):
+    with pytest.raises(ValueError, match=message):
+        fine_tuning_run.run(create(run_dir, **values))
+
+
+def test_a_run_with_another_vocabulary_or_model_is_not_continued(
+    run_dir, create, golden, tmp_path
+):
+    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
+    vocab_file = tmp_path / "vocab.txt"
+    vocab_file.write_text("\n".join([*tokens, other, one]) + "\n")
+    with pytest.raises(ValueError, match="with a different vocabulary"):
+        fine_tuning_run.run(create(run_dir, vocab_file=str(vocab_file)))
+    config = json.loads((run_dir / "bert_config.json").read_text())
+    bert_config_file = tmp_path / "other.json"
+    bert_config_file.write_text(json.dumps(config | {"num_attention_heads": 4}))
+    with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
+        fine_tuning_run.run(create(run_dir, bert_config_file=str(bert_config_file)))
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
+        ({"vocab_file": None}, "--vocab_file"),
+        ({"num_train_epochs": 0.01}, "do not fill one batch of 8"),
+        ({"train_batch_size": 1000}, "do not fill one batch of 1000"),
+        ({"max_seq_length": 65}, "max_position_embeddings"),
+        ({"eval_every_steps": 1, "best_metric": "eval_x"}, "not among the scores"),
+        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tmp_path, create, values, message
+):
+    with pytest.raises((ValueError, OSError), match=message):
+        fine_tuning_run.run(create(tmp_path / "run", **values))
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_encoder_without_the_head_is_not_applied(tmp_path, create, golden, contract):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = create(tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix)
+    if contract.needs_head:
+        with pytest.raises(ValueError, match=r"train first \(--do_train\)"):
+            fine_tuning_run.run(options)
+
+
+def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
+    tmp_path, run_dir, create, contract
+):
+    given = dict.fromkeys(("bert_config_file", "vocab_file"))
+    options = create(
+        tmp_path, do_train=False, do_eval=True, init_checkpoint=str(run_dir), **given
+    )
+    results = fine_tuning_run.evaluate(options)
+    for name, least in contract.scores.items():
+        assert results[name] >= least
+
+
+def test_init_checkpoint_is_opened_once(tmp_path, create, golden, opened_checkpoints):
+    prefix = str(golden / "model" / "bert_model.ckpt")
+    options = create(tmp_path, init_checkpoint=prefix, num_train_epochs=1.0)
+    fine_tuning_run.run(options)
+    assert opened_checkpoints == [prefix]
+
+
+@pytest.mark.parametrize(
+    "values, compute_dtype, warmup_proportion",
+    [
+        ({}, "float32", 0.1),
+        ({"warmup_proportion": 0.5, "dtype": "mixed_bfloat16"}, "bfloat16", 0.5),
+    ],
+    ids=["default", "other"],
+)
+def test_model_and_rate_follow_their_flags(
+    tmp_path, create, contract, values, compute_dtype, warmup_proportion
+):
+    options = create(tmp_path, **values)
+    trainer = fine_tuning_run.Run(options).trainer
+    assert trainer.model.compute_dtype == compute_dtype
+    first_rate = options.learning_rate / (contract.num_steps * warmup_proportion)
+    rate = float(trainer.optimizer.learning_rate)
+    assert rate == pytest.approx(first_rate, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_a_batch_that_does_not_divide_is_refused_before_training(
+    monkeypatch, tmp_path, create, name
+):
+    class TwoReplicas:
+        num_replicas_in_sync = 2
+
+        @staticmethod
+        def scope():
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr(
+        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
+    )
+    try:
+        options = create(tmp_path, do_eval=True, do_predict=True, **{name: 7})
+    except TypeError:
+        return  # The task has only eval_batch_size.
+    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
+        fine_tuning_run.Run(options)
