@@ -10,9 +10,9 @@ from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 def work(
     options: multiple_choice_options.RunSwagOptions, progress: progress_module.Progress
 ) -> str:
-    from bert_tf.fine_tuning import run
+    from bert_tf.fine_tuning import run as fine_tuning_run
 
-    return run.run(options, progress=progress)
+    return fine_tuning_run.run(options, progress=progress)
 
 
 def main(argv: list[str] | None = None, typed: str | None = None) -> int:

@@ -62,12 +62,12 @@ def _multiple_choice() -> Task:
 
 def _declared(name: str) -> Task:
     """Returns a task that has a declaration."""
-    from bert_tf.fine_tuning import checks
+    from bert_tf.fine_tuning import checks as fine_tuning_checks
     from bert_tf.fine_tuning import tasks
 
     return Task(
         options=tasks.options_class(name),
-        check=functools.partial(checks.check, tasks.declaration(name)),
+        check=functools.partial(fine_tuning_checks.check, tasks.declaration(name)),
         unread=_OF_A_RUN,
         implied=_FILES,
     )

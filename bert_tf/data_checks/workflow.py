@@ -9,7 +9,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data_checks import options as data_checks_options
 from bert_tf.data_checks import tasks
-from bert_tf.fine_tuning import checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Accepted for every task, even if its tool has no such flags.
@@ -34,10 +34,10 @@ def run(
     record: Any = task_options(options)
     # As in the task's own tool, also if the flag is not given.
     start = _start(options, record.do_lower_case, progress)
-    findings = checks.start_findings(start)
+    findings = fine_tuning_checks.start_findings(start)
     workload = task.check(record, start, findings, progress=progress)
     if workload is not None:
-        checks.add_estimate(findings, start, record, workload)
+        fine_tuning_checks.add_estimate(findings, start, record, workload)
     return findings
 
 

@@ -15,7 +15,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
-from bert_tf.fine_tuning import run_setup
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
@@ -35,9 +35,9 @@ def run(
         options: of its tool.
         progress: see `bert_tf.progress`.
     """
-    trained = run_setup.trained_task(options, declaration.RECORD)
+    trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
     if trained is not None:
-        start = run_setup.find_start(options, trained, progress=progress)
+        start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     else:
         start = starting_point.find(
             options.init_checkpoint,

@@ -12,15 +12,15 @@ from typing import Any
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import answer_tables
-from bert_tf.fine_tuning import checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
-from bert_tf.fine_tuning import run_setup
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import tasks
 from bert_tf.fine_tuning import trial_estimates
 from bert_tf.fine_tuning import trial_options
 from bert_tf.fine_tuning import trials
-from bert_tf.fine_tuning import workflow
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.training import estimates
 from bert_tf.training import plot_data
 from bert_tf.training import run_folder
@@ -49,7 +49,7 @@ def run(
     """
     declaration = tasks.declaration(options.TASK)
     if options.check:
-        return checks.run(declaration, options, progress).report()
+        return fine_tuning_checks.run(declaration, options, progress).report()
     if declaration.RUN is not None:
         return declaration.RUN(options, progress)
     return single_run(options, progress)
@@ -69,11 +69,13 @@ def single_run(options: Any, progress: progress_module.Progress) -> str:
         if has_trials:
             lines.append(_search(options, progress))
             if not options.do_predict:
-                return "\n".join([*lines, workflow.place_line(options)])
+                return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
             # The files of the best run are now in output_dir, like those of one run.
             options = options.single_run(do_train=False, do_eval=False)
         one = Run(options, progress=progress)
-        lines.append(workflow.run(one, options, more_scores=lambda: one.lines))
+        lines.append(
+            fine_tuning_workflow.run(one, options, more_scores=lambda: one.lines)
+        )
     return "\n".join(lines)
 
 
@@ -81,7 +83,7 @@ def train(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    options = workflow.only_training(_without_search(options))
+    options = fine_tuning_workflow.only_training(_without_search(options))
     with run_folder.locked(options):
         return Run(options, progress=progress).train()
 
@@ -90,7 +92,7 @@ def evaluate(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
-    options = workflow.only_evaluation(_without_search(options))
+    options = fine_tuning_workflow.only_evaluation(_without_search(options))
     return Run(options, progress=progress).evaluate()
 
 
@@ -108,12 +110,16 @@ def prepare(
     """
     declaration = tasks.declaration(options.TASK)
     task = declaration(options, progress=progress)
-    task.trained = run_setup.trained_task(options, declaration.RECORD)
+    task.trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
     if task.trained is not None:
-        run_setup.check_given_values(options, task.trained, declaration.FIXED)
-    task.start = run_setup.find_start(options, task.trained, progress=progress)
-    task.head = run_setup.head_to_apply(options, task.start.source)
-    task.setup = run_setup.RunSetup(
+        fine_tuning_run_setup.check_given_values(
+            options, task.trained, declaration.FIXED
+        )
+    task.start = fine_tuning_run_setup.find_start(
+        options, task.trained, progress=progress
+    )
+    task.head = fine_tuning_run_setup.head_to_apply(options, task.start.source)
+    task.setup = fine_tuning_run_setup.RunSetup(
         task=task.read(),
         start=task.start,
         data_sets=task.data_sets(),
@@ -122,7 +128,7 @@ def prepare(
     )
     if task.head is not None:
         task.check_head(task.head)
-    run_setup.check(
+    fine_tuning_run_setup.check(
         task.setup,
         options,
         longest_sequence=task.longest_sequence,
@@ -158,7 +164,7 @@ class Run:
         self.setup = self.task.setup
         self.lines: list[str] = []
         num_steps = self._num_train_steps(options) if options.trains else 0
-        self.trainer = workflow.create_trainer(
+        self.trainer = fine_tuning_workflow.create_trainer(
             self.setup,
             options,
             num_steps,
@@ -184,7 +190,7 @@ class Run:
 
     def train(self) -> dict[str, float]:
         """Trains to the last step; returns {"loss", "global_step"}."""
-        reached = workflow.train(
+        reached = fine_tuning_workflow.train(
             self.trainer,
             self.setup,
             self.options,
@@ -209,7 +215,7 @@ class Run:
         """
         data_set = self.setup.data_sets["dev"]
         evaluation = self.task.evaluate(self.trainer.predict)
-        results = workflow.write_results(
+        results = fine_tuning_workflow.write_results(
             self.trainer, dict(evaluation.scores), data_set
         )
         details = self.task.details(evaluation)
@@ -232,7 +238,7 @@ class Run:
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""
-        evaluation = workflow.prediction(
+        evaluation = fine_tuning_workflow.prediction(
             self.trainer,
             self.options,
             batch_size=getattr(self.options, self.task.PREDICTION_BATCH),
@@ -259,7 +265,7 @@ class Run:
         if not predicted.scores:
             return lines
         other_data = data_set if suffix else None
-        results = workflow.write_results(
+        results = fine_tuning_workflow.write_results(
             self.trainer, dict(predicted.scores), other_data
         )
         if not other_data:  # The card has the scores on the run's own data.
@@ -269,7 +275,9 @@ class Run:
 
     def _num_train_steps(self, options):
         num_rows = self.task.num_train_rows()
-        return workflow.num_train_steps(num_rows, options, unit=self.task.UNIT)
+        return fine_tuning_workflow.num_train_steps(
+            num_rows, options, unit=self.task.UNIT
+        )
 
     def _estimate(self, **values):
         return estimates.estimate(

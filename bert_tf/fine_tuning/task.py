@@ -20,10 +20,10 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
-from bert_tf.fine_tuning import checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.fine_tuning import run_setup
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
 from bert_tf.tokenization import in_graph
 from bert_tf.training import estimates
@@ -115,7 +115,7 @@ class Task(abc.ABC):
     RUN: ClassVar[Callable[..., str] | None] = None
 
     start: starting_point.StartingPoint
-    setup: run_setup.RunSetup
+    setup: fine_tuning_run_setup.RunSetup
     trainer: loop.Trainer
 
     def __init__(
@@ -146,7 +146,7 @@ class Task(abc.ABC):
         """
 
     def tfds_paths(
-        self, lines: Callable[..., Iterable[str]], extension: str
+        self, lines: named_datasets.Lines, extension: str
     ) -> dict[str, str | None]:
         """Returns `paths` for a data set of TensorFlow Datasets.
 
@@ -312,13 +312,13 @@ class Task(abc.ABC):
             for name, examples in self.examples.items()
         )
 
-    # Checks of the data (--check); see `checks.check_examples`.
+    # Checks of the data (--check); see `fine_tuning_checks.check_examples`.
 
     def check(
         self, start: starting_point.StartingPoint, findings: findings_module.Findings
     ) -> estimates.Workload | None:
-        """Checks the data that the options name; see `checks.check`."""
-        return checks.check_examples(self, start, findings)
+        """Checks the data that the options name; see `fine_tuning_checks.check`."""
+        return fine_tuning_checks.check_examples(self, start, findings)
 
     def item(self, example: Any) -> text_checks.Item:
         """Returns the texts, the label and the place of an example."""
@@ -335,7 +335,7 @@ class Task(abc.ABC):
             findings: the list to extend.
             items: `item` of each of the `examples`.
         """
-        checks.check_labels(findings, items)
+        fine_tuning_checks.check_labels(findings, items)
 
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
         """Returns the pieces of the longest sequence of each example, [N].

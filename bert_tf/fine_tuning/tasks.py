@@ -14,39 +14,39 @@ if typing.TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where the parts of a task are. Classes are written "module:Class"."""
+    """Where the parts of a task are: "module:name"."""
 
-    signatures: str  # The module whose `create` returns the SavedModel's signatures.
-    task: str | None = None  # Its `task.Task`.
-    options: str | None = None  # The record of its tool's options.
-    predictor: str | None = None  # A module with `load`, for an entry without `task`.
+    signatures: str  # Returns the signatures of the SavedModel.
+    task: str | None = None  # The `task.Task`.
+    options: str | None = None  # The record of the options of its tool.
+    predictor: str | None = None  # Loads a predictor, for an entry without `task`.
 
 
 TASKS = {
     "classification": Entry(
-        predictor="bert_tf.tasks.classification.predictor",
-        signatures="bert_tf.serving.class_signatures",
+        predictor="bert_tf.tasks.classification.predictor:load",
+        signatures="bert_tf.serving.class_signatures:create",
     ),
     "multiple_choice": Entry(
         task="bert_tf.tasks.multiple_choice.task:MultipleChoice",
         options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
-        signatures="bert_tf.serving.choice_signatures",
+        signatures="bert_tf.serving.choice_signatures:create",
     ),
     "pretraining": Entry(
-        predictor="bert_tf.pretraining.predictor",
-        signatures="bert_tf.serving.mask_signatures",
+        predictor="bert_tf.pretraining.predictor:load",
+        signatures="bert_tf.serving.mask_signatures:create",
     ),
     "question_answering": Entry(
-        predictor="bert_tf.tasks.question_answering.predictor",
-        signatures="bert_tf.serving.span_signatures",
+        predictor="bert_tf.tasks.question_answering.predictor:load",
+        signatures="bert_tf.serving.span_signatures:create",
     ),
     "retrieval": Entry(
-        predictor="bert_tf.tasks.retrieval.predictor",
-        signatures="bert_tf.serving.vector_signatures",
+        predictor="bert_tf.tasks.retrieval.predictor:load",
+        signatures="bert_tf.serving.vector_signatures:create",
     ),
     "token_classification": Entry(
-        predictor="bert_tf.tasks.token_classification.predictor",
-        signatures="bert_tf.serving.tag_signatures",
+        predictor="bert_tf.tasks.token_classification.predictor:load",
+        signatures="bert_tf.serving.tag_signatures:create",
     ),
 }
 
@@ -61,11 +61,16 @@ def options_class(name: str) -> type[typing.Any]:
     return _imported(TASKS[name].options)
 
 
+def signatures(name: str, predictor: typing.Any, limits: typing.Any) -> typing.Any:
+    """Returns the signatures of a SavedModel; see `serving.signatures`."""
+    return _imported(TASKS[name].signatures)(predictor, limits)
+
+
 def load(name: str, run_dir: str, settings: typing.Any) -> typing.Any:
     """Returns the predictor of a run or checkpoint of a task; see `bert_tf.load`."""
     entry = TASKS[name]
     if entry.predictor is not None:
-        return importlib.import_module(entry.predictor).load(run_dir, settings)
+        return _imported(entry.predictor)(run_dir, settings)
     return declaration(name).PREDICTOR.load(run_dir, settings)
 
 

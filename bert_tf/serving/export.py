@@ -5,7 +5,6 @@ A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models
 
 import contextlib
 import dataclasses
-import importlib
 import importlib.metadata
 import json
 import os
@@ -208,10 +207,9 @@ def _write(model, kept, target, progress):
     kept = {**kept, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
         kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
-    signatures = importlib.import_module(tasks.TASKS[model.task.KIND].signatures)
     # An export is for inference alone, where libraries fuse these activations.
     fusible.use_fusible_activations(model.model)
-    module = signatures.create(model, target.limits)
+    module = tasks.signatures(model.task.KIND, model, target.limits)
     with _complete_or_absent_folder(target.export_dir) as folder:
         extra_folder = folder
         if target.is_saved_model:

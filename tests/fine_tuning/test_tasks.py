@@ -20,14 +20,16 @@ def test_a_row_names_a_task_and_its_signatures(kind):
         assert issubclass(declaration.PREDICTOR, fine_tuning_predictor.Predictor)
         assert kind == tasks.options_class(kind).TASK
     else:
-        predictor = importlib.import_module(row.predictor)
-        run_dir, *others = inspect.signature(predictor.load).parameters.values()
+        module, _, name = row.predictor.partition(":")
+        load = getattr(importlib.import_module(module), name)
+        run_dir, *others = inspect.signature(load).parameters.values()
         assert run_dir.name == "run_dir"
         assert all(other.default is not other.empty for other in others)
-        package = row.predictor.rpartition(".")[0]
+        package = module.rpartition(".")[0]
         record = importlib.import_module(f"{package}.task").Task
     assert issubclass(record, task_record.TaskRecord)
     assert kind == record.KIND  # The value in task.json by which the row is found.
-    signatures = importlib.import_module(row.signatures)
-    parameters = list(inspect.signature(signatures.create).parameters)
+    module, _, name = row.signatures.partition(":")
+    create = getattr(importlib.import_module(module), name)
+    parameters = list(inspect.signature(create).parameters)
     assert parameters == ["predictor", "limits"]

@@ -60,10 +60,7 @@ def modules(request, write_model, tmp_path_factory):
 
 def created(run_dir):
     predictor = predictors.load(run_dir)
-    module = __import__(
-        tasks.TASKS[predictor.task.KIND].signatures, fromlist=["create"]
-    )
-    return module.create(predictor, request_limits.DEFAULT)
+    return tasks.signatures(predictor.task.KIND, predictor, request_limits.DEFAULT)
 
 
 def test_the_table_of_signatures_is_that_of_the_code(modules):
