@@ -118,7 +118,6 @@ def prepare(
     task.start = fine_tuning_run_setup.find_start(
         options, task.trained, progress=progress
     )
-    task.head = fine_tuning_run_setup.head_to_apply(options, task.start.source)
     task.setup = fine_tuning_run_setup.RunSetup(
         task=task.read(),
         start=task.start,
@@ -126,8 +125,9 @@ def prepare(
         predictions_file=task.predictions_file,
         is_held_out=task.is_held_out,
     )
-    if task.head is not None:
-        task.check_head(task.head)
+    head = fine_tuning_run_setup.head_to_apply(options, task.start.source)
+    if head is not None:
+        task.check_head(head)
     fine_tuning_run_setup.check(
         task.setup,
         options,

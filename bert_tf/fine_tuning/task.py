@@ -81,8 +81,8 @@ class Predicted:
 class Task(abc.ABC):
     """The declaration of a task. An instance holds the data of one run.
 
-    The runner sets the attributes `trained`, `start`, `head`, `setup` and `trainer` in
-    this order, and calls the methods in the order in which they are defined here.
+    The runner sets the attributes `trained`, `start`, `setup` and `trainer` in this
+    order, and calls the methods in the order in which they are defined here.
 
     Args:
         options: of the run.
@@ -95,7 +95,6 @@ class Task(abc.ABC):
         trained: the record of the finished run that is applied or evaluated. None if
             the options describe the task.
         start: model size, vocabulary and casing.
-        head: the head of a checkpoint that is applied without training, or None.
         setup: the above, checked. `record` is the content of task.json.
         trainer: model, devices and run folder.
     """
@@ -128,7 +127,6 @@ class Task(abc.ABC):
         self.progress = progress
         self.examples: dict[str, Any] = {}
         self.trained: Any = None
-        self.head: checkpoint_heads.Head | None = None
         self._features: dict[str, Any] = {}
 
     @property
