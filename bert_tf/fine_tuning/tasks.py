@@ -8,9 +8,6 @@ import dataclasses
 import importlib
 import typing
 
-if typing.TYPE_CHECKING:
-    from bert_tf.fine_tuning import task as task_module
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -51,8 +48,8 @@ TASKS = {
 }
 
 
-def declaration(name: str) -> "type[task_module.Task]":
-    """Returns the declaration of a task."""
+def declaration(name: str) -> type[typing.Any]:
+    """Returns the declaration of a task, a subclass of `task.Task`."""
     return _imported(TASKS[name].task)
 
 
