@@ -149,7 +149,7 @@ setuptools.setup(
     },
     entry_points={
         "console_scripts": [
-            "bert_tf = bert_tf.__main__:main",
+            "bert_tf = bert_tf.command_line:main",
             *(f"{tool} = bert_tf.tools.{tool}:main" for tool in TOOLS),
         ]
     },

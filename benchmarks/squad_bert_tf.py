@@ -1,5 +1,6 @@
 """Part of squad: this package."""
 
+import gc
 import json
 import sys
 import time
@@ -8,15 +9,12 @@ import numpy as np
 import report
 import squad_scores
 
-from bert_tf import imports
-
-with imports.quick_and_quiet():  # As every command does.
-    from bert_tf.tasks.question_answering import alignment
-    from bert_tf.tasks.question_answering import examples
-    from bert_tf.tasks.question_answering import features
-    from bert_tf.tasks.question_answering import predictions
-    from bert_tf.tasks.question_answering import windows as question_answering_windows
-    from bert_tf.tokenization import full
+from bert_tf.tasks.question_answering import alignment
+from bert_tf.tasks.question_answering import examples
+from bert_tf.tasks.question_answering import features
+from bert_tf.tasks.question_answering import predictions
+from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tokenization import full
 
 
 def main():
@@ -69,8 +67,8 @@ def main():
             "num_windows": len(windows),
         }
 
-    with imports.rare_garbage_collection():  # As in every command.
-        report.serve(measure, versions=report.versions("numpy"))
+    gc.set_threshold(10_000, 10, 50)  # As in every command.
+    report.serve(measure, versions=report.versions("numpy"))
 
 
 if __name__ == "__main__":

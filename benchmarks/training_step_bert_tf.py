@@ -5,17 +5,13 @@ import training_step_task
 task = training_step_task.Task()  # Before the imports, which the first step includes.
 
 import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
 
-from bert_tf import imports  # noqa: E402
-
-with imports.quick_and_quiet():  # As every command does.
-    import tensorflow as tf
-
-    import bert_tf
-    from bert_tf.training import building
-    from bert_tf.training import optimizers
-    from bert_tf.training import options as training_options
-    from bert_tf.training import steps
+import bert_tf  # noqa: E402
+from bert_tf.training import building  # noqa: E402
+from bert_tf.training import optimizers  # noqa: E402
+from bert_tf.training import options as training_options  # noqa: E402
+from bert_tf.training import steps  # noqa: E402
 
 
 def main():

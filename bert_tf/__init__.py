@@ -21,8 +21,6 @@ TensorFlow.
 
 import importlib
 
-from bert_tf import keras_classes
-
 __version__ = "0.1.0"
 
 _MODULE_OF = {
@@ -72,10 +70,6 @@ _SUBPACKAGES = (
 )
 
 __all__ = sorted([*_MODULE_OF, "__version__"])
-
-
-# So that `keras.saving.load_model` reads every model after `import bert_tf`.
-keras_classes.register()
 
 
 def __getattr__(name):

@@ -66,8 +66,70 @@ def is_given(value: Any) -> bool:
     return not isinstance(value, Implicit)
 
 
-class OptionError(ValueError):
-    """An option has an invalid value. The message names its flag."""
+class _InputError(ValueError):
+    """An error in what a user wrote: a sentence, or its parts.
+
+    Attributes:
+        where, got, expected, do: see the derived classes. None if the error was made
+            of a sentence.
+    """
+
+    def __init__(
+        self,
+        sentence: str | None = None,
+        *,
+        where: str | None = None,
+        got: object = None,
+        expected: str | None = None,
+        do: str | None = None,
+    ) -> None:
+        self.where, self.got, self.expected, self.do = where, got, expected, do
+        if sentence is None:
+            sentence = f"{where}: expected {expected}, got {got!r}"
+            sentence += f"; {do}." if do else "."
+        super().__init__(sentence)
+
+
+class OptionError(_InputError):
+    """An option has an invalid value, or contradicts another one.
+
+    Example:
+        >>> print(OptionError(flag="top_k", got=0, expected="at least 1"))
+        --top_k: expected at least 1, got 0.
+
+    Args:
+        sentence: the whole message, which names the flag; or None, with the rest.
+        flag: name of the option.
+        got: its value.
+        expected: what it should be.
+        do: what the user should do, if that is not obvious.
+    """
+
+    def __init__(
+        self, sentence: str | None = None, *, flag: str | None = None, **parts: Any
+    ) -> None:
+        self.flag = flag
+        super().__init__(sentence, where=flag and f"--{flag}", **parts)
+
+
+class DataError(_InputError):
+    """A file of the user has content that cannot be used.
+
+    Example:
+        >>> print(DataError(place="a.tsv:3", got="maybe", expected="0 or 1"))
+        a.tsv:3: expected 0 or 1, got 'maybe'.
+
+    Args:
+        sentence: the whole message, which names the place; or None, with the rest.
+        place: "file" or "file:line".
+        got, expected, do: as in `OptionError`.
+    """
+
+    def __init__(
+        self, sentence: str | None = None, *, place: str | None = None, **parts: Any
+    ) -> None:
+        self.place = place
+        super().__init__(sentence, where=place, **parts)
 
 
 class FailureReport(str):
@@ -93,6 +155,11 @@ class Declaration:
     is_repeated: bool  # Whether the flag is given once for each item of a tuple.
     group: str  # One of `GROUPS`.
     introduced_by: type  # The base-most class that declares the option.
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the option has no default."""
+        return self.default is REQUIRED
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -316,4 +383,4 @@ _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 
 def _error(declaration: Declaration, expected: str, got: object) -> OptionError:
-    return OptionError(f"--{declaration.name}: expected {expected}, got {got!r}.")
+    return OptionError(flag=declaration.name, got=got, expected=expected)

@@ -1,19 +1,47 @@
-"""The tools by the names that people type: `bert_tf classify` is `run_classifier`.
+"""The table of tools, and the help that is made from it.
 
-One table serves `bert_tf --help`, the lookup of a subcommand, and the examples at the
-top of each tool's `--help`. It imports nothing, so all of them are fast.
+`bert_tf classify` is the tool `run_classifier`.
+
+A tool is an options record and a function that takes it. Both are named by strings, so
+that `--help` imports neither TensorFlow nor the other tools.
 """
 
+import argparse
 import dataclasses
-import difflib
+import functools
+import inspect
+import itertools
+from collections.abc import Iterator
+
+from bert_tf import options as options_module
+
+# Different records declare these flags, but users read them together, in this order.
+_ACTIONS = ("do_train", "do_eval", "do_predict", "dry_run")
+_KINDS = {str: "TEXT", int: "INT", float: "NUMBER", bool: "true|false"}
+# Flags of every tool that no options record declares.
+_SHARED_FLAGS = {
+    "--flagfile=FILE": "Read more flags from this file, one per line, or from a recipe "
+    "of this package with recipe:NAME. Flags that follow on the command line take "
+    "precedence.",
+    "--traceback": "Show the Python traceback if the tool fails.",
+}
+_EXIT_CODES = """\
+Exit codes: 0 success, 1 the job failed, 2 wrong usage.
+--flag and --noflag are short for --flag=true and --flag=false."""
+_OVERVIEW_END = """\
+`bert_tf SUBCOMMAND --help` explains a subcommand and its flags. As in the 2018
+release, every tool is also a command, such as run_classifier. `bert_tf` accepts
+these names, too."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Subcommand:
-    """A tool, its short name, and its entry in the help texts."""
+    """A tool, what it runs, and its entry in the help texts."""
 
     name: str  # As typed after `bert_tf`.
     tool: str  # The name of the tool, which is also a separate command.
+    options: str  # "module:class" of the record that declares the flags.
+    work: str  # "module:function" that takes the record; the tool prints its result.
     stage: str  # Heading in `bert_tf --help`.
     summary: str  # One line in `bert_tf --help`.
     examples: tuple[str, ...]  # Flags of one complete command each.
@@ -23,6 +51,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="demo",
         tool="run_demo",
+        options="bert_tf.demo.options:RunDemoOptions",
+        work="bert_tf.demo.workflow:run",
         stage="Start here",
         summary="Run every stage on sample text, in minutes on a CPU",
         examples=("--output_dir=demo_run", "--corpus_file=my_text.txt"),
@@ -30,6 +60,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="prepare",
         tool="prepare_corpus",
+        options="bert_tf.preparation.options:PrepareCorpusOptions",
+        work="bert_tf.preparation.workflow:prepare_corpus",
         stage="Prepare data",
         summary="Turn raw text into one sentence per line",
         examples=(
@@ -41,6 +73,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="vocabulary",
         tool="build_vocabulary",
+        options="bert_tf.tokenization.options:BuildVocabularyOptions",
+        work="bert_tf.tokenization.workflow:build_vocabulary",
         stage="Prepare data",
         summary="Learn a WordPiece vocabulary, or add words to one",
         examples=(
@@ -52,6 +86,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="create-data",
         tool="create_pretraining_data",
+        options="bert_tf.pretraining_data.options:CreatePretrainingDataOptions",
+        work="bert_tf.pretraining_data.workflow:create_data",
         stage="Prepare data",
         summary="Turn sentences into masked pretraining examples (TFRecord)",
         examples=(
@@ -64,6 +100,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="triviaqa",
         tool="convert_triviaqa",
+        options="bert_tf.tasks.question_answering.options:ConvertTriviaqaOptions",
+        work="bert_tf.tasks.question_answering.triviaqa:convert",
         stage="Prepare data",
         summary="Convert TriviaQA into the format of SQuAD",
         examples=(
@@ -75,6 +113,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="check",
         tool="check_data",
+        options="bert_tf.data_checks.options:CheckDataOptions",
+        work="bert_tf.data_checks.workflow:report",
         stage="Prepare data",
         summary="Check the data of a task before training",
         examples=(
@@ -85,6 +125,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="pretrain",
         tool="run_pretraining",
+        options="bert_tf.pretraining.options:RunPretrainingOptions",
+        work="bert_tf.pretraining.workflow:run",
         stage="Pretrain",
         summary="Pretrain BERT, or continue pretraining a checkpoint",
         examples=(
@@ -98,6 +140,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="fill-mask",
         tool="fill_mask",
+        options="bert_tf.pretraining.options:FillMaskOptions",
+        work="bert_tf.pretraining.fill_mask:run",
         stage="Pretrain",
         summary="Predict the words behind [MASK], or score whole texts",
         examples=(
@@ -108,6 +152,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="plot",
         tool="plot_run",
+        options="bert_tf.training.options:PlotRunOptions",
+        work="bert_tf.fine_tuning.run_report:plot_runs",
         stage="Pretrain",
         summary="Plot the losses and scores of training runs",
         examples=("--run_dir=runs/base", "--run_dir=runs/a,runs/b --plot_file=ab.png"),
@@ -115,6 +161,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="classify",
         tool="run_classifier",
+        options="bert_tf.tasks.classification.options:RunClassifierOptions",
+        work="bert_tf.tasks.classification.workflow:run",
         stage="Fine-tune and predict",
         summary="Classify texts or pairs of texts (GLUE, XNLI, your own tables)",
         examples=(
@@ -130,6 +178,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="answer",
         tool="run_squad",
+        options="bert_tf.tasks.question_answering.options:RunSquadOptions",
+        work="bert_tf.tasks.question_answering.workflow:run",
         stage="Fine-tune and predict",
         summary="Find answers to questions in a text (SQuAD)",
         examples=(
@@ -141,6 +191,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="tag",
         tool="run_ner",
+        options="bert_tf.tasks.token_classification.options:RunNerOptions",
+        work="bert_tf.tasks.token_classification.workflow:run",
         stage="Fine-tune and predict",
         summary="Tag words: named entities, parts of speech",
         examples=(
@@ -153,6 +205,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="choose",
         tool="run_swag",
+        options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
+        work="bert_tf.fine_tuning.run:run",
         stage="Fine-tune and predict",
         summary="Choose one of several endings (SWAG, CODAH)",
         examples=(
@@ -163,6 +217,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="retrieve",
         tool="run_retrieval",
+        options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
+        work="bert_tf.tasks.retrieval.workflow:run",
         stage="Fine-tune and predict",
         summary="Find the passages that answer a query",
         examples=(
@@ -178,6 +234,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="embed",
         tool="extract_features",
+        options="bert_tf.tasks.feature_extraction.options:ExtractFeaturesOptions",
+        work="bert_tf.tasks.feature_extraction.workflow:run",
         stage="Fine-tune and predict",
         summary="Write the vectors of word pieces or of whole texts",
         examples=(
@@ -191,6 +249,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="evaluate-glue",
         tool="evaluate_glue",
+        options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
+        work="bert_tf.tasks.classification.glue_table:run",
         stage="Evaluate",
         summary="Collect GLUE scores in one table, with the paper's average",
         examples=("--input_dir=runs --data_dir=glue",),
@@ -198,6 +258,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="evaluate-squad",
         tool="evaluate_squad",
+        options="bert_tf.tasks.question_answering.options:EvaluateSquadOptions",
+        work="bert_tf.tasks.question_answering.scores:report",
         stage="Evaluate",
         summary="Score predictions as SQuAD's official scripts do",
         examples=(
@@ -209,6 +271,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="convert",
         tool="convert_checkpoint",
+        options="bert_tf.checkpoints.conversion.options:ConvertCheckpointOptions",
+        work="bert_tf.checkpoints.conversion.workflow:run",
         stage="Share and serve",
         summary="Convert a checkpoint between formats and verify the result",
         examples=(
@@ -221,6 +285,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="export",
         tool="export_saved_model",
+        options="bert_tf.serving.options:ExportSavedModelOptions",
+        work="bert_tf.serving.export:run",
         stage="Share and serve",
         summary="Export a model as a SavedModel: text in, answers out",
         examples=(
@@ -232,6 +298,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="query",
         tool="query_saved_model",
+        options="bert_tf.serving.options:QuerySavedModelOptions",
+        work="bert_tf.serving.query:run",
         stage="Share and serve",
         summary="Query an exported model, on disk or on a server",
         examples=(
@@ -244,6 +312,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="serve",
         tool="serve_model",
+        options="bert_tf.serving.server_options:ServeModelOptions",
+        work="bert_tf.serving.server:run",
         stage="Share and serve",
         summary="Serve an exported model over HTTP, without Docker",
         examples=("--export_dir=models/topics --port=8501",),
@@ -263,8 +333,113 @@ def find(name: str) -> Subcommand | None:
     return None
 
 
-def nearest_name(name: str) -> str | None:
-    """Returns the known name that is most similar to a mistyped one, or None."""
-    known = [name for s in SUBCOMMANDS for name in (s.name, s.tool)]
-    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
-    return nearest[0] if nearest else None
+def overview(version: str) -> str:
+    """Returns what `bert_tf --help` prints: every subcommand, in order of the work.
+
+    Args:
+        version: of the package.
+    """
+    column = 2 + max(len(subcommand.name) for subcommand in SUBCOMMANDS)
+    paragraphs = [
+        f"bert_tf {version}: BERT for TensorFlow 2 and Keras 3, from text to answers.",
+        "Usage: bert_tf SUBCOMMAND [--flag=value ...]",
+    ]
+    for stage, members in itertools.groupby(
+        SUBCOMMANDS, key=lambda subcommand: subcommand.stage
+    ):
+        lines = [f"  {member.name:{column}}{member.summary}" for member in members]
+        paragraphs.append("\n".join([f"{stage}:", *lines]))
+    return "\n\n".join([*paragraphs, _OVERVIEW_END])
+
+
+def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
+    """Returns the help text of a tool: an example, what it does, its flags by group.
+
+    Args:
+        typed: how the user calls the tool: "run_classifier" or "bert_tf classify".
+        options_class: the record that declares the flags. Its docstring describes
+            the tool.
+    """
+    declared = ordered(options_class)
+    required = [flag_with_value(d) for d in declared if d.is_required]
+    parser = argparse.ArgumentParser(
+        usage=" ".join([typed, *required, "[--flag=value ...]"]),
+        description="\n\n".join(_description(typed, options_class)),
+        epilog=_EXIT_CODES,
+        formatter_class=functools.partial(
+            argparse.RawDescriptionHelpFormatter, max_help_position=8
+        ),
+        add_help=False,
+    )
+    for group in options_module.GROUPS:
+        section = parser.add_argument_group(f"{group[0].upper()}{group[1:]}")
+        entries = {
+            flag_with_value(d): f"{d.help} {notes_on(d)}".rstrip()
+            for d in declared
+            if d.group == group
+        }
+        if group == options_module.GROUPS[-1]:
+            entries |= _SHARED_FLAGS
+        for flag, text in entries.items():
+            section.add_argument(
+                flag, action="store_true", help=text.replace("%", "%%")
+            )
+    return parser.format_help().rstrip().replace("usage:", "Usage:", 1)
+
+
+def _description(
+    typed: str, options_class: type[options_module.Options]
+) -> Iterator[str]:
+    """Yields the paragraphs above the flags."""
+    yield inspect.cleandoc(options_class.__doc__ or "")
+    subcommand = find(typed.removeprefix("bert_tf "))
+    if subcommand is not None:
+        commands = [f"  {typed} {example}" for example in subcommand.examples]
+        lines = [command.replace(" --", " \\\n      --") for command in commands]
+        yield "\n".join([f"Example{'s' * (len(lines) > 1)}:", *lines])
+        is_tool = typed == subcommand.tool
+        other = f"bert_tf {subcommand.name}" if is_tool else subcommand.tool
+        yield f"Same as: {other}"
+
+
+def ordered(
+    options_class: type[options_module.Options],
+) -> list[options_module.Declaration]:
+    """Returns the options: required ones first, then the tool's own, then shared."""
+    distance = {c: index for index, c in enumerate(options_class.__mro__)}
+
+    def rank(declaration: options_module.Declaration) -> tuple[bool, int, int]:
+        is_optional = not declaration.is_required
+        if declaration.name in _ACTIONS:
+            return is_optional, len(distance), _ACTIONS.index(declaration.name)
+        return is_optional, distance[declaration.introduced_by], 0
+
+    return sorted(options_module.declarations(options_class), key=rank)
+
+
+def flag_with_value(declaration: options_module.Declaration) -> str:
+    """Returns the flag and what kind of value it takes: "--vocab_file=FILE"."""
+    name, kind = declaration.name, declaration.item_kind
+    if declaration.choices is not None:
+        value = "|".join(str(choice) for choice in declaration.choices)
+    elif kind is str and name.endswith(("_file", "_dir")):
+        value = "FILE" if name.endswith("_file") else "FOLDER"
+    else:
+        value = _KINDS[kind]
+    if declaration.kind is tuple and not declaration.is_repeated:
+        value += ",..."
+    return f"--{name}={value}"
+
+
+def notes_on(declaration: options_module.Declaration) -> str:
+    """Returns "[required]", "[default: 32]" and the like."""
+    notes = ["repeatable"] if declaration.is_repeated else []
+    default = declaration.default
+    if declaration.is_required:
+        notes.append("required")
+    elif default not in (None, "", ()):
+        if declaration.kind is tuple:
+            default = ",".join(str(item) for item in default)
+        text = str(default).lower() if declaration.kind is bool else str(default)
+        notes.append(f"default: {text}")
+    return f"[{', '.join(notes)}]" if notes else ""

@@ -10,7 +10,6 @@ import pathlib
 
 import bert_tf
 from bert_tf import command_line
-from bert_tf import help_text
 from bert_tf import options as options_module
 from bert_tf import subcommands
 
@@ -65,7 +64,7 @@ def tools_index() -> str:
 
 def tool_page(subcommand: subcommands.Subcommand) -> str:
     """Returns the page of a tool: examples, what it does, and its flags by group."""
-    options_class = options_of(subcommand.tool)
+    options_class = command_line.load(subcommand.options)
     lines = [f"# {subcommand.tool}", "", f"{subcommand.summary}.", ""]
     lines += [f"Also called `bert_tf {subcommand.name}`.", "", "```bash"]
     for flags in subcommand.examples:
@@ -75,14 +74,14 @@ def tool_page(subcommand: subcommands.Subcommand) -> str:
     paragraphs = inspect.cleandoc(options_class.__doc__ or "").split("\n\n")
     for paragraph in paragraphs:
         lines += [_paragraph(paragraph), ""]
-    declared = help_text.ordered(options_class)
+    declared = subcommands.ordered(options_class)
     for group in options_module.GROUPS:
         members = [d for d in declared if d.group == group]
         if members:
             lines += [f"## {group[0].upper()}{group[1:]}", ""]
         for declaration in members:
-            flag = help_text.flag_with_value(declaration)
-            notes = help_text.notes_on(declaration).replace("\0", " ").strip("[]")
+            flag = subcommands.flag_with_value(declaration)
+            notes = subcommands.notes_on(declaration).strip("[]")
             ending = f" *({notes})*" if notes else ""
             lines += [f"`{flag}`", f": {_escaped(declaration.help)}{ending}", ""]
     return "\n".join(lines)
@@ -102,19 +101,6 @@ def _escaped(text: str) -> str:
         for sign in "\\*<[_|$":
             parts[index] = parts[index].replace(sign, f"\\{sign}")
     return "`".join(parts)
-
-
-def options_of(tool: str) -> type[options_module.Options]:
-    """Returns the options record of a tool."""
-    found = []
-    module = importlib.import_module(f"tools.{tool}")
-    original = command_line.run
-    command_line.run = lambda name, options_class, *_, **__: found.append(options_class)
-    try:
-        module.main([])
-    finally:
-        command_line.run = original
-    return found[0]
 
 
 def python_page() -> str:

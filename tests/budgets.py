@@ -24,10 +24,13 @@ def measure(root):
     """Returns the measured size by name.
 
     The import closure of the core tools counts every import statement, also those in
-    functions, but not modules that are loaded by a name in a table.
+    functions, and what the table of tools names, but no other names in strings.
     """
     sources = _sources(root)
-    closure = _closure(sources, [f"tools.{name}" for name in CORE_TOOLS])
+    tools = table(root)
+    starts = [f"tools.{name}" for name in CORE_TOOLS]
+    starts += [name.split(":")[0] for tool in CORE_TOOLS for name in tools[tool]]
+    closure = _closure(sources, starts)
     folders = [path for path in (root / "bert_tf/tasks").iterdir() if path.is_dir()]
     folders = [path for path in folders if any(path.glob("*.py"))]
     return {
@@ -63,11 +66,19 @@ def measure(root):
 
 def flags(root, tool):
     """Returns the names of a tool's flags: those of its options record."""
-    tree = ast.parse((root / "tools" / f"{tool}.py").read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr.endswith("Options"):
-            return _fields(_classes(root), node.attr)
-    raise LookupError(f"tools/{tool}.py names no options record")
+    return _fields(_classes(root), table(root)[tool][0].split(":")[1])
+
+
+def table(root):
+    """Returns {tool: (its options record, its function)}, "module:name" each."""
+    text = (root / "bert_tf/subcommands.py").read_text(encoding="utf-8")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    values = [{k.arg: k.value for k in call.keywords} for call in calls]
+    return {
+        row["tool"].value: (row["options"].value, row["work"].value)
+        for row in values
+        if "work" in row
+    }
 
 
 def _sources(root):

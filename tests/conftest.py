@@ -1,9 +1,7 @@
 """Fixtures for all tests: recorded results, configurations, tools; slow tests."""
 
-import ast
 import contextlib
 import dataclasses
-import importlib
 import importlib.util
 import io
 import json
@@ -194,22 +192,10 @@ def self_signalling():
 
 
 def _options_of_tool(tool):
-    """Returns the record that a tool passes to command_line.run, read from its source.
+    from bert_tf import command_line
+    from bert_tf import subcommands
 
-    The tool's name there must be its own.
-    """
-    tree = ast.parse((ROOT / "tools" / f"{tool}.py").read_text())
-    modules = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    run = next(c for c in calls if ast.unparse(c.func) == "command_line.run")
-    assert ast.literal_eval(run.args[0]) == tool
-    module, name = ast.unparse(run.args[1]).rsplit(".", 1)
-    return getattr(importlib.import_module(modules[module]), name)
+    return command_line.load(subcommands.find(tool).options)
 
 
 def _run_in_process(name, *arguments):

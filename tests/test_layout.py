@@ -42,22 +42,21 @@ MAY_IMPORT = {
     "__init__": set(),
     "cores": set(),
     "file_errors": set(),
-    # Names classes by string: Keras imports them when it loads a model.
-    "keras_classes": {"import_hooks", "modeling", "optimization", "preprocessing"},
     "files": {"file_errors", "json_values"},
-    "import_hooks": set(),
-    "imports": {"import_hooks", "startup_lines"},
     "islands": {"cores"},
     "json_values": set(),
     "locks": set(),
     "options": set(),
     "progress": set(),
-    "startup_lines": set(),
-    "terminal": set(),
-    "subcommands": set(),
-    "help_text": {"subcommands"},
-    "command_line": {"help_text", "imports", "terminal"},
-    "__main__": {"command_line", "help_text", "subcommands"},
+    # Names the options record and the function of each tool by string.
+    "subcommands": {
+        *LIBRARY,
+        *("preparation", "pretraining_data", "pretraining", "fine_tuning"),
+        *TASK_NAMES,
+        *("serving", "data_checks", "demo"),
+    },
+    "command_line": {"subcommands"},
+    "__main__": {"command_line"},
     **LIBRARY,
     "preprocessing": {"tokenization", "data", "modeling", "checkpoints"},
     "pretraining_data": {"tokenization", "data"},
@@ -67,13 +66,12 @@ MAY_IMPORT = {
     "tasks": set(),
     **{task: {*LIBRARY, "fine_tuning"} for task in TASK_NAMES},
     "serving": {
-        "imports",
         *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
         "pretraining",
         *TASK_NAMES,
     },
     # Runs the workflow of each task, and loads its predictor.
-    "fine_tune": {"terminal", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
+    "fine_tune": {"serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes. It shares `training.verdicts`, and its
@@ -99,7 +97,11 @@ VAGUE_NAME = re.compile(r"(^|_)(utils?|common|helpers?|misc|managers?|handlers?)
 VAGUE_CLASS = re.compile(r"(Manager|Handler)$")
 ALLOWED_CLASSES = {"_LogHandler"}  # The standard library's: a logging.Handler.
 # A declaration on every line of a record reads better without its module.
-ALLOWED_NAMES = {"bert_tf.options:option"}
+ALLOWED_NAMES = {
+    "bert_tf.options:option",
+    "bert_tf.options:OptionError",
+    "bert_tf.options:DataError",
+}
 ALLOWED_NAMES |= {
     "bert_tf.preparation.inputs:ReadCounts",
     "bert_tf.preparation.inputs:Source",
@@ -164,15 +166,15 @@ def _imported(tree, root):
                 for alias in node.names
             ]
         elif isinstance(node, ast.Constant) and _names_module(node.value, root):
-            names.append(node.value)
+            names.append(node.value.split(":")[0])
     return names
 
 
 def _names_module(value, root):
-    """Returns whether a string is the name of a module, to be imported by it."""
-    if not isinstance(value, str) or not re.fullmatch(r"bert_tf(\.\w+)+", value):
+    """Returns whether a string names a module, or "module:name", to import it."""
+    if not isinstance(value, str) or not re.fullmatch(r"bert_tf(\.\w+)+(:\w+)?", value):
         return False
-    path = root / value.replace(".", "/")
+    path = root / value.split(":")[0].replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
@@ -403,7 +405,10 @@ def test_flags_are_counted_as_the_tool_declares_them(tmp_path):
             "    a: int = option(2)\n"
             "    c: int = 3"
         ),
-        tools__run_one="from bert_tf.data import rows\nX = rows.RowsOptions",
+        bert_tf__subcommands=(
+            "X = Subcommand(tool='run_one', work='bert_tf.data.rows:run', "
+            "options='bert_tf.data.rows:RowsOptions')"
+        ),
     )
     assert budgets.flags(tmp_path, "run_one") == {"a", "b"}
 

@@ -121,13 +121,3 @@ def test_the_releases_flags_have_their_names_and_defaults(tool, options_of_tool)
             f"{tool} --{flag}: {default!r}, released {released!r}"
         )
         assert bool not in (type(default), type(allowed[0])) or default is allowed[0]
-
-
-@pytest.mark.parametrize(
-    "tool", sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
-)
-def test_every_tool_runs_under_its_own_name_and_explains_every_flag(
-    tool, options_of_tool
-):
-    for declaration in options_module.declarations(options_of_tool(tool)):
-        assert declaration.help.rstrip().endswith("."), declaration.name

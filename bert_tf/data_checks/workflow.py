@@ -41,6 +41,11 @@ def run(
     return findings
 
 
+def report(options: data_checks_options.CheckDataOptions) -> str:
+    """Returns the report of `run`, which is a `FailureReport` if there are errors."""
+    return run(options).report()
+
+
 def _start(
     options: data_checks_options.CheckDataOptions,
     do_lower_case: bool | None,

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +26,15 @@ NUM_PIECES = 3  # Candidates to show for each mask.
 RELEASED_ENCODER = "bert-mini"  # 4 layers, 256 wide; 42 MB.
 
 
-def run(options: demo_options.RunDemoOptions, *, show: Callable[[str], None]) -> str:
+def _show(text: str) -> None:
+    # Flushed, so that the commands stay in order with the output of their tools.
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def run(
+    options: demo_options.RunDemoOptions, *, show: Callable[[str], None] = _show
+) -> str:
     """Runs every stage with the tool that a user would run, and returns the report.
 
     Args:

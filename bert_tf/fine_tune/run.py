@@ -16,7 +16,6 @@ import keras
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf import terminal
 from bert_tf.checkpoints import formats
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -178,8 +177,7 @@ def started(
     """
     with contextlib.ExitStack() as stack:
         if progress is None:
-            shown = terminal.progress_and_logging(sys.stderr)
-            progress = stack.enter_context(shown)
+            progress = stack.enter_context(progress_module.shown_with_log(sys.stderr))
         try:
             yield Run(
                 function,

@@ -23,6 +23,7 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.training import curves
 from bert_tf.training import figures
 from bert_tf.training import metrics_file
+from bert_tf.training import options as training_options
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -56,6 +57,11 @@ img { background: white; border-radius: .5rem; max-width: 100%; margin: .3rem 0;
 pre { background: var(--soft); padding: .8rem; border-radius: .5rem; overflow-x: auto; }
 .not-learned { color: #c40; font-weight: 600; }
 """
+
+
+def plot_runs(options: training_options.PlotRunOptions) -> str:
+    """Plots runs and writes the report of a single one; see `curves.plot_runs`."""
+    return curves.plot_runs(options, write)
 
 
 def write(folder: run_folder.RunFolder) -> str | None:

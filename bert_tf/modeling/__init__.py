@@ -5,7 +5,7 @@ fitting, heads. Then one file per model: pretrainer, left_to_right, classifier,
 distilled_classifier, span_predictor, token_classifier, multiple_choice, rankers.
 
 Importing this package registers every model with Keras, so that
-`keras.saving.load_model` needs no `custom_objects`; `import bert_tf` is enough too.
+`keras.saving.load_model` needs no `custom_objects`.
 """
 
 import importlib

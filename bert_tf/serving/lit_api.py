@@ -13,7 +13,6 @@ import signal
 import threading
 from typing import Any
 
-from bert_tf import imports
 from bert_tf.serving import server_model
 
 
@@ -46,8 +45,7 @@ def create(
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             end_with_parent()
             try:
-                with imports.quick_and_quiet():
-                    self._model = server_model.LoadedModel(export_dir, backend, dtype)
+                self._model = server_model.LoadedModel(export_dir, backend, dtype)
             except Exception as error:
                 # LitServe would log a traceback; the main process reports the reason.
                 logging.getLogger("litserve").setLevel(logging.CRITICAL + 1)

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from multiprocessing import util
@@ -30,13 +31,14 @@ _MEBIBYTE = 2**20
 def run(
     options: server_options.ServeModelOptions,
     *,
-    announce: Callable[[str], object] = lambda line: None,
+    announce: Callable[[str], object] | None = None,
 ) -> str:
     """Serves a model until SIGTERM or Ctrl-C, then finishes the requests in progress.
 
     Args:
         options: the model, the address and the limits.
-        announce: called with the address when the model is ready.
+        announce: called with the address when the model is ready. Default: writes it
+            to standard output.
 
     Returns:
         A report.
@@ -66,7 +68,8 @@ def run(
         options.host, options.host
     )
     address = f"http://{shown_host}:{options.port}"
-    server = _server_class(lambda: announce(f"{name} is served at {address}."))(
+    show = announce or _announce
+    server = _server_class(lambda: show(f"{name} is served at {address}."))(
         api,
         accelerator="cpu",  # Only a label: TensorFlow chooses the device.
         devices=1,
@@ -90,6 +93,11 @@ def run(
     )
     _serve(server, options, export_dir, failures)
     return f"{name} is no longer served."
+
+
+def _announce(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def find_model(export_dir: str) -> tuple[str, str, int]:

@@ -57,5 +57,5 @@ model.fit(features, labels, epochs=2, batch_size=3, validation_data=(features, l
 
 # %%
 model.save("topics.keras")
-loaded = keras.saving.load_model("topics.keras")  # Needs only `import bert_tf`.
+loaded = keras.saving.load_model("topics.keras")
 loaded.predict(features)

@@ -106,7 +106,7 @@ def test_every_command_has_flags_that_exist(page, options_of_tool, capsys):
     for tool, flags in commands_of(full_text(page)):
         if "--help" in flags:
             continue
-        code = command_line.run(tool, options_of_tool(tool), lambda *_: None, flags)
+        code = command_line.run(tool, options_of_tool(tool), lambda _: None, flags)
         assert code == 0, (tool, flags, capsys.readouterr().err)
 
 

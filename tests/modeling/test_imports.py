@@ -15,10 +15,8 @@ LEAVES = {
     "bert_tf.cores",
     "bert_tf.files",
     "bert_tf.file_errors",
-    "bert_tf.import_hooks",
     "bert_tf.islands",
     "bert_tf.json_values",
-    "bert_tf.keras_classes",
 }
 MODELS = {
     "bert",

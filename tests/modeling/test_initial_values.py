@@ -7,7 +7,6 @@ import tensorflow as tf
 from scipy import stats
 
 from bert_tf import cores
-from bert_tf import keras_classes
 from bert_tf.modeling import initial_values
 
 SHAPE = (600, 500)  # Three blocks, the last one partial.
@@ -108,5 +107,3 @@ def test_the_configuration_restores_the_initializer():
     copy = keras.initializers.deserialize(config)
     assert type(copy) is initial_values.TruncatedNormal
     np.testing.assert_array_equal(copy((9,)), initializer((9,)))
-    found = keras_classes.MODULE_OF[config["registered_name"].removeprefix("bert_tf>")]
-    assert found == initial_values.__name__

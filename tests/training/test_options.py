@@ -54,7 +54,7 @@ def test_an_empty_flag_turns_length_buckets_off(capsys):
     code = command_line.run(
         "tool",
         training_options.FineTuningOptions,
-        lambda record, progress: seen.append(record.length_buckets),
+        lambda record: seen.append(record.length_buckets),
         ["--output_dir=x", "--length_buckets="],
     )
     assert (code, seen) == (0, [()])

@@ -230,7 +230,7 @@ def _download(
         name.repository,
         revision=name.revision,
         allow_patterns=small or weights,
-        tqdm_class=_bars(library, progress_module.silent, name),
+        tqdm_class=_bars(library, lambda *_, **__: None, name),
     )
     # The commit, so that all files have the same version.
     folder = library.snapshot_download(

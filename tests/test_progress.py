@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from bert_tf import terminal
+from bert_tf import progress
 
 
 class _Terminal(io.StringIO):
@@ -12,7 +12,7 @@ class _Terminal(io.StringIO):
 
 def test_a_bar_is_drawn_on_a_terminal():
     stream = _Terminal()
-    bars = terminal.TerminalProgress(stream)
+    bars = progress.ProgressBar(stream)
     bars("train", 0, 2, unit="steps")
     bars("train", 2, 2, unit="steps", values={"loss": 1.25})
     assert "100%" in stream.getvalue()
@@ -21,7 +21,7 @@ def test_a_bar_is_drawn_on_a_terminal():
 
 def test_without_a_terminal_a_line_comes_each_ten_seconds_and_at_the_end():
     stream, now = io.StringIO(), [0.0]
-    bars = terminal.TerminalProgress(stream, clock=lambda: now[0])
+    bars = progress.ProgressBar(stream, clock=lambda: now[0])
     for second in range(26):
         now[0] = float(second)
         bars("train", second, 25, unit="steps", values={"loss": 0.5})
@@ -36,7 +36,7 @@ def test_without_a_terminal_a_line_comes_each_ten_seconds_and_at_the_end():
 
 @pytest.mark.parametrize("stream", [io.StringIO(), _Terminal()])
 def test_a_stage_of_unknown_size_and_one_that_is_cut_short(stream):
-    bars = terminal.TerminalProgress(stream, clock=lambda: 0.0)
+    bars = progress.ProgressBar(stream, clock=lambda: 0.0)
     bars("read", 0.0, None, unit="MB")
     bars("read", 12.345, None, unit="MB")
     bars("write", 1, 10, unit="files")
@@ -45,7 +45,7 @@ def test_a_stage_of_unknown_size_and_one_that_is_cut_short(stream):
 
 def test_a_stage_may_come_twice():
     stream = io.StringIO()
-    bars = terminal.TerminalProgress(stream)
+    bars = progress.ProgressBar(stream)
     for _ in range(2):
         bars("evaluate", 3.25, 3.25, unit="MB")
     assert stream.getvalue().count("evaluate: 3.2/3.2 MB") == 2
@@ -53,7 +53,7 @@ def test_a_stage_may_come_twice():
 
 def test_a_stage_shows_its_rate_only_after_a_second():
     stream, now = io.StringIO(), [0.0]
-    bars = terminal.TerminalProgress(stream, clock=lambda: now[0])
+    bars = progress.ProgressBar(stream, clock=lambda: now[0])
     bars("fill masks", 1, 1, unit="texts")
     bars("train", 0, 8, unit="steps")
     now[0] = 2.0
@@ -66,7 +66,7 @@ def test_a_stage_shows_its_rate_only_after_a_second():
 
 def test_a_stage_within_another_one_leaves_no_line_behind():
     stream = io.StringIO()
-    bars = terminal.TerminalProgress(stream, clock=lambda: 0.0)
+    bars = progress.ProgressBar(stream, clock=lambda: 0.0)
     bars("train", 1, 2, unit="steps")
     for done in (1, 2):
         bars("evaluate", done, 2, unit="batches")
@@ -76,3 +76,14 @@ def test_a_stage_within_another_one_leaves_no_line_behind():
         "train: 2/2 steps [00:00]",
         "evaluate: 1/1 batches [00:00]",
     ]
+
+
+def test_a_report_reaches_the_reporter_of_its_block_only():
+    seen = []
+    progress.report("a", 1, 2)
+    with progress.reporting_to(lambda *values, **_: seen.append(values)):
+        progress.report("b", 1, 2)
+        with progress.reporting_to(None):
+            progress.report("c", 1, 2)
+    progress.report("d", 1, 2)
+    assert seen == [("b", 1, 2)]
