@@ -17,6 +17,7 @@ CORE_TOOLS = (
     "run_classifier",
     "export_saved_model",
 )
+CORE_TASKS = ("classification", "pretraining")  # What these tools train and export.
 ENCODER = ("config", "embeddings", "attention", "encoder", "pooling", "bert")
 
 
@@ -30,6 +31,7 @@ def measure(root):
     tools = table(root)
     starts = [f"tools.{name}" for name in CORE_TOOLS]
     starts += [name.split(":")[0] for tool in CORE_TOOLS for name in tools[tool]]
+    starts += [module for task in CORE_TASKS for module in _modules_of(root, task)]
     closure = _closure(sources, starts)
     folders = [path for path in (root / "bert_tf/tasks").iterdir() if path.is_dir()]
     folders = [path for path in folders if any(path.glob("*.py"))]
@@ -79,6 +81,13 @@ def table(root):
         for row in values
         if "work" in row
     }
+
+
+def _modules_of(root, task):
+    """Returns the modules that the table of tasks names for a task."""
+    text = (root / "bert_tf/fine_tuning/tasks.py").read_text(encoding="utf-8")
+    row = re.search(rf'"{task}": Entry\((.*?)\n    \),', text, re.DOTALL)[1]
+    return re.findall(r'"(bert_tf[\w.]+):\w+"', row)
 
 
 def _sources(root):

@@ -48,13 +48,8 @@ MAY_IMPORT = {
     "locks": set(),
     "options": set(),
     "progress": set(),
-    # Names the options record and the function of each tool by string.
-    "subcommands": {
-        *LIBRARY,
-        *("preparation", "pretraining_data", "pretraining", "fine_tuning"),
-        *TASK_NAMES,
-        *("serving", "data_checks", "demo"),
-    },
+    # Its table names functions, "module:name", which only `command_line` loads.
+    "subcommands": set(),
     "command_line": {"subcommands"},
     "__main__": {"command_line"},
     **LIBRARY,
@@ -166,15 +161,15 @@ def _imported(tree, root):
                 for alias in node.names
             ]
         elif isinstance(node, ast.Constant) and _names_module(node.value, root):
-            names.append(node.value.split(":")[0])
+            names.append(node.value)
     return names
 
 
 def _names_module(value, root):
-    """Returns whether a string names a module, or "module:name", to import it."""
-    if not isinstance(value, str) or not re.fullmatch(r"bert_tf(\.\w+)+(:\w+)?", value):
+    """Returns whether a string is the name of a module, to be imported by it."""
+    if not isinstance(value, str) or not re.fullmatch(r"bert_tf(\.\w+)+", value):
         return False
-    path = root / value.split(":")[0].replace(".", "/")
+    path = root / value.replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
