@@ -161,6 +161,7 @@ setuptools.setup(
         "keras>=3.10,<4",
         "absl-py>=1.4",  # Colab has 1.4.0.
         "numpy>=1.26",
+        "filelock>=3.30",
         "google-crc32c>=1.5",
         "h5py>=3.10",
         "ml-dtypes>=0.4",

@@ -217,7 +217,7 @@ def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
     with file_errors.clear_errors(path):
         file = file_errors.open_local(temporary, "wb", path)
     with file:
-        try_lock(file)
+        _try_lock(file)
         yield
 
 
@@ -275,7 +275,7 @@ def remove_leftovers_of(path: AnyPath) -> None:
 
 def _remove_unless_locked(path: str) -> None:
     with contextlib.suppress(OSError), open(path, "ab") as file:
-        if try_lock(file):
+        if _try_lock(file):
             os.remove(path)
 
 
@@ -291,31 +291,14 @@ def reason_of(error: BaseException) -> str:
     return text.split("\n")[0].split(" [Op:")[0].rstrip(".")[:200]
 
 
-def try_lock(file: IO[Any]) -> bool | None:
-    """Locks a local file that is open for writing, until it is closed.
+def _try_lock(file: IO[Any]) -> bool:
+    """Locks an open local file until it is closed; False if that is not possible."""
+    import filelock
 
-    The kernel holds the lock (flock), so it ends with the process in any case. On NFS,
-    the client passes it to the server, where other machines see it.
-
-    Returns:
-        True: locked. False: another process has locked it. None: the file system has
-        no locks.
-    """
     try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
+        return filelock.lock_descriptor(file.fileno(), blocking=False)
+    except OSError:  # The file system has no locks.
         return False
-    except OSError:
-        return None
-    return True
 
 
 def expand(patterns: str | Sequence[str]) -> list[str]:

@@ -1,9 +1,9 @@
 """Locks on outputs: if two processes would write the same one, the second stops.
 
-A lock is a kernel lock (flock) on a small hidden file, in or beside the output. The
-kernel releases it when the process ends for any reason, and a clean end also removes
-the file. The file of a killed process remains, without effect, until the next command
-that writes the same output.
+A lock is a kernel lock (filelock, flock) on a small hidden file, in or beside the
+output. The kernel releases it when the process ends for any reason, and a clean end
+also removes the file. The file of a killed process remains, without effect, until the
+next command that writes the same output.
 
 * NFS: clients since Linux 2.6.12 pass the lock to the server, so it also holds between
   machines. It does not if the server has no lock service, or if the folder is mounted
@@ -13,14 +13,15 @@ that writes the same output.
 """
 
 import contextlib
+import errno
 import json
 import logging
 import os
 import socket
 import time
 from collections.abc import Iterator
-from typing import IO
-from typing import Any
+
+import filelock
 
 from bert_tf import files
 
@@ -28,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 # The file in a locked folder.
 LOCK_FILE = ".lock"
-# After a process is killed, its worker processes may hold the lock a moment longer.
+# A process that was killed may take a moment to end.
 _GRACE_SECONDS = 2.0
-_POLL_SECONDS = 0.1
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 @contextlib.contextmanager
@@ -49,16 +50,9 @@ def output_folder(path: files.AnyPath, *, flag: str = "output_dir") -> Iterator[
     if files.is_remote(path):
         yield
         return
-    new = _missing_folders(path)
-    files.make_folders(path)
-    try:
-        with _locked(os.path.join(path, LOCK_FILE), path, flag):
-            files.remove_leftovers_in(path)
-            yield
-    finally:
-        for folder in new:
-            with contextlib.suppress(OSError):  # It is not empty.
-                os.rmdir(folder)
+    with _locked(path, LOCK_FILE, path, flag):
+        files.remove_leftovers_in(path)
+        yield
 
 
 @contextlib.contextmanager
@@ -89,104 +83,79 @@ def output_file(
         yield
         return
     folder, name = os.path.split(real)
-    new = _missing_folders(folder)
-    files.make_folders(folder)
-    try:
-        lock_file = os.path.join(folder, f".{name}{LOCK_FILE}")
-        with _locked(lock_file, path, flag, waits=waits):
-            files.remove_leftovers_of(real)
-            yield
-    finally:
-        for parent in new:
-            with contextlib.suppress(OSError):
-                os.rmdir(parent)
+    with _locked(folder, f".{name}{LOCK_FILE}", path, flag, waits=waits):
+        files.remove_leftovers_of(real)
+        yield
 
 
 @contextlib.contextmanager
 def _locked(
-    lock_file: str, path: str, flag: str, *, waits: bool = False
+    folder: str, name: str, path: str, flag: str, *, waits: bool = False
 ) -> Iterator[None]:
-    file = _acquired(lock_file, path, flag, waits)
-    with file:
+    created = _missing_folders(folder)
+    files.make_folders(folder)
+    lock_file = os.path.join(folder, name)
+    lock = filelock.FileLock(lock_file, fallback_to_soft=False)
+    try:
+        _acquire(lock, path, flag, waits)
         try:
             yield
         finally:
-            # Before the lock is released: later, the file may be another process's.
+            # Before the release: later, the file may be another process's.
             with contextlib.suppress(OSError):
                 os.remove(lock_file)
+            lock.release()
+    finally:
+        for parent in created:
+            with contextlib.suppress(OSError):  # It is not empty.
+                os.rmdir(parent)
 
 
-def _acquired(lock_file: str, path: str, flag: str, waits: bool) -> IO[Any]:
-    """Returns the lock file, open and locked."""
-    deadline = time.monotonic() + _GRACE_SECONDS
-    is_logged = False
-    while True:
-        # Not "w": this would erase what the holder of the lock wrote.
-        file = _opened(lock_file, path)
-        is_locked = files.try_lock(file)
-        if is_locked is None:
+def _acquire(lock: filelock.BaseFileLock, path: str, flag: str, waits: bool) -> None:
+    try:
+        try:
+            lock.acquire(timeout=0 if waits else _GRACE_SECONDS)
+        except filelock.Timeout:
+            holder = _holder(lock.lock_file)
+            if not waits and not os.path.exists(lock.lock_file):  # Such as in /proc.
+                raise OSError(f"{path}: cannot be written.") from None
+            if not waits:
+                raise OSError(
+                    f"{path} is in use: {holder} is writing to it. Wait until it ends, "
+                    f"or stop it, or choose another --{flag}."
+                ) from None
+            logger.info("Waiting for %s, which writes %s.", holder, path)
+            lock.acquire()
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
             logger.warning(
                 "%s is on a file system without locks; make sure that no other process "
                 "writes there.",
                 path,
             )
-            return file
-        # The previous holder may have removed the file in the meantime.
-        if is_locked and _is_still_there(file, lock_file):
-            _describe_this_process(file)
-            return file
-        file.close()
-        if is_locked:
-            continue
-        if waits and not is_logged:
-            logger.info("Waiting for %s, which writes %s.", _holder(lock_file), path)
-            is_logged = True
-        if not waits and time.monotonic() > deadline:
-            raise OSError(
-                f"{path} is in use: {_holder(lock_file)} is writing to it. Wait until "
-                f"it ends, or stop it, or choose another --{flag}."
-            )
-        time.sleep(_POLL_SECONDS)
-
-
-def _opened(lock_file: str, path: str) -> IO[Any]:
-    try:
-        return files.open_file(lock_file, "ab")
-    except PermissionError:
-        raise PermissionError(f"{path}: permission denied.") from None
-    except OSError as error:
-        reason = str(error).removeprefix(f"{lock_file}: ")
-        raise OSError(f"{path}: {reason}") from None
-
-
-def _is_still_there(file: IO[Any], lock_file: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(lock_file))
-    except OSError:  # It is gone; NFS reports a stale file.
-        return False
-
-
-def _describe_this_process(file: IO[Any]) -> None:
-    """Writes into a lock file who holds it, for the messages of other processes."""
+            return
+        if error.errno is None:
+            raise
+        if isinstance(error, PermissionError):
+            raise PermissionError(f"{path}: permission denied.") from None
+        raise OSError(f"{path}: cannot be written: {error.strerror}.") from None
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     with contextlib.suppress(OSError):  # The lock also works on a full disk.
-        os.truncate(file.fileno(), 0)
-        os.write(file.fileno(), json.dumps(holder).encode())
+        with open(lock.lock_file, "w", encoding="utf-8") as file:
+            json.dump(holder, file)
 
 
 def _holder(lock_file: str) -> str:
     """Returns a description of the process that holds a lock."""
     try:
-        with files.open_file(lock_file) as file:
+        with open(lock_file, encoding="utf-8") as file:
             holder = json.load(file)
-        return (
-            f"process {holder['pid']} on {holder['host']} "
-            f"(since {holder['since'].strip()})"
-        )
+        since = holder["since"].strip()
+        return f"process {holder['pid']} on {holder['host']} (since {since})"
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "another process"
 

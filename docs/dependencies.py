@@ -23,6 +23,7 @@ NEEDED_FOR = {
     "keras": "models",
     "absl-py": "flags",
     "numpy": "arrays",
+    "filelock": "locks on outputs",
     "google-crc32c": "checksums of TFRecord files",
     "h5py": "Keras and Hugging Face weights in HDF5",
     "ml-dtypes": "bfloat16 arrays",
