@@ -28,6 +28,7 @@ AnyPath = str | os.PathLike[str]
 REQUESTS_AT_ONCE = 16  # To remote file systems. Each takes tens of milliseconds.
 # Suffix of the files beside TFRecord files. Globs such as `tf_examples*` skip them.
 SIDE_FILE_SUFFIX = ".index.npz"
+clear_errors = file_errors.clear_errors
 RAISED = file_errors.RAISED  # Where a file cannot be read or written.
 # Errors that a disk can cause.
 _WRITE_ERRORS = (
@@ -58,7 +59,7 @@ def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
         mode: as for Python's `open`.
     """
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         if is_remote(path):
             if "r" in mode and not _gfile().exists(path):
                 raise FileNotFoundError(path)
@@ -68,7 +69,7 @@ def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
 
 def read_range(path: AnyPath, start: int, num_bytes: int) -> bytes:
     """Returns `num_bytes` bytes of a file from `start`; fewer at its end."""
-    with file_errors.clear_errors(os.fspath(path)):
+    with clear_errors(os.fspath(path)):
         # Not `open_file`, which asks whether a remote file exists: another request.
         opened = _gfile().GFile if is_remote(path) else open
         with opened(path, "rb") as file:
@@ -90,21 +91,21 @@ def map_paths(function: Callable[..., Any], *arguments: Sequence) -> list[Any]:
 def exists(path: AnyPath) -> bool:
     """Returns whether a file or folder exists."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
 def is_folder(path: AnyPath) -> bool:
     """Returns whether a path is an existing folder."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
 def make_folders(path: AnyPath) -> None:
     """Creates a folder and its parents if they do not exist."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         if is_remote(path):
             _gfile().makedirs(path)
         else:
@@ -114,14 +115,21 @@ def make_folders(path: AnyPath) -> None:
 def remove(path: AnyPath) -> None:
     """Removes one file."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         _gfile().remove(path) if is_remote(path) else os.remove(path)
+
+
+def copy(source: AnyPath, target: AnyPath) -> None:
+    """Copies a file and replaces an existing target."""
+    source, target = os.fspath(source), os.fspath(target)
+    with clear_errors(source):
+        _gfile().copy(source, target, overwrite=True)
 
 
 def rename(source: AnyPath, target: AnyPath) -> None:
     """Renames a file and replaces an existing target."""
     source, target = os.fspath(source), os.fspath(target)
-    with file_errors.clear_errors(source):
+    with clear_errors(source):
         if is_remote(source) or is_remote(target):
             _gfile().rename(source, target, overwrite=True)
         else:
@@ -136,7 +144,7 @@ def size(path: AnyPath) -> int:
 def size_and_time(path: AnyPath) -> tuple[int, int]:
     """Returns a file's size in bytes, and the time of its last change in seconds."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         if is_remote(path):
             found = _gfile().stat(path)
             return found.length, found.mtime_nsec // 10**9
@@ -146,7 +154,7 @@ def size_and_time(path: AnyPath) -> tuple[int, int]:
 def list_folder(path: AnyPath) -> list[str]:
     """Returns the names of a folder's entries, sorted and without the folder's name."""
     path = os.fspath(path)
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
     return sorted(name.rstrip("/") for name in names)
 
@@ -161,7 +169,7 @@ def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
     """
     path = os.fspath(path)
     with complete_or_absent_path(path) as temporary:
-        with file_errors.clear_errors(path):
+        with clear_errors(path):
             if is_remote(temporary):
                 file = open_file(temporary, mode)
             else:
@@ -170,7 +178,7 @@ def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
         # file.
         with file:
             yield file
-            with file_errors.clear_errors(path):
+            with clear_errors(path):
                 file.flush()
                 if os.path.isfile(temporary):
                     os.fsync(file.fileno())
@@ -214,7 +222,7 @@ def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
     if is_remote(temporary) or sys.platform == "win32":
         yield
         return
-    with file_errors.clear_errors(path):
+    with clear_errors(path):
         file = file_errors.open_local(temporary, "wb", path)
     with file:
         _try_lock(file)
@@ -331,7 +339,7 @@ def read_lines(path: AnyPath) -> Iterator[str]:
     Raises:
         ValueError: a line is not UTF-8. The message names file and line.
     """
-    with open_file(path, "rb") as file, file_errors.clear_errors(os.fspath(path)):
+    with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
         yield from file_errors.decoded_lines(file, path)
 
 
@@ -407,7 +415,7 @@ def _matches(pattern: str) -> list[str]:
         return [pattern]
     if not glob.has_magic(pattern):
         raise FileNotFoundError(f"No such file: {pattern}.")
-    with file_errors.clear_errors(pattern):
+    with clear_errors(pattern):
         paths = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern)
     paths = [path for path in sorted(paths) if not path.endswith(SIDE_FILE_SUFFIX)]
     paths = [path for path in paths if not is_folder(path)]

@@ -139,14 +139,14 @@ def _acquire(lock: filelock.BaseFileLock, path: str, flag: str, waits: bool) -> 
         if isinstance(error, PermissionError):
             raise PermissionError(f"{path}: permission denied.") from None
         raise OSError(f"{path}: cannot be written: {error.strerror}.") from None
-    holder = {
+    this_process = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
         "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
     with contextlib.suppress(OSError):  # The lock also works on a full disk.
         with open(lock.lock_file, "w", encoding="utf-8") as file:
-            json.dump(holder, file)
+            json.dump(this_process, file)
 
 
 def _holder(lock_file: str) -> str:

@@ -4,27 +4,27 @@ Protobuf does not fix the order of a map's entries, and its own serialization di
 from run to run. Here features have the order of the schema, so that equal rows give
 equal bytes. NumPy encodes thousands of rows in one pass.
 
-Shape letters: B rows of an array, R records.
+Shape letters: B rows of an array.
 """
 
 import functools
 import itertools
 from collections.abc import Mapping
 
+import google_crc32c
 import numpy as np
 
-from bert_tf.data import crc32c
 from bert_tf.data import schema as schema_module
 
 HEADER_BYTES = 12  # Before a record: its length as uint64, and that length's checksum.
 FOOTER_BYTES = 4  # After a record: its checksum.
+_MASK_DELTA = 0xA282EAD8  # Checksums are stored rotated; tensorflow/core/lib/hash.
 _FEATURES_TAG = 0x0A  # Example.features, and each entry of Features.feature
 _KEY_TAG = 0x0A
 _VALUE_TAG = 0x12
 _FLOAT_LIST_TAG = 0x12
 _INT64_LIST_TAG = 0x1A
 _PACKED_TAG = 0x0A
-_MAX_VARINT_BYTES = 10  # For 64 bits.
 # Varints of smaller numbers, such as the ids of usual vocabularies, come from a table.
 _MAX_TABLE_BITS = 18
 _TABLE_WIDTH = 4
@@ -55,47 +55,33 @@ def framed_records(
         message.extend(_feature_entry(column, values))
     message.prepend_length(_FEATURES_TAG)
     records = message.joined()
-    footers = crc32c.masked_crc32c_of(records).astype("<u4").view(np.uint8)
-    framed = zip(
-        _cut(_headers(message.lengths)),
-        records,
-        _cut(footers.reshape(num_rows, FOOTER_BYTES)),
-        strict=True,
-    )
+    headers = map(header, message.lengths.tolist())
+    framed = zip(headers, records, map(_checksum, records), strict=True)
     data = b"".join(itertools.chain.from_iterable(framed))
     return data, message.lengths + (HEADER_BYTES + FOOTER_BYTES)
 
 
-def frame_parts(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Returns the payload lengths in R record headers, and whether these are intact.
-
-    Args:
-        data: uint8 [N].
-        offsets: int64 [R], first byte of each header.
-
-    Returns:
-        Lengths uint64 [R], and bool [R]: whether the checksum of each length matches.
-    """
-    headers = data[offsets[:, None] + np.arange(HEADER_BYTES)]
-    lengths = np.ascontiguousarray(headers[:, :8]).view("<u8").ravel()
-    stored = np.ascontiguousarray(headers[:, 8:]).view("<u4").ravel()
-    expected = crc32c.masked_crc32c(data, offsets, np.full(len(offsets), 8, np.int64))
-    return lengths, stored == expected
+@functools.lru_cache(1 << 14)
+def header(length: int) -> bytes:
+    """Returns what precedes a record of `length` bytes in a TFRecord file."""
+    data = length.to_bytes(8, "little")
+    return data + _checksum(data)
 
 
-def payloads_are_intact(
-    data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-) -> np.ndarray:
-    """Returns bool [R]: whether the checksum after each payload matches it.
+def payload(framed: bytes) -> bytes | None:
+    """Returns a record without header and footer; None if it is damaged."""
+    length = len(framed) - HEADER_BYTES - FOOTER_BYTES
+    if length < 0 or framed[:HEADER_BYTES] != header(length):
+        return None
+    record = framed[HEADER_BYTES:-FOOTER_BYTES]
+    return record if framed[-FOOTER_BYTES:] == _checksum(record) else None
 
-    Args:
-        data: uint8 [N].
-        starts: int64 [R], first byte of each payload.
-        lengths: int64 [R], number of bytes of each payload.
-    """
-    footers = data[(starts + lengths)[:, None] + np.arange(FOOTER_BYTES)]
-    stored = np.ascontiguousarray(footers).view("<u4").ravel()
-    return stored == crc32c.masked_crc32c(data, starts, lengths)
+
+def _checksum(data: bytes) -> bytes:
+    """Returns the masked CRC-32C of bytes, as a TFRecord file has it."""
+    crc = google_crc32c.value(data)
+    masked = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return masked.to_bytes(4, "little")
 
 
 def decode(record: bytes) -> dict[str, np.ndarray]:
@@ -110,83 +96,27 @@ def decode(record: bytes) -> dict[str, np.ndarray]:
     Raises:
         ValueError: the bytes are not such a message.
     """
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+
     try:
-        entries = [
-            dict(_fields(entry))
-            for _, features in _fields(record)
-            for _, entry in _fields(features)
-        ]
-        return {entry[1].decode(): _decode_feature(entry[2]) for entry in entries}
-    except (AttributeError, IndexError, KeyError, TypeError, UnicodeDecodeError):
-        raise ValueError("not a tf.train.Example of numbers") from None
+        features = tf.train.Example.FromString(record).features.feature
+    except DecodeError:
+        features = {}
+    # Protobuf's own order differs from run to run.
+    values = {name: _numbers(features[name]) for name in sorted(features)}
+    if not values:
+        raise ValueError("not a tf.train.Example of numbers")
+    return values
 
 
-def _decode_feature(feature):
-    kind, values = next(_fields(feature))
-    if kind == _FLOAT_LIST_TAG >> 3:
-        packed = b"".join(data for _, data in _fields(values))
-        return np.frombuffer(packed, "<f4")
-    if kind != _INT64_LIST_TAG >> 3:
-        raise KeyError(kind)
-    numbers: list[int] = []
-    for _, item in _fields(values):
-        numbers += [item] if isinstance(item, int) else _decode_varints(item)
-    return np.array(numbers, np.uint64).astype(np.int64)
-
-
-def _decode_varints(data):
-    """Returns the numbers of a packed list. A byte holds 7 bits, the lowest first."""
-    values = np.frombuffer(data, np.uint8).astype(np.uint64)
-    if not len(values):
-        return []
-    if values[-1] >= 0x80:
-        raise IndexError("the last number is cut off")
-    ends = np.flatnonzero(values < 0x80)
-    starts = np.concatenate([[0], ends + 1])[:-1]
-    place = np.arange(len(values)) - np.repeat(starts, ends - starts + 1)
-    if place.max() >= _MAX_VARINT_BYTES:
-        raise IndexError("a number has too many bytes")
-    bits = (values & np.uint64(0x7F)) << (np.uint64(7) * place.astype(np.uint64))
-    return np.add.reduceat(bits, starts).tolist()
-
-
-def _read_varint(data, place):
-    number = shift = 0
-    while True:
-        byte = data[place]
-        number |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 128:
-            return number & 0xFFFFFFFFFFFFFFFF, place
-
-
-def _fields(message):
-    """Yields (number, int or bytes) for each field of a protobuf message."""
-    place = 0
-    while place < len(message):
-        tag, place = _read_varint(message, place)
-        wire_type = tag & 7
-        if wire_type == 0:
-            value, place = _read_varint(message, place)
-        else:
-            length = {1: 8, 5: 4}.get(wire_type)
-            if wire_type == 2:
-                length, place = _read_varint(message, place)
-            if place + length > len(message):
-                raise IndexError(place)
-            value, place = message[place : place + length], place + length
-        yield tag >> 3, value
-
-
-def _headers(lengths):
-    """Returns the headers of payloads: uint8 [B, HEADER_BYTES]."""
-    # Rows have few distinct lengths: compute one checksum per length, not per row.
-    different, row_of = np.unique(lengths, return_inverse=True)
-    data = different.astype("<u8").view(np.uint8)
-    starts = 8 * np.arange(len(different))
-    crc = crc32c.masked_crc32c(data, starts, np.full(len(different), 8))
-    crc = crc.astype("<u4").view(np.uint8).reshape(-1, 4)
-    return np.concatenate([data.reshape(-1, 8), crc], axis=1)[row_of]
+def _numbers(feature):
+    kind = feature.WhichOneof("kind")
+    if kind == "float_list":
+        return np.array(feature.float_list.value, np.float32)
+    if kind == "int64_list":
+        return np.array(feature.int64_list.value, np.int64)
+    raise ValueError("not a tf.train.Example of numbers")
 
 
 def _feature_entry(column, values):

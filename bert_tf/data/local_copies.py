@@ -3,6 +3,7 @@
 A copy that is complete and as old as its original is used again, also by another run.
 """
 
+import concurrent.futures
 import hashlib
 import logging
 import os
@@ -11,7 +12,6 @@ import shutil
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
-from bert_tf.data import parallel_reads
 from bert_tf.data import record_index
 
 logger = logging.getLogger(__name__)
@@ -54,9 +54,10 @@ def local_copies(
     for path, found in zip(remote, has_side, strict=True):
         if not found:  # A side file of an earlier version would describe other records.
             record_index.remove(copied[path])
-    for number, path in enumerate(missing, start=1):
-        _copy(path, cache_dir, facts[path])
-        progress(_STAGE, number, len(missing), unit="files")
+    with concurrent.futures.ThreadPoolExecutor(files.REQUESTS_AT_ONCE) as threads:
+        copies = threads.map(lambda path: _copy(path, cache_dir, facts[path]), missing)
+        for number, _ in enumerate(copies, start=1):
+            progress(_STAGE, number, len(missing), unit="files")
     logger.info(
         "Remote examples are read from their copies in %s (%d of %d files copied now).",
         cache_dir,
@@ -97,9 +98,8 @@ def _copy(path, cache_dir, facts):
     with locks.output_file(copy, flag="cache_dir", waits=True):
         if _is_copied(path, cache_dir, facts):
             return
-        with files.complete_or_absent(copy, "wb") as file:
-            for block in parallel_reads.blocks(path):
-                file.write(block)
+        with files.complete_or_absent_path(copy) as temporary:
+            files.copy(path, temporary)
             # A mixture of both files could have the right size.
             if files.size_and_time(path) != facts:
                 raise OSError(f"{path} changed while it was copied; start again.")

@@ -1,6 +1,7 @@
 """Checks that TFRecord files suit a run."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,81 +28,68 @@ _COLUMN_OF = {
 }
 
 
-def check_length(record_files: Any, option: str, expected: int | None) -> None:
-    """Checks the length of the column that an option determines.
+def check_lengths(record_files: Any, expected: Mapping[str, int | None]) -> None:
+    """Checks the lengths of the columns that options determine.
 
     Args:
         record_files: `tfrecord.RecordFiles`.
-        option: name of the option.
-        expected: the expected length; None accepts any.
+        expected: expected length by name of the option; None accepts any.
 
     Raises:
-        ValueError: the column is missing or has a different length.
+        ValueError: a column is missing or has a different length.
     """
-    if expected is None:
-        return
     path, schema = record_files.paths[0], record_files.schema
-    column = _COLUMN_OF[option]
-    if column not in schema:
-        raise ValueError(
-            f"{path}: expected a column {column}, but the records have only "
-            f"{', '.join(schema.names)}."
-        )
-    got = schema[column].length
-    if got != expected:
-        raise ValueError(
-            f"{path} was written with {option} {got}, expected {expected}; pass "
-            f"--{option}={got}, or create the records again."
-        )
+    for option, length in expected.items():
+        column = _COLUMN_OF[option]
+        if length is None:
+            continue
+        if column not in schema:
+            raise ValueError(
+                f"{path}: expected a column {column}, but the records have only "
+                f"{', '.join(schema.names)}."
+            )
+        got = schema[column].length
+        if got != length:
+            raise ValueError(
+                f"{path} was written with {option} {got}, expected {length}; pass "
+                f"--{option}={got}, or create the records again."
+            )
 
 
-def check_vocabulary(record_files: Any, vocabulary: Any) -> None:
+def check_vocabulary(
+    record_files: Any, vocabulary: Any, vocab_size: int | None = None
+) -> None:
     """Checks that the records were written with this vocabulary; warns if unknown.
 
     Args:
         record_files: `tfrecord.RecordFiles`.
         vocabulary: the expected `Vocabulary`; None accepts any.
-
-    Raises:
-        ValueError: the records were written with a different vocabulary.
-    """
-    metadata = record_files.metadata
-    got = metadata.get("vocab_fingerprint")
-    if vocabulary is None or got == vocabulary.fingerprint:
-        return
-    if got is None:
-        logger.warning(
-            "%s has no side file (%s), so it is not known whether it was written with "
-            "this vocabulary of %d pieces; only the range of its ids is checked.",
-            record_files.paths[0],
-            record_files.paths[0] + files.SIDE_FILE_SUFFIX,
-            len(vocabulary),
-        )
-        return
-    raise ValueError(
-        f"{record_files.paths[0]} was written with a different vocabulary "
-        f"({metadata.get('vocab_file')}, {metadata.get('vocab_size')} pieces) than the "
-        f"one given ({len(vocabulary)} pieces); pass that one, or create the records "
-        "again."
-    )
-
-
-def check_ids(record_files: Any, vocab_size: int | None) -> None:
-    """Checks the size of the vocabulary, if a side file records it.
-
-    Args:
-        record_files: `tfrecord.RecordFiles`.
         vocab_size: the size that all ids must be below; None accepts any.
 
     Raises:
-        ValueError: the records were written with a larger vocabulary.
+        ValueError: the records were written with a different or larger vocabulary.
     """
-    got = record_files.metadata.get("vocab_size")
-    if None not in (vocab_size, got) and got > vocab_size:
+    path, metadata = record_files.paths[0], record_files.metadata
+    fingerprint, size = metadata.get("vocab_fingerprint"), metadata.get("vocab_size")
+    if vocabulary is not None and fingerprint is None:
+        logger.warning(
+            "%s has no side file (%s), so it is not known whether it was written with "
+            "this vocabulary of %d pieces; only the range of its ids is checked.",
+            path,
+            path + files.SIDE_FILE_SUFFIX,
+            len(vocabulary),
+        )
+    elif vocabulary is not None and fingerprint != vocabulary.fingerprint:
         raise ValueError(
-            f"{record_files.paths[0]} was written with a vocabulary of {got} pieces, "
-            f"expected at most {vocab_size} (vocab_size of the config); use the "
-            "configuration for that vocabulary, or create the records again."
+            f"{path} was written with a different vocabulary "
+            f"({metadata.get('vocab_file')}, {size} pieces) than the one given "
+            f"({len(vocabulary)} pieces); pass that one, or create the records again."
+        )
+    elif vocab_size is not None and size is not None and size > vocab_size:
+        raise ValueError(
+            f"{path} was written with a vocabulary of {size} pieces, expected at most "
+            f"{vocab_size} (vocab_size of the config); use the configuration for that "
+            "vocabulary, or create the records again."
         )
 
 

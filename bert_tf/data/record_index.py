@@ -1,15 +1,12 @@
 """The offsets of the records of a TFRecord file, from its side file or by a scan."""
 
+import array
 import contextlib
 import dataclasses
 import io
 import json
 import os
-import struct
-import tempfile
-import typing
 import zipfile
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +15,8 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.data import encoding as data_encoding
-from bert_tf.data import parallel_reads
 from bert_tf.data import schema as schema_module
 
-_SPOOL_BYTES = 1 << 20  # Kept in memory by each `Recorder`.
-_SIZES_PER_BLOCK = 1 << 16
 _BYTES_THAT_SHOW_KIND = 1 << 12
 
 
@@ -37,106 +31,36 @@ class RecordIndex:
     metadata: dict[str, Any]  # As the writer recorded it; empty without a side file.
 
 
-class Recorder:
-    """Collects the sizes of a file's records and writes its side file.
+def save(
+    path: str, sizes: np.ndarray, schema: schema_module.Schema, metadata: Mapping
+) -> None:
+    """Writes the side file of a TFRecord file.
 
-    Beyond one megabyte the sizes go to a temporary file, so memory does not grow with
-    the number of records. As a context manager, it removes that file.
+    Args:
+        path: the TFRecord file.
+        sizes: int [R], bytes of each record with header and footer.
+        schema: its columns.
+        metadata: JSON values that say how the records were created.
 
-    Attributes:
-        num_records: number of records so far.
+    Raises:
+        OSError: the side file cannot be written.
     """
-
-    def __init__(self) -> None:
-        self.num_records = 0
-        with contextlib.ExitStack() as stack:
-            self._sizes = stack.enter_context(
-                tempfile.SpooledTemporaryFile(_SPOOL_BYTES)
-            )
-            self._stack = stack.pop_all()
-
-    def __enter__(self) -> "Recorder":
-        return self
-
-    def __exit__(self, kind, error, traceback) -> None:
-        self._stack.close()
-
-    def add(self, sizes: np.ndarray) -> None:
-        """Adds the next records.
-
-        Args:
-            sizes: int64 [R], bytes of each record with header and footer.
-
-        Raises:
-            OSError: the temporary file cannot be written.
-        """
-        # uint32 suffices: a record is a protocol buffer, which is below 2 GiB.
-        data = np.asarray(sizes).astype(np.uint32).tobytes()
-        try:
-            self._sizes.write(data)
-        except OSError as error:
-            raise OSError(f"{tempfile.gettempdir()}: {error.strerror}.") from None
-        self.num_records += len(sizes)
-
-    def save(self, path: str, schema: schema_module.Schema, metadata: Mapping) -> None:
-        """Writes the side file of the TFRecord file `path`.
-
-        Args:
-            path: the TFRecord file.
-            schema: its columns.
-            metadata: JSON values that say how the records were created.
-
-        Raises:
-            OSError: the side file cannot be written.
-        """
-        if not files.is_remote(path) and not os.path.isfile(path):
-            return  # A device such as /dev/null has no folder for a side file.
-        description = {"columns": schema.to_dicts(), "metadata": dict(metadata)}
-        text = np.array(json.dumps(description, sort_keys=True))
-        with (
-            files.complete_or_absent(side_path(path), "wb") as file,
-            zipfile.ZipFile(typing.cast(Any, _Unseekable(file)), "w") as archive,
-        ):
+    if not files.is_remote(path) and not os.path.isfile(path):
+        return  # A device such as /dev/null has no folder for a side file.
+    description = {"columns": schema.to_dicts(), "metadata": dict(metadata)}
+    arrays = {
+        "offsets": np.concatenate([[0], np.cumsum(sizes, dtype="<i8")]).astype("<i8"),
+        "description": np.array(json.dumps(description, sort_keys=True)),
+    }
+    buffer = io.BytesIO()  # Remote files cannot seek.
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, values in arrays.items():
             # An explicit ZipInfo has a fixed time, so equal records give equal files.
-            with archive.open(_member("offsets"), "w", force_zip64=True) as member:
-                np.lib.format.write_array_header_1_0(member, self._offsets_header())
-                for offsets in self._offsets():
-                    member.write(offsets.tobytes())
-            with archive.open(_member("description"), "w") as member:
-                np.lib.format.write_array(member, text, allow_pickle=False)
-
-    def _offsets_header(self):
-        shape = (self.num_records + 1,)
-        return {"descr": "<i8", "fortran_order": False, "shape": shape}
-
-    def _offsets(self) -> Iterator[np.ndarray]:
-        """Yields int64 [N]: starts of the records in blocks, then the file's size."""
-        end = np.zeros(1, "<i8")
-        yield end
-        self._sizes.seek(0)
-        while block := self._sizes.read(4 * _SIZES_PER_BLOCK):
-            offsets = end + np.cumsum(np.frombuffer(block, np.uint32), dtype="<i8")
-            yield offsets
-            end = offsets[-1:]
-        self._sizes.seek(0, os.SEEK_END)
-
-
-class _Unseekable:
-    """A write-only file for zipfile, because remote files cannot seek."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def write(self, data):
-        self._file.write(bytes(data))
-        return len(data)
-
-    def flush(self):
-        self._file.flush()
-
-
-def _member(name):
-    return zipfile.ZipInfo(f"{name}.npy")
+            member = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(member, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, values, allow_pickle=False)
+    with files.complete_or_absent(side_path(path), "wb") as file:
+        file.write(buffer.getvalue())
 
 
 def side_path(path: str) -> str:
@@ -160,9 +84,9 @@ def are_text(paths: Sequence[str]) -> bool:
         OSError: a file cannot be read.
         ValueError: some are text and some are not.
     """
-    found = dict(zip(paths, files.map_paths(_is_text, paths), strict=True))
+    is_text = dict(zip(paths, files.map_paths(_is_text, paths), strict=True))
     texts, others = (
-        [path for path in paths if found[path] is kind] for kind in (True, False)
+        [path for path in paths if is_text[path] is kind] for kind in (True, False)
     )
     if texts and others:
         raise ValueError(
@@ -176,16 +100,11 @@ def _is_text(path):
     """Returns whether a file contains text; None if it is empty."""
     if files.exists(side_path(path)):
         return False
-    with files.open_file(path, "rb") as file:
-        block = file.read(_BYTES_THAT_SHOW_KIND)
+    block = files.read_range(path, 0, _BYTES_THAT_SHOW_KIND)
     if not block:
         return None
-    if len(block) >= data_encoding.HEADER_BYTES:
-        data = np.frombuffer(block, np.uint8)
-        _, intact = data_encoding.frame_parts(data, np.zeros(1, np.int64))
-        if intact.all():
-            return False
-    return b"\0" not in block
+    header = block[: data_encoding.HEADER_BYTES]
+    return header != data_encoding.header(_length(header)) and b"\0" not in block
 
 
 def load_or_scan(path: str) -> RecordIndex:
@@ -214,7 +133,7 @@ def load_or_scan(path: str) -> RecordIndex:
 
 
 def _load(path):
-    buffer = io.BytesIO(b"".join(parallel_reads.blocks(path)))
+    buffer = io.BytesIO(files.read_range(path, 0, files.size(path)))
     try:
         with contextlib.closing(np.load(buffer, allow_pickle=False)) as arrays:
             description = json.loads(str(arrays["description"]))
@@ -258,48 +177,28 @@ def _checked_metadata(metadata):
 
 def _scan(path, size):
     """Returns the offsets of a file's records, following their headers."""
-    found = [np.zeros(0, np.int64)]
-    position = end = 0  # Of the next record, and of what was read.
-    rest = b""  # From `position` to `end`, without the rest of a record's content.
-    for block in parallel_reads.blocks(path):
-        end += len(block)
-        rest += block
-        rest = rest[max(position - (end - len(rest)), 0) :]
-        places, after = _walk(rest)
-        _check_headers(path, position, rest, places)
-        found.append(places + position)
-        position += after
-        rest = rest[after:]
-    if rest or position > size:
-        last = position if rest else int(np.concatenate(found)[-1])
-        raise ValueError(_truncated(path, last, size))
-    return np.concatenate([*found, [position]]).astype(np.int64)
-
-
-def _walk(block):
-    """Returns the offsets of the records in a block, and that of the next record."""
-    places, place = [], 0
-    last = len(block) - data_encoding.HEADER_BYTES
+    offsets = array.array("q", [0])
     frame_bytes = data_encoding.HEADER_BYTES + data_encoding.FOOTER_BYTES
-    while place <= last:
-        places.append(place)
-        place += struct.unpack_from("<Q", block, place)[0] + frame_bytes
-    # A damaged length may exceed int64; `_check_headers` reports it.
-    return np.array(places, np.int64), place
+    with files.open_file(path, "rb") as file, files.clear_errors(path):
+        while (start := offsets[-1]) < size:
+            file.seek(start)
+            header = file.read(data_encoding.HEADER_BYTES)
+            end = start + _length(header) + frame_bytes
+            if len(header) == data_encoding.HEADER_BYTES and (
+                header != data_encoding.header(_length(header))
+            ):
+                raise ValueError(
+                    f"{path}: expected a TFRecord at byte {start}, but the checksum of "
+                    "its length differs; the file is damaged or is not a TFRecord file."
+                )
+            if end > size:
+                raise ValueError(
+                    f"{path} is truncated: the record at byte {start} extends beyond "
+                    f"the end of the file ({size} bytes); create or copy it again."
+                )
+            offsets.append(end)
+    return np.array(offsets, np.int64)
 
 
-def _check_headers(path, position, block, places):
-    _, intact = data_encoding.frame_parts(np.frombuffer(block, np.uint8), places)
-    if not intact.all():
-        offset = position + int(places[np.argmin(intact)])
-        raise ValueError(
-            f"{path}: expected a TFRecord at byte {offset}, but the checksum of its "
-            f"length differs; the file is damaged or is not a TFRecord file."
-        )
-
-
-def _truncated(path, position, size):
-    return (
-        f"{path} is truncated: the record at byte {position} extends beyond the end of "
-        f"the file ({size} bytes); create or copy the file again."
-    )
+def _length(header):
+    return int.from_bytes(header[:8], "little")

@@ -9,10 +9,8 @@ The order of records is a function of the seed and the position alone, as it is 
 local files. A resumed run reads only the blocks that it needs.
 """
 
-import bisect
 import collections
 import concurrent.futures
-import dataclasses
 import logging
 import threading
 from typing import Any
@@ -54,14 +52,6 @@ def _rows_per_block(record_files):
     return max(1, record_files.num_records * BLOCK_BYTES // record_files.num_bytes)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Block:
-    """Rows that follow each other."""
-
-    rows: range
-    framed: concurrent.futures.Future  # list of bytes, one per row.
-
-
 class BlockReader:
     """Reads records of remote files by index.
 
@@ -76,10 +66,11 @@ class BlockReader:
         self._files = record_files
         self._facts = self._current_facts(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
+        self._window = self.rows_per_block  # No block crosses the end of a window.
         self._lock = threading.Lock()
-        # By first row, the least recently needed block first.
-        self._blocks: collections.OrderedDict[int, _Block] = collections.OrderedDict()
-        self._firsts: list[int] = []  # In ascending order.
+        # Framed records by rows, those needed least recently first.
+        self._blocks: collections.OrderedDict[range, concurrent.futures.Future]
+        self._blocks = collections.OrderedDict()
         self._max_rows = _BLOCKS_KEPT * self.rows_per_block
         self._threads = concurrent.futures.ThreadPoolExecutor(files.REQUESTS_AT_ONCE)
 
@@ -105,6 +96,7 @@ class BlockReader:
             window,
         )
         if window > 1:
+            self._window = window
             self._warn_about(window)
         if window:
             return ordering.Order(self._files.num_records, seed=seed, window=window)
@@ -139,65 +131,58 @@ class BlockReader:
         Args:
             ranges: ranges of rows. Up to one and a half times as many rows are kept.
         """
-        size = self.rows_per_block
         num_rows = sum(map(len, ranges))
         with self._lock:
             self._max_rows = max(self._max_rows, num_rows + num_rows // 2)
             for rows in ranges:
-                for first in range(rows.start, rows.stop, size):
-                    self._start(range(first, min(first + size, rows.stop)))
+                for first in range(rows.start, rows.stop, self.rows_per_block):
+                    self._start(self._block_of(first))
             self._drop_oldest()
 
     def read(self, indices: np.ndarray) -> list[bytes]:
         """Returns records, as `RecordFiles.read` does."""
-        rows = np.asarray(indices, np.int64)
+        indices = np.asarray(indices, np.int64)
+        blocks = [self._block_of(row) for row in indices.tolist()]
         with self._lock:
-            blocks = [self._block_with(row) for row in rows.tolist()]
+            framed = {rows: self._needed(rows) for rows in dict.fromkeys(blocks)}
             self._drop_oldest()
-        framed = [
-            self._result(block)[row - block.rows.start]
-            for block, row in zip(blocks, rows.tolist(), strict=True)
+        for rows, result in framed.items():
+            try:
+                result.result()
+            except BaseException:
+                with self._lock:  # Another attempt may succeed.
+                    self._blocks.pop(rows, None)
+                raise
+        pieces = [
+            framed[rows].result()[row - rows.start]
+            for rows, row in zip(blocks, indices.tolist(), strict=True)
         ]
-        return self._files.payloads(framed, rows)
+        return self._files.payloads(pieces, indices)
 
-    def _result(self, block):
-        try:
-            return block.framed.result()
-        except BaseException:
-            with self._lock:  # Another attempt may succeed.
-                first = block.rows.start
-                if self._blocks.get(first) is block:
-                    self._remove(first)
-            raise
+    def _block_of(self, row):
+        """Returns the rows of the block that contains a row."""
+        size, start = self.rows_per_block, row // self._window * self._window
+        first = start + (row - start) // size * size
+        end = min(first + size, start + self._window, self._files.num_records)
+        return range(first, end)
 
-    def _block_with(self, row):
-        """Returns the block with a row; it is started if it was not prefetched."""
-        place = bisect.bisect_right(self._firsts, row) - 1
-        if place >= 0 and row in self._blocks[self._firsts[place]].rows:
-            return self._touched(self._firsts[place])
+    def _needed(self, rows):
+        """Returns a block, which is started if it was not prefetched."""
         size, end = self.rows_per_block, self._files.num_records
-        first = row // size * size
-        if first not in self._blocks or row not in self._blocks[first].rows:
-            is_sequential = not first or first - size in self._blocks
-            ahead = _BLOCKS_AHEAD if is_sequential else 0
-            for start in range(first, min(first + (ahead + 1) * size, end), size):
-                self._start(range(start, min(start + size, end)))
-        return self._touched(first)
-
-    def _touched(self, first):
-        self._blocks.move_to_end(first)
-        return self._blocks[first]
+        is_sequential = not rows.start or range(rows.start - size, rows.start) in (
+            self._blocks
+        )
+        if rows not in self._blocks and is_sequential:
+            last = min(rows.stop + _BLOCKS_AHEAD * size, end)
+            for first in range(rows.stop, last, size):
+                self._start(self._block_of(first))
+        return self._start(rows)
 
     def _start(self, rows):
-        held = self._blocks.get(rows.start)
-        if held is None:
-            bisect.insort(self._firsts, rows.start)
-        if held is None or len(held.rows) < len(rows):
-            self._blocks[rows.start] = _Block(
-                rows=rows,
-                framed=self._threads.submit(self._read_block, rows),
-            )
-        self._touched(rows.start)
+        if rows not in self._blocks:
+            self._blocks[rows] = self._threads.submit(self._read_block, rows)
+        self._blocks.move_to_end(rows)
+        return self._blocks[rows]
 
     def _read_block(self, rows):
         """Returns the framed records of a block, from files that have not changed.
@@ -222,12 +207,6 @@ class BlockReader:
         )
 
     def _drop_oldest(self):
-        held = sum(len(block.rows) for block in self._blocks.values())
+        held = sum(map(len, self._blocks))
         while held > self._max_rows and len(self._blocks) > 1:
-            first = next(iter(self._blocks))
-            held -= len(self._blocks[first].rows)
-            self._remove(first)
-
-    def _remove(self, first):
-        del self._blocks[first]
-        self._firsts.remove(first)
+            held -= len(self._blocks.popitem(last=False)[0])

@@ -40,12 +40,14 @@ class Writer:
         metadata: JSON values that say how the records were created, such as
             `vocab_fingerprint`. `RecordFiles.metadata` returns them.
 
+    Attributes:
+        num_records: number of records written so far.
+
     Raises:
         OSError: the file cannot be written.
     """
 
     _file: Any
-    _recorder: record_index.Recorder
 
     def __init__(
         self,
@@ -57,28 +59,25 @@ class Writer:
         self.path = os.fspath(path)
         self._schema = schema
         self._metadata = dict(metadata or {})
+        # 4 bytes per record: readers need as much.
+        self._sizes = [np.zeros(0, np.uint32)]
+        self.num_records = 0
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Writer":
         self._file = self._stack.enter_context(
             files.complete_or_absent(self.path, "wb")
         )
-        self._recorder = record_index.Recorder()
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        with self._recorder:
-            if kind is None:
-                # An old side file must never be beside new records.
-                record_index.remove(self.path)
-            self._stack.__exit__(kind, error, traceback)
-            if kind is None:
-                self._recorder.save(self.path, self._schema, self._metadata)
-
-    @property
-    def num_records(self) -> int:
-        """Number of records written so far."""
-        return self._recorder.num_records
+        if kind is None:
+            # An old side file must never be beside new records.
+            record_index.remove(self.path)
+        self._stack.__exit__(kind, error, traceback)
+        if kind is None:
+            sizes = np.concatenate(self._sizes)
+            record_index.save(self.path, sizes, self._schema, self._metadata)
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
         """Appends rows.
@@ -92,7 +91,7 @@ class Writer:
         """
         data, sizes = data_encoding.framed_records(self._schema, columns)
         self._file.write(data)
-        self._recorder.add(sizes)
+        self._add(sizes)
 
     def append_part(self, path: str, sizes: np.ndarray) -> None:
         """Appends a file of framed records unchanged.
@@ -106,7 +105,12 @@ class Writer:
         """
         with files.open_file(path, "rb") as part:
             _copy(part, self._file)
-        self._recorder.add(sizes)
+        self._add(sizes)
+
+    def _add(self, sizes):
+        # A record is a protocol buffer, which is below 2 GiB.
+        self._sizes.append(np.asarray(sizes).astype(np.uint32))
+        self.num_records += len(sizes)
 
 
 class RecordFiles:
@@ -195,11 +199,17 @@ class RecordFiles:
         Raises:
             ValueError: a record is damaged; the message has file and byte.
         """
-        self._verify(framed, indices)
-        return [
-            data[data_encoding.HEADER_BYTES : -data_encoding.FOOTER_BYTES]
-            for data in framed
-        ]
+        records = []
+        for index, data in zip(indices.tolist(), framed, strict=True):
+            record = data_encoding.payload(data)
+            if record is None:
+                path, offset = self._place(index)
+                raise ValueError(
+                    f"{path}: the record at byte {offset} is damaged (its checksum "
+                    "differs); create or copy the file again."
+                )
+            records.append(record)
+        return records
 
     def decoded(self, index: int) -> dict[str, np.ndarray]:
         """Returns the values of one record: int64 or float32 [N] by column name.
@@ -250,14 +260,14 @@ class RecordFiles:
             ValueError: the records were written with a different value, or a column has
                 a value out of range.
         """
-        record_checks.check_length(self, "max_seq_length", max_seq_length)
-        record_checks.check_length(
-            self, "max_predictions_per_seq", max_predictions_per_seq
-        )
-        record_checks.check_vocabulary(self, vocabulary)
+        lengths = {
+            "max_seq_length": max_seq_length,
+            "max_predictions_per_seq": max_predictions_per_seq,
+        }
+        record_checks.check_lengths(self, lengths)
+        record_checks.check_vocabulary(self, vocabulary, vocab_size)
         if vocabulary is not None:
             vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
-        record_checks.check_ids(self, vocab_size)
         record_checks.check_values(
             self,
             vocab_size=vocab_size,
@@ -346,22 +356,6 @@ class RecordFiles:
             self._opened[path] = files.open_file(path, "rb")
         return self._opened[path]
 
-    def _verify(self, framed, indices):
-        data = np.frombuffer(b"".join(framed), np.uint8)
-        sizes = np.array([len(record) for record in framed], np.int64)
-        starts = np.cumsum(sizes) - sizes
-        payload = sizes - data_encoding.HEADER_BYTES - data_encoding.FOOTER_BYTES
-        if (payload < 0).any():
-            bad = int(indices[np.argmax(payload < 0)])
-            raise ValueError(_damaged(*self._place(bad)))
-        lengths, intact = data_encoding.frame_parts(data, starts)
-        intact &= lengths == payload.astype(np.uint64)
-        intact &= data_encoding.payloads_are_intact(
-            data, starts + data_encoding.HEADER_BYTES, payload
-        )
-        if not intact.all():
-            raise ValueError(_damaged(*self._place(int(indices[np.argmin(intact)]))))
-
 
 def _agreed_casing(metadata_of):
     """Returns {"do_lower_case": the value of all files that have one}, or {}."""
@@ -397,13 +391,6 @@ def _copy(source, target):
 def _close_all(opened):
     while opened:
         opened.popitem()[1].close()
-
-
-def _damaged(path, offset):
-    return (
-        f"{path}: the record at byte {offset} is damaged (its checksum differs); "
-        f"create or copy the file again."
-    )
 
 
 def _described(schema):

@@ -158,7 +158,7 @@ def test_few_blocks_are_held(store, monkeypatch):
 
     def dropped(self):
         drop(self)
-        held.append(sum(len(block.rows) for block in self._blocks.values()))
+        held.append(sum(map(len, self._blocks)))
 
     monkeypatch.setattr(remote_blocks.BlockReader, "_drop_oldest", dropped)
     source = batching.TFRecordSource(opened())
@@ -191,7 +191,8 @@ def test_a_remote_file_without_side_file_is_scanned_in_blocks(store, folder, tmp
     local = [record_index.load_or_scan(str(folder / f"part-{n}")) for n in range(3)]
     sizes = np.concatenate([np.diff(index.offsets) for index in local])
     assert np.diff(found).tolist() == sizes.tolist()
-    assert len(requests) < len(data) / store_double.PIECE_BYTES + 20
+    # Each piece is read, and the scan seeks over the record at its end.
+    assert len(requests) < 2 * len(data) / store_double.PIECE_BYTES + 20
 
 
 def test_a_read_that_failed_is_tried_again(store, monkeypatch):
