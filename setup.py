@@ -140,6 +140,7 @@ setuptools.setup(
     package_dir={"bert_tf.tools": "tools"},
     package_data={
         "bert_tf": [
+            "fine_tuning/*.jinja",
             "recipes/*.flags",
             "recipes/data/*.flags",
             "sample_data/*",
@@ -164,6 +165,7 @@ setuptools.setup(
         "filelock>=3.30",
         "google-crc32c>=1.5",
         "h5py>=3.10",
+        "jinja2>=3.1",
         "ml-dtypes>=0.4",
         "requests>=2.28",
         "safetensors>=0.4.3",

@@ -24,9 +24,9 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.training import building
 from bert_tf.training import distribution
-from bert_tf.training import figures
 from bert_tf.training import optimizers
 from bert_tf.training import options as training_options
+from bert_tf.training import plots
 from bert_tf.training import steps
 
 WIDTH, VOCAB_SIZE = 256, 30522
@@ -207,7 +207,7 @@ def exponent(values, measured):
 
 def draw(found, path):
     """Writes the plot: one panel per axis, with lines of slope 1 and 2."""
-    figure, panels = figures.create(1, len(found))
+    figure, panels = plots.create(1, len(found))
     for axes, (axis, seconds) in zip(panels, found.items(), strict=True):
         values, first = list(seconds), next(iter(seconds.values()))
         axes.loglog(values, list(seconds.values()), marker="o", label="measured")
@@ -217,7 +217,7 @@ def draw(found, path):
         axes.set_xlabel(axis)
         axes.set_ylabel("seconds")
     panels[0].legend()
-    path.write_bytes(figures.png(figure))
+    path.write_bytes(plots.image(figure))
 
 
 if __name__ == "__main__":

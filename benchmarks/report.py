@@ -293,19 +293,19 @@ def plot(title, bars):
         title: of the section.
         bars: {unit: {peer: measurements}}. Bars are medians, lines the whole range.
     """
-    from bert_tf.training import figures  # The only function that needs matplotlib.
+    from bert_tf.training import plots  # The only function that needs matplotlib.
 
-    figure, panels = figures.create(1, len(bars))
+    figure, panels = plots.create(1, len(bars))
     for axes, (unit, peers) in zip(panels, bars.items(), strict=True):
         for name, values in peers.items():
             median = statistics.median(values)
             spread = [[median - min(values)], [max(values) - median]]
             label = name.replace("`", "")
-            axes.barh(label, median, xerr=spread, color=figures.COLORS[5])
+            axes.barh(label, median, xerr=spread, color=plots.COLORS[5])
         axes.invert_yaxis()
         axes.set_xlabel(unit)
     path = plot_path(title)
-    path.write_bytes(figures.png(figure))
+    path.write_bytes(plots.image(figure))
     return f"![{title}](plots/{path.name})"
 
 

@@ -197,9 +197,9 @@ assert setup.is_tiny or (
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"pretraining": options.output_dir})
+plots.curves({"pretraining": options.output_dir})
 
 # %% [markdown]
 # ## 5. Filling masks

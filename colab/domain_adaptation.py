@@ -157,9 +157,9 @@ after
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"general": GENERAL, "adapted": setup.path("adapted")})
+plots.curves({"general": GENERAL, "adapted": setup.path("adapted")})
 
 # %%
 import math

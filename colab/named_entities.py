@@ -113,9 +113,9 @@ model.scores
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"run": setup.path("run")})
+plots.curves({"run": setup.path("run")})
 
 # %% [markdown]
 # ## 3. What the model found
@@ -172,9 +172,7 @@ pairs = collections.Counter(
 )
 labels = sorted({label for pair in pairs for label in pair})
 
-from bert_tf.training import figures
-
-figures.confusion(labels, [[pairs[true, found] for found in labels] for true in labels])
+plots.confusion(labels, [[pairs[true, found] for found in labels] for true in labels])
 
 # %%
 print(setup.last_run_on())

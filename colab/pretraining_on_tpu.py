@@ -179,9 +179,9 @@ scores
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"run": options.output_dir})
+plots.curves({"run": options.output_dir})
 
 # %% [markdown]
 # The dotted lines are baselines without context: the frequencies of the word pieces,

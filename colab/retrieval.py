@@ -143,9 +143,9 @@ model.scores
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"run": setup.path("run")})
+plots.curves({"run": setup.path("run")})
 
 # %% [markdown]
 # ## 4. After training

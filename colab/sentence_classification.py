@@ -124,9 +124,9 @@ model.scores
 
 # %%
 # %matplotlib inline
-from bert_tf.training import curves
+from bert_tf.training import plots
 
-curves.figure({"run": setup.path("run")})
+plots.curves({"run": setup.path("run")})
 
 # %% [markdown]
 # ## 5. Which classes are confused, and how sure is the model?
@@ -135,15 +135,14 @@ curves.figure({"run": setup.path("run")})
 # All plots and the settings are also in `report.html` in the folder of the run.
 
 # %%
-from bert_tf.training import figures
 from bert_tf.training import plot_data
 
 data = plot_data.read(setup.path("run"))
 majority = data["baselines"]["eval_accuracy"]["value"]
-figures.confusion(**data["confusion"])
+plots.confusion(**data["confusion"])
 
 # %%
-figures.calibration(data["calibration"])
+plots.calibration(data["calibration"])
 
 # %%
 from bert_tf import files

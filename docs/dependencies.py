@@ -26,6 +26,7 @@ NEEDED_FOR = {
     "filelock": "locks on outputs",
     "google-crc32c": "checksums of TFRecord files",
     "h5py": "Keras and Hugging Face weights in HDF5",
+    "jinja2": "model cards and reports",
     "ml-dtypes": "bfloat16 arrays",
     "safetensors": "Hugging Face weights, stored vectors",
     "scipy": "correlations in scores of regression",

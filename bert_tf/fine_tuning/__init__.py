@@ -6,7 +6,7 @@
   they agree.
 - `workflow`: trains, evaluates and predicts as the options say.
 - `trials`, `trial_options`, `trial_estimates`: restarts and searches.
-- `model_card`, `card_text`: the README of a run.
+- `model_card`: the README of a run.
 - `run_report`: the report of a run as a web page.
 - `predictor`: the base of the predictors that `bert_tf.load` returns; `input_items`:
   what they accept.

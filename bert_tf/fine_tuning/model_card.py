@@ -9,14 +9,17 @@ import hashlib
 import json
 import logging
 import os
+import statistics
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+import jinja2
+
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf import locks
-from bert_tf.fine_tuning import card_text
+from bert_tf import options as options_module
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -29,36 +32,31 @@ FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
 WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
 MAX_WRONG_EXAMPLES = 10
-# In the order of the card. "corpus" is the corpus of a retrieval model.
-_PARTS = ("train", "dev", "test", "corpus")
+MAX_CHARACTERS = 200  # Of a cell in a table.
+# Settings that are always shown. Other settings are shown if they are not the default.
+ALWAYS_SHOWN = (
+    "learning_rate",
+    "train_batch_size",
+    "num_train_epochs",
+    "warmup_proportion",
+    "max_seq_length",
+    "random_seed",
+    "dtype",
+)
 # See `json_values.unexpected`.
-_FILE_SHAPE = {
-    "part": lambda part: str(part).split("_")[0] in _PARTS,
-    "name": str,
-    "num_examples": int,
-    "sha256": str | None,
-}
 _FACTS_SHAPE = {
-    "pipeline_tag": str,
-    "summary": str,
-    "labels": (None, [str]),
-    "languages": (None, [str]),
-    "base_model": str | None,
-    "data": (None, [_FILE_SHAPE]),
-    "training_data?": (None, [str]),  # Cards of earlier versions have none.
+    "labels": [str],
+    "data": [
+        {"part": str, "name": str, "num_examples": int, "sha256": str | None},
+    ],
+    "training_data": [str],
     "settings": dict,
-    "scores": (None, {str: [int | float | None]}),
-    "wrong_examples": (None, [{"text": str, "expected": str, "predicted": str}]),
-    "num_wrong": int | None,
-    "num_evaluated": int | None,
+    "scores": {str: [int | float | None]},
+    "wrong_examples": [{"text": str, "expected": str, "predicted": str}],
     "training": {
-        "num_parameters": int,
-        "num_trained_parameters": int,
         "num_steps": int,
         "examples_per_second": int | float | None,
-        "devices": str,
         "versions": {str: str | None},
-        "date": str,
     },
 }
 # The last line of a card contains its checksum, which reveals manual edits.
@@ -69,8 +67,7 @@ _SEAL = "<!-- bert_tf wrote all of the above: sha256 {} -->\n"
 class DataFile:
     """A file that the run read, or a part of a published data set."""
 
-    # One of `_PARTS`, or a name that begins with "dev_" or "test_".
-    part: str
+    part: str  # Such as train, dev, dev_matched, test or corpus.
     name: str  # Without folders.
     num_examples: int
     sha256: str | None  # Of the file. None for a published data set.
@@ -97,21 +94,13 @@ class Evaluated:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """Facts from the card of a run that another run started from."""
-
-    base_model: str | None  # The init_checkpoint of that run.
-    data: tuple[DataFile, ...]  # The training data of that run.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Card:
     """The facts of a task about its run. Empty fields are unknown to this call."""
 
     pipeline_tag: str  # Task name on the Hub, such as "text-classification".
     summary: str  # One sentence that says what the model does.
     options: training_options.FineTuningOptions
-    labels: tuple[str, ...] = ()  # Names of the classes.
+    labels: Sequence[str] | None = None  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
     training: training_facts.TrainingFacts | None = None
@@ -145,32 +134,21 @@ def data_file(
     )
 
 
-def recorded(run_dir: str) -> Recorded | None:
-    """Returns facts from the card of a run; None if there is no card.
-
-    Raises:
-        ValueError: model_card.json is damaged.
-        OSError: model_card.json cannot be read.
-    """
-    facts = facts_of(run_dir)
-    if facts is None:
-        return None
-    return Recorded(
-        base_model=facts["base_model"],
-        data=tuple(
-            DataFile(**file) for file in facts["data"] if file["part"] == "train"
-        ),
-    )
-
-
-def facts_of(run_dir: str) -> dict[str, Any] | None:
+def read_facts(run_dir: str) -> dict[str, Any] | None:
     """Returns the contents of model_card.json of a run; None if there is none.
 
     Raises:
         ValueError: model_card.json is damaged.
         OSError: model_card.json cannot be read.
     """
-    return _read(os.path.join(run_dir, FACTS_FILE))
+    path = os.path.join(run_dir, FACTS_FILE)
+    if not files.exists(path):
+        return None
+    advice = "remove it to create a new model card"
+    facts = files.read_json(path, advice=advice, shape=_FACTS_SHAPE)
+    for values in facts["scores"].values():
+        values[:] = map(json_values.nan_if_null, values)
+    return facts
 
 
 def write(folder: run_folder.RunFolder, card: Card) -> str | None:
@@ -196,39 +174,67 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
     if not folder.is_written:
         return None
     with _locked(folder):
-        earlier = _read(os.path.join(folder.path, FACTS_FILE))
+        earlier = read_facts(folder.path)
         if earlier is None and card.training is None:
             return None
         if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
             return None
-        facts = _facts(card, folder)
-        return _write(folder.path, _merged(earlier or {}, facts))
+        return _write(folder.path, _merged(earlier, _facts(card, folder)))
 
 
 def rewrite_scores(
     folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
-    """Replaces the scores of a card, for example by those of several restarts.
+    """Replaces the scores of a card by those of several restarts; see `write`.
 
     Args:
         folder: of the run.
         scores: values of each score, one per restart.
-
-    Returns:
-        The path of the card. None if there is none, if it was edited manually, or if
-        this process is not the chief.
-
-    Raises:
-        OSError: a file cannot be written.
     """
     if not folder.is_written:
         return None
     with _locked(folder):
-        facts = _read(os.path.join(folder.path, FACTS_FILE))
-        if facts is None:
-            return None
-        values = {name: list(v) for name, v in scores.items()}
-        return _write(folder.path, facts | {"scores": values})
+        facts = read_facts(folder.path)
+        return facts and _write(folder.path, facts | {"scores": dict(scores)})
+
+
+def settings(
+    options: options_module.Options, earlier: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Returns the options that a card shows as training settings, by name.
+
+    Args:
+        options: options of the last steps.
+        earlier: flags that differed in earlier steps; see `RunFolder.earlier_settings`.
+    """
+    flags = run_settings.flags_of(options)
+    shown = {
+        field.name: flags[field.name]
+        for field in dataclasses.fields(options)
+        if field.name not in (*run_settings.WITHOUT_EFFECT, "init_checkpoint")
+        and not field.name.endswith(("_file", "_dir"))  # Listed elsewhere.
+        and (
+            field.name in ALWAYS_SHOWN or getattr(options, field.name) != field.default
+        )
+    }
+    for steps in earlier:
+        for name, value in steps["flags"].items():
+            shown[f"{name} until step {steps['until_step']}"] = value
+    return shown
+
+
+def render(template: str, **values: Any) -> str:
+    """Returns the text of a template beside this module. HTML is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
+        autoescape=jinja2.select_autoescape(["html.jinja"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"cell": _cell, "escaped": _escaped, "number": "{:,}".format}
+    return environment.get_template(template).render(values)
 
 
 def _locked(folder):
@@ -243,14 +249,20 @@ def _write(output_dir, facts):
         text = json.dumps(json_values.with_null(facts), indent=2, ensure_ascii=False)
         file.write(text + "\n")
     path = os.path.join(output_dir, CARD_FILE)
-    if _is_edited(path):
-        logger.warning("%s was written or edited manually; it is not changed.", path)
-        return None
-    name = os.path.basename(os.path.abspath(output_dir))
-    text = card_text.render(name, facts)
+    if files.exists(path):
+        with files.open_file(path) as file:
+            *lines, seal = file.read().splitlines(keepends=True) or [""]
+        if seal != _seal("".join(lines)):
+            logger.warning("%s was edited manually; it is not changed.", path)
+            return None
+    text = _text(os.path.basename(os.path.abspath(output_dir)), facts)
     with files.complete_or_absent(path) as file:
         file.write(text + _seal(text))
     return path
+
+
+def _seal(text):
+    return _SEAL.format(hashlib.sha256(text.encode("utf-8")).hexdigest())
 
 
 def _write_wrong_examples(folder, evaluated):
@@ -270,104 +282,96 @@ def _write_wrong_examples(folder, evaluated):
 
 def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
-    run = result_files.read_run(folder.path)
-    facts = dataclasses.asdict(dataclasses.replace(card, evaluated=None))
+    facts = dataclasses.asdict(card)
+    options, evaluated = card.options, card.evaluated
     del facts["options"], facts["evaluated"]
-    facts |= _evaluation_facts(card.evaluated)
-    if not card.options.card_examples:
-        facts["wrong_examples"] = []
-    facts["settings"] = card_text.settings(card.options, folder.earlier_settings())
-    start = card.options.init_checkpoint
-    facts["base_model"] = run.get("hub_name") or (
-        start and run_settings.short_name(start)
-    )
-    return json.loads(json.dumps(facts))
-
-
-def _evaluation_facts(evaluated):
-    if evaluated is None:
-        counts = dict.fromkeys(("num_wrong", "num_evaluated"))
-        return {"scores": {}, "wrong_examples": []} | counts
-    return {
+    start = options.init_checkpoint
+    wrong = evaluated.wrong if evaluated else ()
+    shown = wrong[:MAX_WRONG_EXAMPLES] if options.card_examples else ()
+    facts |= {
+        "labels": card.labels or (),
+        "base_model": result_files.read_run(folder.path).get("hub_name")
+        or (start and run_settings.short_name(start)),
+        "settings": settings(options, folder.earlier_settings()),
         # A list, because a search over restarts records one value per restart.
-        "scores": {name: [value] for name, value in evaluated.results.items()},
-        "wrong_examples": [
-            dataclasses.asdict(wrong) for wrong in evaluated.wrong[:MAX_WRONG_EXAMPLES]
-        ],
-        "num_wrong": len(evaluated.wrong),
-        "num_evaluated": evaluated.num_examples,
+        "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
+        "wrong_examples": list(map(dataclasses.asdict, shown)),
+        "num_wrong": len(wrong) if evaluated else None,
+        "num_evaluated": evaluated.num_examples if evaluated else None,
     }
+    return json.loads(json.dumps(facts))  # Lists in place of tuples.
 
 
 def _merged(earlier, facts):
-    """Returns the new facts, completed by earlier ones."""
-    training, before = facts["training"], earlier.get("training")
-    is_measured = training is not None and training["examples_per_second"] is not None
-    if before and not is_measured:
-        if training is None or training["num_steps"] == before["num_steps"]:
-            return _with_evaluation(earlier, facts)
-        training["examples_per_second"] = before["examples_per_second"]
-    return facts
+    """Returns the facts of a call that trained, or earlier facts with its evaluation.
 
-
-def _with_evaluation(earlier, facts):
-    """Returns earlier facts and the evaluation of a call that took no step."""
-    merged = {key: earlier.get(key) for key in facts}
-    if facts["num_evaluated"] is None:
-        return merged
-    merged["scores"] = _merged_scores(earlier, facts)
-    evaluated = [file for file in facts["data"] if file["part"] != "train"]
-    merged["data"] = _merged_data(earlier["data"], evaluated)
-    for key in ("wrong_examples", "num_wrong", "num_evaluated"):
-        merged[key] = facts[key]
-    return merged
-
-
-def _merged_scores(earlier, facts):
-    """Returns the new scores, but keeps those of several restarts of this model.
-
-    The model is the best of the restarts, so its own score is optimistic. The scores of
-    all restarts say more, and remain unless the steps or the development set changed.
+    The scores of several restarts of this model are kept. The model is the best of
+    the restarts, so its own score is optimistic. The scores of all restarts say more,
+    unless the steps or the evaluated data changed.
     """
-    scores, before = facts["scores"], earlier["scores"]
-    is_same_step = scores.get("global_step") == [earlier["training"]["num_steps"]]
-    if not is_same_step or _dev_files(earlier) != _dev_files(facts):
-        return scores or before
-    return scores | {name: v for name, v in before.items() if len(v) > 1}
-
-
-def _dev_files(facts):
-    return [file for file in facts["data"] if file["part"].startswith("dev")]
-
-
-def _merged_data(earlier, data):
-    """Returns the files of all parts. New files replace earlier ones."""
-    now = {file["part"] for file in data}
-    return sorted(
-        [*data, *(file for file in earlier if file["part"] not in now)],
-        key=lambda file: _PARTS.index(file["part"].split("_")[0]),
-    )
-
-
-def _read(path):
-    if not files.exists(path):
-        return None
-    advice = "remove it to create a new model card"
-    facts = files.read_json(path, advice=advice, shape=_FACTS_SHAPE)
-    scores = {
-        name: list(map(json_values.nan_if_null, values))
-        for name, values in (facts["scores"] or {}).items()
+    training = facts["training"]
+    if earlier is None or (training and training["examples_per_second"] is not None):
+        return facts
+    num_steps = earlier["training"]["num_steps"]
+    if training and training["num_steps"] != num_steps:
+        return facts  # Steps of a process that was killed before it wrote a card.
+    if facts["num_evaluated"] is None:
+        return earlier
+    data = {
+        is_training: [f for f in source if (f["part"] == "train") == is_training]
+        for is_training, source in ((True, earlier["data"]), (False, facts["data"]))
     }
-    return {**facts, "scores": scores, "data": facts["data"] or []}
+    facts["data"] = data[True] + data[False]
+    if facts["scores"].get("global_step") == [num_steps] and (
+        earlier["data"] == facts["data"]
+    ):
+        facts["scores"] |= {n: v for n, v in earlier["scores"].items() if len(v) > 1}
+    changed = ("data", "scores", "wrong_examples", "num_wrong", "num_evaluated")
+    return earlier | {name: facts[name] for name in changed}
 
 
-def _is_edited(path):
-    if not files.exists(path):
-        return False
-    with files.open_file(path) as file:
-        lines = file.read().splitlines(keepends=True)
-    return not lines or lines[-1] != _seal("".join(lines[:-1]))
+def _text(name, facts):
+    """Returns the text of the card from the facts in model_card.json."""
+    scores = {
+        score: _with_spread(values)
+        for score, values in sorted(facts["scores"].items())
+        if score not in ("global_step", "loss")
+    }
+    metrics = [score.removeprefix("eval_").removeprefix("test_") for score in scores]
+    values = {
+        "name": name,
+        "base_name": _base_name(facts["base_model"] or ""),
+        "metrics": [metric for metric in dict.fromkeys(metrics) if metric != "loss"],
+        "scores": scores,
+        "speed": facts["training"]["examples_per_second"],
+    }
+    return render("model_card.md.jinja", **facts | values)
 
 
-def _seal(text):
-    return _SEAL.format(hashlib.sha256(text.encode("utf-8")).hexdigest())
+def _base_name(path):
+    """Returns the name of a checkpoint: that of its folder, or its own."""
+    folder, name = os.path.split(run_settings.short_name(path))
+    if "ckpt" in name:
+        return folder or name
+    return os.path.join(folder, name).removeprefix("hf://")
+
+
+def _with_spread(values):
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    each = ", ".join(f"{value:.4f}" for value in values)
+    return f"{mean:.4f} ± {deviation:.4f} over {len(values)} runs ({each})"
+
+
+def _cell(value):
+    """Returns a value as one line of text, with Markdown characters escaped."""
+    value = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = " ".join(value.split())
+    if len(text) > MAX_CHARACTERS:
+        text = text[: MAX_CHARACTERS - 1] + "…"
+    return _escaped(text)
+
+
+def _escaped(text):
+    return text.replace("|", "\\|").replace("<", "&lt;")

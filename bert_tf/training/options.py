@@ -389,7 +389,6 @@ class PlotRunOptions(options_module.Options):
     )
     tensorboard: bool = option(
         False,
-        help="Also write what TensorBoard lacks into each run: the baselines, the "
-        "confusion matrix, calibration and lengths as images, and the embeddings of "
-        "the word pieces for the projector.",
+        help="Also write what TensorBoard lacks into each run: the baselines, and the "
+        "confusion matrix, calibration and lengths as images.",
     )

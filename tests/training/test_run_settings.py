@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from bert_tf.fine_tuning import card_text
+from bert_tf.fine_tuning import model_card
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tasks.classification import options as classification_options
@@ -234,7 +234,7 @@ def test_addresses_of_machines_are_not_recorded(options):
     values = {"worker_hosts": ("internal:1", "b:1"), "worker_index": 0}
     options = dataclasses.replace(options, device="multi_worker", **values)
     assert "internal" not in json.dumps(run_settings.flags_of(options))
-    assert "internal" not in json.dumps(card_text.settings(options))
+    assert "internal" not in json.dumps(model_card.settings(options))
     recorded = {"worker_hosts": ["old:1", "b:1"], "device": "multi_worker"}
     recorded = run_settings.flags_of(options) | recorded  # Of an earlier version.
     assert run_settings.changed_flags(recorded, options) == {}

@@ -36,11 +36,15 @@ def card_of(
     data: list[model_card.DataFile] = []
     if setup.train_examples:
         # The card covers all stages, so the base model is that of the first one.
-        stages = [model_card.recorded(path) for path in options.stage_dirs]
+        stages = [model_card.read_facts(path) for path in options.stage_dirs]
         for stage in filter(None, stages):
-            data += stage.data
+            data += [
+                model_card.DataFile(**file)
+                for file in stage["data"]
+                if file["part"] == "train"
+            ]
         if stages and stages[0]:
-            start = stages[0].base_model
+            start = stages[0]["base_model"]
             options = dataclasses.replace(options, init_checkpoint=start)
         path = run_setup.train_paths(options)[-1]
         data.append(setup.data_file("train", path, len(setup.train_examples)))

@@ -68,5 +68,5 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
     text = (tmp_path / "run" / "README.md").read_text()
     assert "Assigns a pair of texts to one of 2 classes (MRPC)." in text
     assert "| one \\|\\|\\| other |" in text  # One of the two equal pairs is wrong.
-    assert "metrics:\n- accuracy\n- f1\n" in text
-    assert 'language:\n- "en"\nlicense:' in text
+    assert 'metrics: ["accuracy", "f1"]' in text
+    assert 'language: ["en"]' in text

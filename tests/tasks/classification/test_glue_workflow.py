@@ -133,7 +133,7 @@ def test_the_card_names_every_training_language_and_its_file(tmp_path, glue_opti
     alone = {"do_train": False, "do_eval": True}
     classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
     text = (run_dir / "README.md").read_text()
-    assert 'language:\n- "en"\n- "zh"\nlicense:' in text
+    assert 'language: ["en", "zh"]' in text
     assert "| train | multinli.train.en.tsv | 1 |" in text
     assert "| train | multinli.train.zh.tsv | 2 |" in text
     assert "| dev | xnli.dev.tsv | 1 |" in text
@@ -164,7 +164,7 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     lines = (run_dir / "eval_results.txt").read_text().splitlines()
     mean, german, french = (float(line.split(" = ")[1]) for line in lines[:3])
     assert mean == (german + french) / 2
-    assert 'language:\n- "en"' in (run_dir / "README.md").read_text()
+    assert 'language: ["en"]' in (run_dir / "README.md").read_text()
 
     classification_workflow.run(
         glue_options(

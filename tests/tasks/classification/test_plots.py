@@ -40,8 +40,7 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
     assert "majority class" in text
     for name in ("curves", "confusion", "calibration", "lengths"):
         assert f'alt="{name}"' in text
-    assert "run_classifier --output_dir=" in text
-    assert "export_saved_model" in text
+    assert "export_saved_model --output_dir=&#39;" in text
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]
 
 
@@ -80,7 +79,7 @@ def test_a_damaged_file_is_named(tmp_path):
         plot_data.read(str(tmp_path))
 
 
-def test_tensorboard_gets_images_baselines_and_the_projector(untrained_run, run_tool):
+def test_tensorboard_gets_images_and_baselines(untrained_run, run_tool):
     flags = [f"--run_dir={untrained_run}", "--tensorboard"]
     for _ in range(2):  # The second call replaces the files of the first.
         assert run_tool("plot_run", *flags).exit_code == 0
@@ -93,11 +92,6 @@ def test_tensorboard_gets_images_baselines_and_the_projector(untrained_run, run_
     }
     assert ("eval_accuracy", "scalars") in tags
     assert ("confusion", "images") in tags
-    pieces = (folder / "projector_pieces.tsv").read_text().splitlines()
-    vectors = np.fromfile(folder / "projector_vectors.bytes", np.float32)
-    config = (folder / "projector_config.pbtxt").read_text()
-    assert f"tensor_shape: {len(pieces)}\n" in config
-    assert f"tensor_shape: {len(vectors) // len(pieces)}\n" in config
 
 
 def test_calibration_and_lengths_count_every_example():

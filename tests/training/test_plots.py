@@ -4,9 +4,8 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.training import curves
-from bert_tf.training import figures
 from bert_tf.training import options as training_options
+from bert_tf.training import plots
 
 LINES = [
     {"step": 1, "loss": 7.0, "masked_lm_loss": 6.3, "learning_rate": 0.0},
@@ -24,35 +23,39 @@ def run_dir(tmp_path):
     return folder
 
 
-def test_each_kind_of_number_has_its_panel(run_dir):
-    drawn = curves.figure({"run": str(run_dir)})
-    panels = {
-        axes.get_title(): [line.get_label() for line in axes.get_lines()]
-        for axes in drawn.axes
-    }
-    assert panels == {
-        "loss": ["loss, training", "loss, held-out", "masked_lm_loss, training"],
-        "accuracy": ["masked_lm_accuracy, held-out"],
-        "learning rate": ["learning_rate, training"],
-    }
-    lines = {line.get_label(): line for line in drawn.axes[0].get_lines()}
-    training, held_out = lines["loss, training"], lines["loss, held-out"]
+def test_each_quantity_has_a_panel(run_dir):
+    line = {"step": 10, "eval_perplexity": 30_000.0, "eval_f1": 0.5}
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    drawn = plots.curves({"run": str(run_dir)})
+    panels = {axes.get_title(): axes for axes in drawn.axes}
+    assert list(panels) == [
+        "loss",
+        "masked lm loss",
+        "masked lm accuracy",
+        "f1",
+        "perplexity",
+        "learning rate",
+    ]
+    training, held_out = panels["loss"].get_lines()
+    assert training.get_label() == "run, training"
     assert training.get_xydata().tolist() == [[1, 7.0], [10, 6.0]]
     assert training.get_linestyle() == "-"
+    assert held_out.get_label() == "run, held-out"
     assert held_out.get_linestyle() == "--"
     assert training.get_color() == held_out.get_color()
-    assert lines["masked_lm_loss, training"].get_color() != training.get_color()
+    assert panels["perplexity"].get_yscale() == "log"
 
 
 def test_a_long_curve_is_smoothed_over_its_pale_raw_values(run_dir):
     noisy = [{"step": step, "loss": 5.0 + step % 2} for step in range(1, 601)]
     text = "".join(json.dumps(line) + "\n" for line in noisy)
     (run_dir / "metrics.jsonl").write_text(text)
-    drawn = curves.figure({"run": str(run_dir)})
+    drawn = plots.curves({"run": str(run_dir)})
     raw, smooth = drawn.axes[0].get_lines()
     assert raw.get_alpha() < 0.5
     assert raw.get_color() == smooth.get_color()
-    assert smooth.get_label() == "loss, training"
+    assert smooth.get_label() == "run, training"
     assert len(smooth.get_ydata()) == 600
     assert all(5.4 < value < 5.6 for value in smooth.get_ydata()[20:-20])
 
@@ -60,64 +63,38 @@ def test_a_long_curve_is_smoothed_over_its_pale_raw_values(run_dir):
 def test_a_loss_that_is_the_whole_loss_is_drawn_once(run_dir):
     line = {"step": 1, "loss": 2.0, "classification_loss": 2.0, "learning_rate": 2e-5}
     (run_dir / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-    drawn = curves.figure({"run": str(run_dir)})
+    drawn = plots.curves({"run": str(run_dir)})
     assert len(drawn.axes[0].get_lines()) == 1
 
 
 def test_smoothing_keeps_a_straight_line_and_short_curves():
     line = np.arange(200.0)
-    np.testing.assert_allclose(curves.smoothed(line)[10:-10], line[10:-10])
-    assert curves.smoothed(line[:50]) is None
+    np.testing.assert_allclose(plots.smoothed(line)[10:-10], line[10:-10])
+    assert plots.smoothed(line[:50]) is None
 
 
 def test_baselines_are_dotted_lines(run_dir):
     baseline = {"name": "majority class", "value": 0.25}
     data = {"baselines": {"eval_masked_lm_accuracy": baseline}}
     (run_dir / "plot_data.json").write_text(json.dumps(data))
-    drawn = curves.figure({"run": str(run_dir)})
-    line = drawn.axes[1].get_lines()[-1]
+    drawn = plots.curves({"run": str(run_dir)})
+    line = drawn.axes[2].get_lines()[-1]
     assert line.get_label() == "masked_lm_accuracy, majority class: 0.25"
     assert line.get_linestyle() == ":"
     assert set(line.get_ydata()) == {0.25}
 
 
-def test_tick_labels_are_plain_numbers_and_legends_are_below_the_data(run_dir):
+def test_tick_labels_are_plain_numbers_and_the_legend_is_below_the_data(run_dir):
     line = {"step": 2_000_000, "loss": 1e-5}
     with (run_dir / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
-    drawn = curves.figure({"run": str(run_dir)})
-    axes = drawn.axes[0]
+    drawn = plots.curves({"run": str(run_dir)})
     drawn.draw_without_rendering()
-    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    ticks = [tick.get_text() for tick in drawn.axes[0].get_xticklabels()]
     assert "1,000,000" in ticks
-    rates = [tick.get_text() for tick in drawn.axes[-1].get_yticklabels()]
-    assert "0.00002" in rates
-    legend = axes.get_legend().get_window_extent()
-    assert legend.y1 < axes.get_window_extent().y0
-
-
-def test_perplexity_and_other_scores_have_panels_of_their_own(run_dir):
-    line = {"step": 10, "eval_perplexity": 30_000.0, "eval_f1": 0.5}
-    with (run_dir / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    drawn = curves.figure({"run": str(run_dir)})
-    panels = {axes.get_title(): axes for axes in drawn.axes}
-    assert panels.keys() == {
-        "loss",
-        "accuracy",
-        "perplexity",
-        "score",
-        "learning rate",
-    }
-    [drawn_line] = panels["perplexity"].get_lines()
-    drawn.draw_without_rendering()
-    ticks = [tick.get_text() for tick in panels["perplexity"].get_yticklabels()]
-    assert not any("mathdefault" in text for text in ticks)
-    assert drawn_line.get_xydata().tolist() == [[10, 30_000.0]]
-    assert panels["perplexity"].get_yscale() == "log"
-    assert [line.get_label() for line in panels["score"].get_lines()] == [
-        "f1, held-out"
-    ]
+    [legend] = drawn.legends
+    bottom = min(axes.get_window_extent().y0 for axes in drawn.axes)
+    assert legend.get_window_extent().y1 < bottom
 
 
 def test_several_runs_have_one_color_each_and_the_flags_that_differ(run_dir, tmp_path):
@@ -126,7 +103,7 @@ def test_several_runs_have_one_color_each_and_the_flags_that_differ(run_dir, tmp
     for folder, rate in ((run_dir, 1e-3), (other, 1e-4)):
         flags = {"learning_rate": rate, "train_batch_size": 8, "output_dir": str(rate)}
         (folder / "run.json").write_text(json.dumps({"flags": flags}))
-    drawn = curves.figure({"a": str(run_dir), "b": str(other)})
+    drawn = plots.curves({"a": str(run_dir), "b": str(other)})
     panels = {axes.get_title(): axes for axes in drawn.axes}
     assert list(panels) == [
         "loss",
@@ -163,10 +140,10 @@ def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatc
     other = tmp_path / "other" / run_dir.name
     shutil.copytree(run_dir, other)
     shown = []
-    monkeypatch.setattr(curves, "figure", lambda runs: shown.append(runs))
-    monkeypatch.setattr(figures, "save", lambda picture, path: None)
+    monkeypatch.setattr(plots, "curves", lambda runs: shown.append(runs))
+    monkeypatch.setattr(plots, "save", lambda picture, path: None)
     options = training_options.PlotRunOptions(run_dir=(str(run_dir), str(other)))
-    curves.plot_runs(options)
+    plots.plot_runs(options)
     assert list(shown[0]) == [str(run_dir), str(other)]
 
 
@@ -182,8 +159,8 @@ def test_the_phases_of_a_run_are_drawn_together(tmp_path, run_dir):
         shutil.copytree(run_dir, run / f"phase_{number}")
     (run / "phase_3").mkdir()  # Has not begun.
     options = training_options.PlotRunOptions(run_dir=(str(run),))
-    assert curves.phase_folders(str(run)) == [
+    assert plots.phase_folders(str(run)) == [
         str(run / name) for name in ("phase_1", "phase_2", "phase_10")
     ]
-    assert curves.plot_runs(options).endswith(f"{run / 'curves.png'}.")
+    assert plots.plot_runs(options).endswith(f"{run / 'curves.png'}.")
     assert (run / "curves.png").exists()
