@@ -102,8 +102,6 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
     assert path == str(run_dir / "README.md")
     text = (run_dir / "README.md").read_text()
     assert front_matter(text) == {
-        "language": None,
-        "license": None,
         "library_name": "bert_tf",
         "pipeline_tag": "text-classification",
         "base_model": "uncased_L-2_H-128_A-2",
