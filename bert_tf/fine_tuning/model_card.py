@@ -195,7 +195,9 @@ def rewrite_scores(
         return None
     with _locked(folder):
         facts = read_facts(folder.path)
-        return facts and _write(folder.path, facts | {"scores": dict(scores)})
+        if facts is None:
+            return None
+        return _write(folder.path, facts | {"scores": dict(scores)})
 
 
 def settings(

@@ -20,6 +20,7 @@ from bert_tf.training import run_folder
 from bert_tf.training import verdicts
 
 FILE = "report.html"
+CURVES_FILE = "curves.png"
 _NO_FACTS = {
     "summary": "A training run of bert_tf.",
     "num_wrong": None,
@@ -28,8 +29,31 @@ _NO_FACTS = {
 
 
 def plot_runs(options: training_options.PlotRunOptions) -> str:
-    """Plots runs and writes the report of a single one; see `curves.plot_runs`."""
-    return curves.plot_runs(options, write)
+    """Plots runs into one file, and writes the report of a single run.
+
+    Returns:
+        Sentences that name what was written.
+
+    Raises:
+        ValueError: a folder has no metrics.
+        ImportError: matplotlib is not installed.
+    """
+    run_dirs = [folder.rstrip("/") for folder in options.run_dir]
+    path = options.plot_file or os.path.join(run_dirs[0], CURVES_FILE)
+    folders = [phase for folder in run_dirs for phase in plots.phase_folders(folder)]
+    names = [os.path.basename(folder) for folder in folders]
+    # Runs with the same folder name are labeled with their whole paths.
+    labels = [
+        folder if names.count(name) > 1 else name
+        for folder, name in zip(folders, names, strict=True)
+    ]
+    plots.save(plots.curves(dict(zip(labels, folders, strict=True))), path)
+    lines = [f"The curves are in {path}."]
+    if folders == run_dirs[:1] and options.plot_file is None:
+        lines.append(f"The report is in {write(run_folder.RunFolder(folders[0]))}.")
+    if options.tensorboard:
+        lines += [plots.write_tensorboard(folder) for folder in folders]
+    return "\n".join(lines)
 
 
 def write(folder: run_folder.RunFolder) -> str | None:

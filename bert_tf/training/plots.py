@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +17,11 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.training import metrics_file
-from bert_tf.training import options as training_options
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
 
-CURVES_FILE = "curves.png"
 TENSORBOARD_FOLDER = "plots"  # TensorBoard's name for a run is its folder.
 # Okabe and Ito's colors, which color-blind readers can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -91,39 +88,6 @@ def save(figure: Any, path: str) -> None:
     image_format = os.path.splitext(path)[1].removeprefix(".") or "png"
     with files.complete_or_absent(path, "wb") as file:
         file.write(image(figure, image_format))
-
-
-def plot_runs(
-    options: training_options.PlotRunOptions,
-    write_report: Callable[[run_folder.RunFolder], str | None] = lambda folder: None,
-) -> str:
-    """Plots runs into one file; returns sentences that name what was written.
-
-    Args:
-        options: of the tool.
-        write_report: writes the report of a run and returns its path. Called if one
-            run is plotted and no `plot_file` is given.
-
-    Raises:
-        ValueError: a folder has no metrics.
-        ImportError: matplotlib is not installed.
-    """
-    run_dirs = [folder.rstrip("/") for folder in options.run_dir]
-    path = options.plot_file or os.path.join(run_dirs[0], CURVES_FILE)
-    folders = [phase for folder in run_dirs for phase in phase_folders(folder)]
-    names = [os.path.basename(folder) for folder in folders]
-    # Runs with the same folder name are labeled with their whole paths.
-    labels = [
-        f if names.count(n) > 1 else n for f, n in zip(folders, names, strict=True)
-    ]
-    save(curves(dict(zip(labels, folders, strict=True))), path)
-    lines = [f"The curves are in {path}."]
-    if folders == run_dirs[:1] and options.plot_file is None:
-        report = write_report(run_folder.RunFolder(folders[0]))
-        lines += [f"The report is in {report}."] if report else []
-    if options.tensorboard:
-        lines += [write_tensorboard(folder) for folder in folders]
-    return "\n".join(lines)
 
 
 def phase_folders(run_dir: str) -> list[str]:

@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pytest
 
+from bert_tf.fine_tuning import run_report
 from bert_tf.training import options as training_options
 from bert_tf.training import plots
 
@@ -143,7 +144,7 @@ def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatc
     monkeypatch.setattr(plots, "curves", lambda runs: shown.append(runs))
     monkeypatch.setattr(plots, "save", lambda picture, path: None)
     options = training_options.PlotRunOptions(run_dir=(str(run_dir), str(other)))
-    plots.plot_runs(options)
+    run_report.plot_runs(options)
     assert list(shown[0]) == [str(run_dir), str(other)]
 
 
@@ -162,5 +163,5 @@ def test_the_phases_of_a_run_are_drawn_together(tmp_path, run_dir):
     assert plots.phase_folders(str(run)) == [
         str(run / name) for name in ("phase_1", "phase_2", "phase_10")
     ]
-    assert plots.plot_runs(options).endswith(f"{run / 'curves.png'}.")
+    assert run_report.plot_runs(options).endswith(f"{run / 'curves.png'}.")
     assert (run / "curves.png").exists()
