@@ -1,9 +1,9 @@
 """Journal of finished shards, so that a killed run can resume.
 
 The journal is a folder beside the first output file. It contains the part files of each
-finished shard and a note about them. The same command on the same text uses them; any
-other command discards them. All parts stay until the last shard is finished, so the
-disk contains the records twice for a while.
+finished shard and a note about them, which is written last. The same command on the
+same text uses them; any other command discards them. All parts stay until the last
+shard is finished, so the disk contains the records twice for a while.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import os
 import re
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,9 +31,8 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
-_PART = re.compile(r"\d+-\d+-[0-9a-f]{32}\.part")
 # What this tool writes into the folder: the fingerprint, notes and parts.
-_OWN = re.compile(rf"{_FINGERPRINT}|\d+\.npz|{_PART.pattern}")
+_OWN = re.compile(rf"{_FINGERPRINT}|\d+\.npz|\d+-\d+\.part")
 # Increase it whenever a new version of the code produces different records.
 _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
@@ -47,22 +47,14 @@ _OPTIONS_WITHOUT_EFFECT = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Part:
-    """Framed records of one shard for one output file."""
-
-    file: int  # Index of the output file.
-    path: str
-    sizes: np.ndarray  # int64 [R], bytes of each record with header and footer.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Result:
+class Note:
     """A finished shard."""
 
-    parts: tuple[Part, ...]
+    # For each output file, int64 [R]: bytes of each record with header and footer.
+    sizes: Mapping[int, np.ndarray]
     counts: counts_module.Counts
-    process_id: int  # The process that sampled it; 0 in an earlier run.
-    peak_memory_mb: float  # Of that process so far; 0 in an earlier run.
+    process_id: int  # The process that sampled it.
+    peak_memory_mb: float  # Of that process so far.
 
 
 class Journal:
@@ -97,11 +89,11 @@ class Journal:
             self.folder = tempfile.mkdtemp(prefix="create_pretraining_data.")
             return self
         path = os.path.join(self.folder, _FINGERPRINT)
-        is_ours = False
+        is_same = False
         if files.exists(path):
             with files.open_file(path) as file:
-                is_ours = file.read() == self._fingerprint
-        if not is_ours:
+                is_same = file.read() == self._fingerprint
+        if not is_same:
             _remove(self.folder)
         files.make_folders(self.folder)
         with files.complete_or_absent(path) as file:
@@ -124,55 +116,56 @@ class Journal:
         return sum(name.endswith(".npz") for name in files.list_folder(self.folder))
 
 
-def finish(folder: str, shard_index: int, result: Result) -> None:
+def part_path(folder: str, shard_index: int, file: int) -> str:
+    """Returns the path of a shard's records for one output file."""
+    return os.path.join(folder, f"{shard_index}-{file}.part")
+
+
+def note_path(folder: str, shard_index: int) -> str:
+    """Returns the path of the note about a shard."""
+    return os.path.join(folder, f"{shard_index}.npz")
+
+
+def finish(folder: str, shard_index: int, note: Note) -> None:
     """Notes that all parts of a shard are written.
 
     Raises:
         OSError: the note cannot be written.
     """
-    arrays: dict[str, Any] = {f"sizes_{part.file}": part.sizes for part in result.parts}
-    arrays["counts"] = json.dumps(dataclasses.asdict(result.counts))
-    arrays["files"] = np.array([part.file for part in result.parts])
-    arrays["paths"] = [os.path.basename(part.path) for part in result.parts]
-    noted = io.BytesIO()  # np.savez needs to seek, which remote files cannot.
-    np.savez(noted, **arrays)
-    with files.complete_or_absent(_path(folder, shard_index), "wb") as file:
-        file.write(noted.getvalue())
+    described = {
+        "counts": dataclasses.asdict(note.counts),
+        "process_id": note.process_id,
+        "peak_memory_mb": note.peak_memory_mb,
+    }
+    arrays: dict[str, Any] = {str(file): sizes for file, sizes in note.sizes.items()}
+    data = io.BytesIO()  # np.savez needs to seek, which remote files cannot.
+    np.savez(data, described=json.dumps(described), **arrays)
+    with files.complete_or_absent(note_path(folder, shard_index), "wb") as file:
+        file.write(data.getvalue())
 
 
-def finished(folder: str, shard_index: int) -> Result | None:
+def finished(folder: str, shard_index: int) -> Note | None:
     """Returns the note about a shard, or None if it or a part is missing or damaged."""
-    path = _path(folder, shard_index)
+    path = note_path(folder, shard_index)
     if not files.exists(path):
         return None
     try:
         with files.open_file(path, "rb") as file:
-            parts, counts = _noted(folder, file.read())
+            data = io.BytesIO(file.read())
+        with np.load(data) as arrays:
+            described = files.parse_json(str(arrays["described"]), path)
+            names = [name for name in arrays.files if name != "described"]
+            sizes = {int(name): arrays[name].astype(np.int64) for name in names}
+        described["counts"] = counts_module.Counts(**described["counts"])
+        note = Note(sizes=sizes, **described)
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         _LOG.warning("%s is damaged; the shard is created again.", path)
         return None
-    for part in parts:
-        size = files.size(part.path) if files.exists(part.path) else -1
-        if size != part.sizes.sum():
+    for file_index, record_sizes in note.sizes.items():
+        part = part_path(folder, shard_index, file_index)
+        if not files.exists(part) or files.size(part) != record_sizes.sum():
             return None
-    return Result(parts=parts, counts=counts, process_id=0, peak_memory_mb=0.0)
-
-
-def _noted(folder, content):
-    """Returns the parts and counts in a note, whose part files are in its folder."""
-    with np.load(io.BytesIO(content)) as noted:
-        parts = tuple(
-            Part(
-                file=int(number),
-                path=os.path.join(folder, str(name)),
-                sizes=noted[f"sizes_{number}"].astype(np.int64),
-            )
-            for number, name in zip(noted["files"], noted["paths"], strict=True)
-        )
-        if not all(_PART.fullmatch(str(name)) for name in noted["paths"]):
-            raise ValueError("the note lists files that are not parts")
-        counts = files.parse_json(str(noted["counts"]), folder)
-    return parts, counts_module.Counts(**counts)
+    return note
 
 
 def fingerprint(
@@ -222,7 +215,3 @@ def _remove(folder):
                 files.remove(os.path.join(folder, name))
         if not files.is_remote(folder):
             os.rmdir(folder)
-
-
-def _path(folder, shard_index):
-    return os.path.join(folder, f"{shard_index}.npz")

@@ -12,13 +12,13 @@ from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
-from bert_tf.pretraining_data import all_shards
 from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
+from bert_tf.pretraining_data import shard_tasks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -112,30 +112,21 @@ def create_data(
     shards = _shards(inputs, options)
     if not shards:
         raise ValueError(f"Found no text in {', '.join(inputs)}.")
-    counts = counts_module.Counts()
     with contextlib.ExitStack() as stack:
         for path in options.output_file:
             stack.enter_context(locks.output_file(path))
             files.remove_leftovers_of(record_index.side_path(path))
-        journal = None
-        if len(shards) > 1:
-            digest = journal_module.fingerprint(options, vocabulary, inputs, shards)
-            journal = stack.enter_context(
-                journal_module.Journal(options.output_file[0], digest)
-            )
+        digest = journal_module.fingerprint(options, vocabulary, inputs, shards)
+        journal = stack.enter_context(
+            journal_module.Journal(options.output_file[0], digest)
+        )
         writers = [
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        work = all_shards.ShardWork(
-            shards=shards,
-            options=options,
-            vocabulary=vocabulary,
-            writers=writers,
-            counts=counts,
-            journal_folder=journal.folder if journal else None,
+        counts, peak_memory_mb = shard_tasks.write(
+            shards, writers, options, journal.folder, progress
         )
-        peak_memory_mb = all_shards.write_shards(work, progress)
         if not counts.instances:
             raise ValueError(
                 f"Found no word pieces in the text of {', '.join(inputs)}."
@@ -147,7 +138,7 @@ def create_data(
         max_seq_length=options.max_seq_length,
         has_next_sentence=options.next_sentence,
         num_shards=len(shards),
-        num_resumed=journal.num_finished if journal else 0,
+        num_resumed=journal.num_finished,
         peak_memory_mb=peak_memory_mb,
     )
 

@@ -14,7 +14,7 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import features
-from bert_tf.pretraining_data import one_shard
+from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.pretraining_data import vectorized_pairs
@@ -86,7 +86,7 @@ def sampled(inputs, sampler, **changes):
         },
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
-    made = one_shard.create_sampler(options, vocabulary)
+    made = shard_tasks.create_sampler(options, vocabulary)
     [shard] = data_corpus.shards(options.input_file, 1.0)
     runs = []
     for run in range(RUNS):

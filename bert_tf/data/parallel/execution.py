@@ -6,9 +6,7 @@ order, and more than once: after a crash nothing is lost or duplicated, and ever
 writes the same files.
 
 `process_pool` runs tasks in local processes and `beam` on a Beam runner.
-`worker_processes` contains what every local worker needs. Data creation has a pool of
-its own (`pretraining_data.all_shards`), because it appends results in order as they
-come.
+`worker_processes` contains what every local worker needs.
 """
 
 import dataclasses

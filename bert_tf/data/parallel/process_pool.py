@@ -7,6 +7,8 @@ import concurrent.futures
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable
 from collections.abc import Sequence
 from concurrent.futures import process
@@ -17,6 +19,8 @@ from bert_tf.data.parallel import worker_processes
 
 _MEGABYTE = 1_000_000
 _SECONDS_BETWEEN_PROGRESS = 0.2
+# Packages that start threads, which would not survive a fork.
+_THREADED = frozenset({"jax", "tensorflow", "torch"})
 # In a worker process: the counter of finished bytes that all workers share.
 _SHARED: list = []
 
@@ -54,19 +58,21 @@ def run(
             done = now
             progress(stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB")
 
-    progress(stage, 0, num_bytes / _MEGABYTE, unit="MB")
+    def on_start():
+        progress(stage, 0, num_bytes / _MEGABYTE, unit="MB")
+
     num_workers = min(num_workers, len(tasks))
     if num_workers <= 1:
+        on_start()
         for task in tasks:
             work(task, lambda more: on_done(done + more))
     else:
-        _run_in_processes(work, tasks, num_workers, on_done)
+        _run_in_processes(work, tasks, num_workers, on_start, on_done)
     on_done(num_bytes)
 
 
-def _run_in_processes(work, tasks, num_workers, on_done):
-    # Not fork: the caller may have loaded TensorFlow, whose threads do not survive it.
-    context = multiprocessing.get_context("spawn")
+def _run_in_processes(work, tasks, num_workers, on_start, on_done):
+    context: Any = multiprocessing.get_context(_start_method())
     counter = context.Value("q", 0)
     pool = process.ProcessPoolExecutor(
         num_workers, mp_context=context, initializer=_start, initargs=(counter,)
@@ -74,6 +80,8 @@ def _run_in_processes(work, tasks, num_workers, on_done):
     try:
         with worker_processes.interrupts_held_back():  # The pool starts processes here.
             pending = {pool.submit(_do, work, task) for task in tasks}
+        # Not earlier: a progress bar may start a thread, after which forking is unsafe.
+        on_start()
         while pending:
             done, pending = concurrent.futures.wait(
                 pending,
@@ -93,6 +101,12 @@ def _run_in_processes(work, tasks, num_workers, on_done):
         for worker in list((pool._processes or {}).values()) if pending else ():
             worker.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_method():
+    """Returns "fork" where it is safe; it saves a quarter of a second per worker."""
+    has_threads = threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules)
+    return "spawn" if has_threads or sys.platform != "linux" else "fork"
 
 
 def _start(counter):

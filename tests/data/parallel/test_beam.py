@@ -28,7 +28,7 @@ DYING = """
 import os, pathlib, signal
 
 from bert_tf.preparation import documents, extraction
-from bert_tf.pretraining_data import beam_shards, one_shard
+from bert_tf.pretraining_data import journal, shard_tasks
 
 FOLDER = pathlib.Path(os.environ["FOLDER"])
 
@@ -63,21 +63,21 @@ def extract(task, on_bytes):
     extraction.extract_all(task, on_bytes)
 
 def do(task, on_bytes):
-    name = f"shard-{task.task.place.shard_index}"
+    name = f"shard-{task.index}"
     note(name)
     if dies_at(name):
-        one_shard.journal_module.finish = lambda *arguments: die()
-    beam_shards.do_all_of_it(task, on_bytes)
+        journal.finish = lambda *arguments: die()
+    shard_tasks.do_all_of_it(task, on_bytes)
 
 extraction.extract_all = extraction.extract
-beam_shards.do_all_of_it = beam_shards.sample
+shard_tasks.do_all_of_it = shard_tasks.sample
 """
 PROGRAM = """
 import contextlib, os, sys
 
 import dying
 from bert_tf.preparation import extraction, inputs, options, workflow
-from bert_tf.pretraining_data import beam_shards
+from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import options as data_options
 from bert_tf.pretraining_data import workflow as data_workflow
 
@@ -85,7 +85,7 @@ def main():
     runner, pipeline_options, folder, vocab_file = sys.argv[1:]
     inputs._UNIT_BYTES = 3000
     if runner != "local":
-        extraction.extract, beam_shards.sample = dying.extract, dying.do
+        extraction.extract, shard_tasks.sample = dying.extract, dying.do
     with contextlib.ExitStack() as stack:
         if runner == "DaskRunner":
             from dask import distributed

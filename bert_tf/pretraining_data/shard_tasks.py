@@ -1,0 +1,230 @@
+"""Samples the shards of a corpus as independent tasks, and joins their records.
+
+A task writes the framed records of a shard to part files of the `journal`. Tasks run in
+this process, in local processes, or on a Beam runner. Meanwhile, this process appends
+finished parts to the output files, in the order of the shards.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from bert_tf import cores
+from bert_tf import files
+from bert_tf import progress as progress_module
+from bert_tf.data import corpus as data_corpus
+from bert_tf.data import encoding as data_encoding
+from bert_tf.data import tfrecord
+from bert_tf.data.parallel import execution
+from bert_tf.data.parallel import worker_processes
+from bert_tf.pretraining_data import counts as counts_module
+from bert_tf.pretraining_data import features
+from bert_tf.pretraining_data import journal as journal_module
+from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_sampling
+from bert_tf.pretraining_data import vectorized_sampling
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+_MEGABYTE = 1_000_000
+
+
+class Sampler(Protocol):
+    """Creates the records of shards."""
+
+    def columns(
+        self,
+        shard: data_corpus.Shard,
+        shard_index: int,
+        counts: counts_module.Counts,
+        on_progress: Callable[[float], None],
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """See `VectorizedSampler.columns`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """A shard to sample."""
+
+    shard: data_corpus.Shard
+    index: int  # Of the shard.
+    files: tuple[int, ...]  # Indices of the output files that take rows in turn.
+    folder: str  # Of the journal.
+    options: pretraining_data_options.CreatePretrainingDataOptions
+
+
+def write(
+    shards: Sequence[data_corpus.Shard],
+    writers: Sequence[tfrecord.Writer],
+    options: pretraining_data_options.CreatePretrainingDataOptions,
+    folder: str,
+    progress: progress_module.Progress,
+) -> tuple[counts_module.Counts, float]:
+    """Writes the records of all shards, in the order of the shards.
+
+    Args:
+        shards: the text.
+        writers: one per output file.
+        options: what to create.
+        folder: that of the journal.
+        progress: called with the megabytes of text finished.
+
+    Returns:
+        The counts of all shards, and the peak memory of all local processes together,
+        in MB. It does not include the workers of a Beam runner.
+
+    Raises:
+        OSError: a file cannot be read or written, or a process was killed.
+        ValueError: as `VectorizedSampler.columns`.
+    """
+    tasks = _tasks(shards, len(writers), folder, options)
+    total_bytes = sum(shard.num_bytes for shard in shards)
+    counts = counts_module.Counts()
+    num_appended = 0
+    peaks: dict[int, float] = {}
+
+    def append_finished() -> None:
+        nonlocal num_appended
+        for task in tasks[num_appended:]:
+            if not files.exists(journal_module.note_path(folder, task.index)):
+                return
+            note = journal_module.finished(folder, task.index)
+            if note is None:  # Damaged in an earlier run, and not created again yet.
+                return
+            for file, sizes in note.sizes.items():
+                path = journal_module.part_path(folder, task.index, file)
+                writers[file].append_part(path, sizes)
+            counts.add(note.counts)
+            peaks[note.process_id] = note.peak_memory_mb
+            num_appended += 1
+
+    def on_progress(*arguments, **named) -> None:
+        progress(*arguments, **named)
+        append_finished()
+
+    where = options
+    if options.runner == execution.LOCAL:
+        # Starting a process takes about as long as sampling one megabyte.
+        useful = min(cores.num_available(), total_bytes // _MEGABYTE)
+        where = dataclasses.replace(
+            options, num_workers=options.num_workers or max(1, useful)
+        )
+    execution.run(
+        sample,
+        tasks,
+        where,
+        stage="create",
+        num_bytes=total_bytes,
+        progress=on_progress,
+    )
+    append_finished()
+    if num_appended < len(tasks):
+        raise OSError(
+            f"--runner={options.runner}: shard {num_appended} is missing from {folder}."
+            " Check that all workers share this folder."
+        )
+    peaks[os.getpid()] = worker_processes.peak_memory_mb()
+    return counts, sum(peaks.values())
+
+
+def _tasks(shards, num_files, folder, options) -> list[Task]:
+    def files_of(index):
+        # With fewer shards than files, each shard's rows go to all files in turn.
+        if len(shards) < num_files:
+            return tuple(range(num_files))
+        return (index % num_files,)
+
+    return [
+        Task(
+            shard=shard,
+            index=index,
+            files=files_of(index),
+            folder=folder,
+            options=options,
+        )
+        for index, shard in enumerate(shards)
+    ]
+
+
+def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
+    """Samples a shard, unless it is already finished.
+
+    Args:
+        task: the shard. The records depend only on it.
+        on_bytes: called with the number of further bytes of the shard that are done.
+
+    Raises:
+        OSError: as `VectorizedSampler.columns`, or the disk is full.
+        ValueError: as `VectorizedSampler.columns`.
+    """
+    if journal_module.finished(task.folder, task.index) is not None:
+        on_bytes(task.shard.num_bytes)
+        return
+    num_done = 0
+
+    def on_share(share: float) -> None:
+        nonlocal num_done
+        now = int(min(share, 1.0) * task.shard.num_bytes)
+        on_bytes(now - num_done)
+        num_done = now
+
+    counts = counts_module.Counts()
+    schema = features.schema_of(task.options)
+    sizes: dict[int, list[np.ndarray]] = {file: [] for file in task.files}
+    first_row = 0
+    with contextlib.ExitStack() as stack:
+        parts = {}
+        for file in task.files:
+            path = journal_module.part_path(task.folder, task.index, file)
+            parts[file] = stack.enter_context(files.complete_or_absent(path, "wb"))
+        sampler = _sampler(task.options)
+        for columns in sampler.columns(task.shard, task.index, counts, on_share):
+            for turn, file in enumerate(task.files):
+                first = (turn - first_row) % len(task.files)
+                rows = slice(first, None, len(task.files))
+                data, record_sizes = data_encoding.framed_records(
+                    schema, {name: values[rows] for name, values in columns.items()}
+                )
+                parts[file].write(data)
+                sizes[file].append(record_sizes)
+            first_row += len(columns["input_ids"])
+    note = journal_module.Note(
+        sizes={
+            file: np.concatenate([np.zeros(0, np.int64), *blocks])
+            for file, blocks in sizes.items()
+        },
+        counts=counts,
+        process_id=os.getpid(),
+        peak_memory_mb=worker_processes.peak_memory_mb(),
+    )
+    journal_module.finish(task.folder, task.index, note)
+    on_share(1.0)
+
+
+def create_sampler(
+    options: pretraining_data_options.CreatePretrainingDataOptions,
+    vocabulary: vocabulary_module.Vocabulary,
+) -> Sampler:
+    """Returns the sampler that the options name."""
+    if options.sampler == "release":
+        return release_sampling.ReleaseSampler(options, vocabulary)
+    if options.sampler == "tf_data":
+        # Imports TensorFlow, which no other sampler needs.
+        from bert_tf.pretraining_data import graph_sampling
+
+        return graph_sampling.GraphSampler(options, vocabulary)
+    return vectorized_sampling.VectorizedSampler(options, vocabulary)
+
+
+@functools.lru_cache(maxsize=1)
+def _sampler(options):
+    """Returns this process's sampler: creating one takes longer than a small shard."""
+    vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    return create_sampler(options, vocabulary)
