@@ -5,16 +5,17 @@ same text, flags and seed therefore give the same records as the 2018 script. Th
 of the draws is part of the result; do not change it.
 """
 
+import dataclasses
 import random
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import packing
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import release_pairs
@@ -22,6 +23,15 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _ROWS_AT_A_TIME = 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedPair:
+    """A packed and masked sentence pair."""
+
+    masked: release_masks.MaskedTokens
+    num_first: int  # Length of segment 0: [CLS], A and the first [SEP].
+    is_random_next: bool  # True: B comes from another document.
 
 
 class ReleaseSampler:
@@ -60,7 +70,7 @@ class ReleaseSampler:
         pairs = self._pairs(documents, rng, on_progress)
         rng.shuffle(pairs)
         for done in range(0, len(pairs), _ROWS_AT_A_TIME):
-            columns = features.columns_of_pairs(
+            columns = _columns(
                 pairs[done : done + _ROWS_AT_A_TIME],
                 self._vocabulary,
                 max_seq_length=options.max_seq_length,
@@ -119,8 +129,51 @@ class ReleaseSampler:
             whole_words=options.do_whole_word_mask,
             shares=options.shares,
         )
-        return features.MaskedPair(
+        return MaskedPair(
             masked=masked,
             num_first=len(pair.tokens_a) + 2,
             is_random_next=pair.is_random_next,
         )
+
+
+def _columns(
+    pairs: Sequence[MaskedPair],
+    vocabulary: vocabulary_module.Vocabulary,
+    *,
+    max_seq_length: int,
+    max_predictions: int,
+) -> dict[str, np.ndarray]:
+    """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+    Args:
+        pairs: B pairs.
+        vocabulary: ids of the pieces.
+        max_seq_length: S.
+        max_predictions: M; unused positions contain 0.
+
+    Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
+    """
+    rows = [
+        packing.PackedPair(
+            pieces=[vocabulary.ids[token] for token in pair.masked.tokens],
+            segment_ids=[
+                int(place >= pair.num_first) for place in range(len(pair.masked.tokens))
+            ],
+        )
+        for pair in pairs
+    ]
+    columns = packing.padded_features(rows, max_seq_length)
+    shape = (len(pairs), max_predictions)
+    columns["masked_lm_positions"] = np.zeros(shape, np.int32)
+    columns["masked_lm_ids"] = np.zeros(shape, np.int32)
+    columns["masked_lm_weights"] = np.zeros(shape, np.float32)
+    for row, pair in enumerate(pairs):
+        num_chosen = len(pair.masked.positions)
+        labels = [vocabulary.ids[token] for token in pair.masked.labels]
+        columns["masked_lm_positions"][row, :num_chosen] = pair.masked.positions
+        columns["masked_lm_ids"][row, :num_chosen] = labels
+        columns["masked_lm_weights"][row, :num_chosen] = 1.0
+    columns["next_sentence_labels"] = np.array(
+        [[int(pair.is_random_next)] for pair in pairs], np.int32
+    ).reshape(-1, 1)
+    return columns

@@ -21,14 +21,15 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import encoding as data_encoding
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.data.parallel import execution
 from bert_tf.data.parallel import worker_processes
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_sampling
+from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -134,6 +135,21 @@ def write(
     return counts, sum(peaks.values())
 
 
+def schema_of(
+    options: pretraining_data_options.CreatePretrainingDataOptions,
+) -> schema_module.Schema:
+    """Returns the schema of the records that the options ask for."""
+    return schema_module.pretraining(
+        options.max_seq_length,
+        options.max_predictions_per_seq,
+        options.next_sentence,
+        is_masked=not options.dynamic_masking,
+        sequences_per_row=row_packing.sequences_per_row(options.max_seq_length)
+        if options.packed_rows
+        else None,
+    )
+
+
 def _tasks(shards, num_files, folder, options) -> list[Task]:
     def files_of(index):
         # With fewer shards than files, each shard's rows go to all files in turn.
@@ -176,7 +192,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
         num_done = now
 
     counts = counts_module.Counts()
-    schema = features.schema_of(task.options)
+    schema = schema_of(task.options)
     sizes: dict[int, list[np.ndarray]] = {file: [] for file in task.files}
     first_row = 0
     with contextlib.ExitStack() as stack:

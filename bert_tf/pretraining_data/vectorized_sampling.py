@@ -2,8 +2,19 @@
 
 It draws from the distributions of the release, but vectorized in NumPy: tokenize the
 shard (`tokenized_text`), draw all pairs (`vectorized_pairs`), shuffle them, and then
-lay out (`features`), mask (`vectorized_masks`) and optionally pack (`row_packing`) a
+lay out (`_columns`), mask (`vectorized_masks`) and optionally pack (`row_packing`) a
 block of rows at a time. `release_sampling` is the readable counterpart.
+
+A sequence is [CLS] A [SEP] B [SEP]. The state at [CLS] stands for the whole sequence in
+classification and learns that from next-sentence prediction. [SEP] marks the end of a
+segment, and `segment_ids` (0 for A, 1 for B) tell every position which segment it is
+in, even far from a [SEP] (section 3 of arXiv:1810.04805).
+
+Each sequence has the same number of entries for masked positions, filled or not.
+`masked_lm_weights` is 1 for a masked position and 0 for an unused entry, so that the
+loss ignores unused entries while all shapes stay fixed.
+
+Shape letters: B batch, S sequence, M masked positions.
 """
 
 from collections.abc import Callable
@@ -14,14 +25,12 @@ import numpy as np
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import tokenized_text
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.pretraining_data import vectorized_pairs
-from bert_tf.pretraining_data import word_table
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Large enough to keep NumPy's overhead small, small enough for the processor's cache.
@@ -46,7 +55,9 @@ class VectorizedSampler:
         segmenter = None
         if options.whole_word_segmenter is not None:
             segmenter = segmentation.create_segmenter(options.whole_word_segmenter)
-        self._table = word_table.WordTable(vocabulary, options.do_lower_case, segmenter)
+        self._table = tokenized_text.WordTable(
+            vocabulary, options.do_lower_case, segmenter
+        )
         self._masks = None
         if not options.dynamic_masking:
             self._masks = vectorized_masks.MaskSampler(
@@ -88,7 +99,7 @@ class VectorizedSampler:
         pairs = self._pairs(text, draws)
         order = draws.permutation(len(pairs))
         for done in range(0, len(order), _ROWS_AT_A_TIME):
-            columns = features.columns_of_table(
+            columns = _columns(
                 pairs.take(order[done : done + _ROWS_AT_A_TIME]),
                 text,
                 self._vocabulary,
@@ -133,3 +144,81 @@ class VectorizedSampler:
             short_seq_prob=options.short_seq_prob,
             dupe_factor=options.dupe_factor,
         )
+
+
+def _columns(
+    pairs: vectorized_pairs.PairTable,
+    text: tokenized_text.TokenizedText,
+    vocabulary: vocabulary_module.Vocabulary,
+    *,
+    max_seq_length: int,
+    next_sentence: bool,
+    masks: vectorized_masks.MaskSampler | None,
+    draws: draws_module.Draws,
+) -> dict[str, np.ndarray]:
+    """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+    Args:
+        pairs: B pairs, or B sequences without a second segment.
+        text: the text that the pairs point into.
+        vocabulary: for the ids of [CLS] and [SEP].
+        max_seq_length: length of the rows, S.
+        next_sentence: whether the sequences have a second segment and a label.
+        masks: draws the masks. None: nothing is masked, and `word_starts` is returned.
+        draws: source of all draws.
+    """
+    place = np.arange(max_seq_length, dtype=np.int32)  # [S]
+    end_a = (pairs.length_a + 1).astype(np.int32)[:, None]  # [B, 1], the first [SEP].
+    end = end_a
+    if next_sentence:
+        end = end_a + (pairs.length_b + 1).astype(np.int32)[:, None]
+    input_mask = place <= end  # [B, S]
+    is_second = (place > end_a) & input_mask
+    is_candidate = _candidates(place, end_a, end)
+    # Index in the text for each position: counted from A's first piece up to the first
+    # [SEP], and from B's first piece after it.
+    starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
+    runs = np.concatenate([end_a + 1, max_seq_length - 1 - end_a], axis=1)
+    source = np.repeat(starts.ravel(), runs.ravel()).reshape(input_mask.shape)
+    source += place
+    ids = text.ids.take(source, mode="clip")
+    np.copyto(ids, 0, where=~is_candidate)
+    rows = np.arange(len(pairs))
+    ids[:, 0] = vocabulary.cls_id
+    ids[rows, end_a[:, 0]] = vocabulary.sep_id
+    ids[rows, end[:, 0]] = vocabulary.sep_id
+    starts_word = None
+    if text.starts_word is not None:
+        starts_word = text.starts_word.take(source, mode="clip") & is_candidate
+    columns = {
+        "input_ids": ids,
+        "input_mask": input_mask.view(np.uint8),
+        "segment_ids": is_second.view(np.uint8),
+    }
+    if masks is None:
+        if starts_word is None:
+            starts_word = (
+                ~vectorized_masks.is_inside_word(vocabulary)[ids] & is_candidate
+            )
+        columns["word_starts"] = starts_word.view(np.uint8)
+    else:
+        lengths = end[:, 0] + np.int64(1)
+        masked = masks.mask(ids, is_candidate, lengths, draws, starts_word)
+        columns |= masked.columns()
+    if next_sentence:
+        columns["next_sentence_labels"] = pairs.is_random_next[:, None].view(np.uint8)
+    return columns
+
+
+def _candidates(place: np.ndarray, end_a: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Returns bool [B, S]: whether a position contains a piece that may be masked.
+
+    [CLS] and [SEP] are never masked: they are always in the same role, so predicting
+    them teaches nothing.
+
+    Args:
+        place: int32 [S], 0 to S - 1.
+        end_a: int32 [B, 1], place of the [SEP] after A.
+        end: int32 [B, 1], place of the last [SEP].
+    """
+    return (place > 0) & (place != end_a) & (place < end)

@@ -14,7 +14,6 @@ from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
@@ -183,4 +182,4 @@ def _writer(path, options, vocabulary):
     }
     if options.dynamic_masking:
         del metadata["max_predictions_per_seq"]
-    return tfrecord.Writer(path, features.schema_of(options), metadata=metadata)
+    return tfrecord.Writer(path, shard_tasks.schema_of(options), metadata=metadata)

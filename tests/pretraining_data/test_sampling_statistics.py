@@ -14,8 +14,8 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import features
-from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.tokenization import vocabulary as vocabulary_module
