@@ -1,18 +1,16 @@
 """Sentences to masked records: what `create_pretraining_data` does.
 
-How one record is made: `release_sampling` reads documents, `release_pairs` draws
-sentences A and B, `data.packing` adds [CLS] and [SEP], `release_masks` masks, and
-`features` lays out the columns. The default `vectorized_sampling` draws thousands of
-records at a time with `vectorized_pairs` and `vectorized_masks`.
-
-How the work is divided: `workflow` cuts the text into shards, `one_shard` samples one
-of them, and `all_shards` distributes the shards to processes or machines. `casing`
+How the work is divided: `workflow` cuts the text into shards, `shard_tasks` samples
+them in processes or on machines, and `journal` lets a killed run resume. `casing`
 checks that the vocabulary fits text in this casing.
 
-`graph_sampling` does all of it with TensorFlow ops: `text_dataset` turns text files
-into a `tf.data.Dataset` of examples, without record files. `graph_text` reads,
-`graph_pairs` draws sentences A and B, `graph_rows` and `graph_spans` mask, and
-`graph_pools` does this epoch after epoch.
+How records are made: the default `vectorized_sampling` draws thousands at a time, with
+`tokenized_text`, `vectorized_pairs`, `vectorized_masks` and `row_packing`.
+`release_sampling` makes the records of 2018 one by one, with `release_pairs` and
+`release_masks`, which give the reason for each draw. `graph_sampling` uses TensorFlow
+ops: `text_dataset` turns text files into a `tf.data.Dataset` of examples, without
+record files. `graph_pools` reads text and makes examples epoch after epoch, with
+`graph_pairs` and `graph_rows`.
 """
 
 import importlib

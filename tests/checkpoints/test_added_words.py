@@ -13,7 +13,7 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
-from bert_tf.pretraining_data import word_table
+from bert_tf.pretraining_data import tokenized_text
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -175,7 +175,7 @@ def test_all_tokenizers_give_a_new_word_its_id(tokenizer):
     ids = grown.convert_tokens_to_ids(pieces)
     in_graph = bert_tf.InGraphTokenizer(vocabulary)
     assert in_graph.tokenize([NEW_TEXT]).to_list() == [ids]
-    table = word_table.WordTable(vocabulary, do_lower_case=True, segmenter=None)
+    table = tokenized_text.WordTable(vocabulary, do_lower_case=True, segmenter=None)
     assert table.tokenize([NEW_TEXT]).ids.tolist() == ids
 
 

@@ -12,7 +12,6 @@ from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import row_counts
 from bert_tf.pretraining_data import graph_pools
-from bert_tf.pretraining_data import graph_text
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import loop
 
@@ -158,7 +157,7 @@ def test_an_evaluation_counts_no_more_than_it_needs(open_text, monkeypatch):
 def test_opening_text_creates_no_ops(open_text, monkeypatch):
     # A strategy for several replicas or workers has to be created before any op.
     monkeypatch.setattr(graph_pools, "TextSampler", None)
-    monkeypatch.setattr(graph_text, "SpanTable", None)
+    monkeypatch.setattr(graph_pools, "SpanTable", None)
     assert open_text().paths
 
 

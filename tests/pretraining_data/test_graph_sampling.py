@@ -11,7 +11,6 @@ from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_sampling
-from bert_tf.pretraining_data import graph_text
 from bert_tf.pretraining_data import mask_shares
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -206,7 +205,7 @@ def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
         paths.append(str(tmp_path / f"{number}.txt"))
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8", newline="")
     shards = data_corpus.shards(paths, 0.0001, target_mb=0.00001)
-    table = graph_text.SpanTable(shards)
+    table = graph_pools.SpanTable(shards)
     numbers = tf.range(len(shards), dtype=tf.int64)
     found = list(table.lines(numbers).as_numpy_iterator())
     assert [number for number, _ in found] == list(range(len(shards)))
@@ -226,7 +225,7 @@ def test_the_graph_reads_the_documents_that_python_reads(tmp_path):
 def test_text_that_is_not_utf_8_ends_with_the_name_of_the_file(tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"one\n\ncaf\xe9\n")
     shards = data_corpus.shards([str(tmp_path / "latin.txt")], 1.0)
-    table = graph_text.SpanTable(shards)
+    table = graph_pools.SpanTable(shards)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)UTF-8.*latin\.txt"):
         list(table.lines(tf.constant([0], tf.int64)))
 

@@ -6,7 +6,6 @@ import pytest
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import vectorized_masks
-from bert_tf.pretraining_data import vectorized_spans
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 SPECIAL = vocabulary_module.SPECIAL_TOKENS
@@ -49,13 +48,13 @@ def test_every_piece_of_the_vocabulary_is_a_random_replacement(seed):
 
 def test_all_words_of_a_span_share_one_fate(monkeypatch):
     spans = []
-    choose_spans = vectorized_spans.choose_spans
+    choose_spans = vectorized_masks.choose_spans
 
     def record(*arguments):
         spans.append(choose_spans(*arguments))
         return spans[-1]
 
-    monkeypatch.setattr(vectorized_spans, "choose_spans", record)
+    monkeypatch.setattr(vectorized_masks, "choose_spans", record)
     # So many words that a random one is neither the mask nor the word itself.
     vocabulary, masks = sampler(100_000, spans=True)
     ids = np.tile(

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining_data import tokenized_text
-from bert_tf.pretraining_data import word_table
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -42,7 +41,7 @@ def test_plain_text_is_split_at_blanks_as_any_text_is():
     plain = [
         chr(code)
         for code in range(0x3000)
-        if word_table._PLAIN_TEXT.fullmatch(chr(code)) and code != ord(" ")
+        if tokenized_text._PLAIN_TEXT.fullmatch(chr(code)) and code != ord(" ")
     ]
     assert set("éßΩжế–“‰€→") <= set(plain)
     text = " ".join(f"a{character}b" for character in plain)
@@ -51,9 +50,9 @@ def test_plain_text_is_split_at_blanks_as_any_text_is():
 
 
 def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
-    monkeypatch.setattr(word_table, "_MAX_WORDS", 3)
+    monkeypatch.setattr(tokenized_text, "_MAX_WORDS", 3)
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
-    table = word_table.WordTable(vocabulary, True)
+    table = tokenized_text.WordTable(vocabulary, True)
     sentences = ["one two three four five", "six one two"]
     first = table.tokenize(sentences)
     second = table.tokenize(sentences)
@@ -64,7 +63,7 @@ def test_words_are_forgotten_when_they_are_too_many(golden, monkeypatch):
 def test_a_batch_ends_with_the_sentence_that_fills_it(golden, monkeypatch):
     monkeypatch.setattr(tokenized_text, "_CHARACTERS_PER_CALL", 10)
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
-    table, told = word_table.WordTable(vocabulary, True), []
+    table, told = tokenized_text.WordTable(vocabulary, True), []
     documents = [["one two"] * 300, ["three"]]
     text = tokenized_text.tokenize_documents(documents, table, told.append)
     assert told == [*range(14, 2100, 14), 2100, 2105]
@@ -73,7 +72,7 @@ def test_a_batch_ends_with_the_sentence_that_fills_it(golden, monkeypatch):
 
 def test_no_sentences_and_sentences_without_words_are_fine(golden):
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
-    table = word_table.WordTable(vocabulary, True)
+    table = tokenized_text.WordTable(vocabulary, True)
     pieces = table.tokenize([])
     assert (pieces.ids.size, pieces.counts.size) == (0, 0)
     pieces = table.tokenize(["", "\u200d", " "])
@@ -83,7 +82,7 @@ def test_no_sentences_and_sentences_without_words_are_fine(golden):
 def assert_same(vocabulary, do_lower_case, texts):
     tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
     expected = [tokenizer.tokenize(text) for text in texts]
-    table = word_table.WordTable(vocabulary, do_lower_case)
+    table = tokenized_text.WordTable(vocabulary, do_lower_case)
     pieces = table.tokenize(texts)
     assert pieces.counts.tolist() == [len(tokens) for tokens in expected]
     assert pieces.ids.tolist() == [

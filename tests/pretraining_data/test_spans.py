@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_draws
-from bert_tf.pretraining_data import graph_spans
-from bert_tf.pretraining_data import vectorized_spans
+from bert_tf.pretraining_data import graph_rows
+from bert_tf.pretraining_data import vectorized_masks
 
 ROWS, LENGTH = 4000, 400
 
@@ -18,16 +18,16 @@ def chosen_of(request):
         keys = draws_module.row_keys(1, 0, np.arange(len(word)))
         num_wanted = np.full(len(word), num_wanted)
         if request.param == "vectorized":
-            return vectorized_spans.choose_spans(
+            return vectorized_masks.choose_spans(
                 word, sizes, is_candidate, num_wanted, draws_module.RowDraws(keys)
             )
-        found = graph_spans.choose_spans(
+        found = graph_rows.choose_spans(
             *(tf.constant(values, tf.int32) for values in (word, sizes)),
             tf.constant(is_candidate),
             tf.constant(num_wanted, tf.int32),
             graph_draws.GraphRowDraws(tf.constant(keys)),
         )
-        return vectorized_spans.ChosenSpans(
+        return vectorized_masks.ChosenSpans(
             is_chosen=found.is_chosen.numpy(), first_place=found.first_place.numpy()
         )
 
@@ -55,11 +55,11 @@ def test_lengths_are_geometric_up_to_ten_words(chosen_of):
         lengths += [count // 2 for count in counts]
     # The rest of the last span of a row is shorter; long spans are too rare here.
     shares = np.bincount(lengths, minlength=11)[1:] / len(lengths)
-    p = vectorized_spans.LENGTH_PARAMETER
+    p = vectorized_masks.LENGTH_PARAMETER
     ratios = shares[1:4] / shares[:3]
     assert shares.argmax() == 0
     np.testing.assert_allclose(ratios, 1 - p, atol=0.15)
-    assert max(lengths) == vectorized_spans.MAX_WORDS
+    assert max(lengths) == vectorized_masks.MAX_WORDS
     assert (chosen.is_chosen.sum(axis=1) == 20).all()
 
 
