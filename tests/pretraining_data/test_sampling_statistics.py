@@ -13,11 +13,11 @@ import pytest
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import features
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.pretraining_data import vectorized_pairs
+from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 NUM_DOCUMENTS = 40
@@ -311,7 +311,7 @@ def no_coins(random_draws, counts):
 @pytest.mark.parametrize(
     "fault, found",
     [
-        ((features, "candidates", masks_a_sep), {"special masked"}),
+        ((vectorized_sampling, "_candidates", masks_a_sep), {"special masked"}),
         ((vectorized_pairs, "_other_documents", same_document), {"document of B"}),
         ((vectorized_pairs, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
         ((draws_module.Draws, "heads", no_coins), {"A begins a sentence"}),
