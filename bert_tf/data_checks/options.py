@@ -95,9 +95,6 @@ class CheckDataOptions(options_module.Options):
         maximum=0.5,
         help="classification: share of train_file to hold out for evaluation.",
     )
-    validation_seed: int | None = option(
-        None, help="classification: seed that chooses the held-out examples."
-    )
     text_column: str | None = option(None, help="classification: column of the text.")
     text_b_column: str | None = option(
         None, help="classification: column of the second text of each pair."
@@ -112,11 +109,6 @@ class CheckDataOptions(options_module.Options):
         None,
         help="classification: separator between class names, if a text can have "
         "several.",
-    )
-    merge_labels: bool | None = option(
-        None,
-        help="classification: treat labels that differ only in case or spaces as one "
-        "class.",
     )
     regression: bool | None = option(
         None, help="classification: the labels are numbers."

@@ -1,11 +1,8 @@
 """Options for a classifier's data: a task, a TensorFlow dataset, or your own tables."""
 
 import dataclasses
-from typing import Any
-from typing import Self
 
 from bert_tf import options as options_module
-from bert_tf.data import label_names
 from bert_tf.fine_tuning import trial_options
 from bert_tf.options import option
 
@@ -27,9 +24,8 @@ TFDS_XNLI = ("xtreme_xnli", "xnli")
 WITHOUT_TRAINING = ("ax",)
 SPLITS = ("train", "validation", "test")
 _FILES = ("train_file", "eval_file", "predict_file")
-_HOLD_OUT = ("validation_split", "validation_seed")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
-_LABELS = ("labels", "merge_labels", "label_separator", "regression")
+_LABELS = ("labels", "label_separator", "regression")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,12 +76,6 @@ class DataOptions(trial_options.TrialOptions):
         "Each class has about the same share on both sides, and no text is on both. "
         "0: nothing is held out.",
     )
-    validation_seed: int | None = option(
-        None,
-        help="Seed that chooses the held-out examples. Default: random_seed. All runs "
-        "of a search use the same seed.",
-        group="advanced",
-    )
     text_column: str | None = option(
         None, help="Column of the text. Default: the column used in training, or text."
     )
@@ -102,12 +92,6 @@ class DataOptions(trial_options.TrialOptions):
         (),
         help="Class names of your own data, in the order of the model's outputs. "
         "Default: the classes in train_file, sorted.",
-    )
-    merge_labels: bool = option(
-        False,
-        help="Treat labels that differ only in case, spaces or number format, such as "
-        "Praise and praise, as one class, named after the most frequent spelling in "
-        "train_file. Default: they are an error.",
     )
     label_separator: str | None = option(
         None,
@@ -142,26 +126,11 @@ class DataOptions(trial_options.TrialOptions):
         else:
             self._check_own_data()
 
-    def single_run(self, **values: Any) -> Self:
-        """Returns the options of a single run; see `TrialOptions.single_run`.
-
-        All runs of a search are evaluated on the same examples, whatever their seed.
-        """
-        if self.validation_split and self.validation_seed is None:
-            values.setdefault("validation_seed", self.random_seed)
-        return super().single_run(**values)
-
     def _check_labels(self) -> None:
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options_module.OptionError(
                 f"--labels={','.join(self.labels)}: expected two or more different "
                 "names."
-            )
-        keys = {label_names.key(name) for name in self.labels}
-        if self.merge_labels and len(keys) < len(self.labels):
-            raise options_module.OptionError(
-                f"--labels={','.join(self.labels)} contains two spellings of a class "
-                "and cannot be combined with --merge_labels."
             )
         if self.label_separator == "":
             raise options_module.OptionError(
@@ -170,7 +139,7 @@ class DataOptions(trial_options.TrialOptions):
         if self.regression:
             self._refuse(
                 (
-                    *("labels", "merge_labels", "label_separator"),
+                    *("labels", "label_separator"),
                     *("threshold", "class_weights"),
                 ),
                 "is for classes and cannot be combined with --regression",
@@ -184,7 +153,7 @@ class DataOptions(trial_options.TrialOptions):
                 "--eval_file, --predict_file for your own data."
             )
         self._refuse(
-            (*_FILES, *_COLUMNS, *_LABELS, *_HOLD_OUT),
+            (*_FILES, *_COLUMNS, *_LABELS, "validation_split"),
             "is for your own data and cannot be combined with --task_name",
         )
         self._refuse(("tfds_name",), "cannot be combined with --task_name")
@@ -205,7 +174,7 @@ class DataOptions(trial_options.TrialOptions):
 
     def _check_tfds(self, name: str) -> None:
         self._refuse(
-            (*_FILES, *_LABELS, *_HOLD_OUT),
+            (*_FILES, *_LABELS, "validation_split"),
             "is for your own tables and cannot be combined with --tfds_name",
         )
         if is_xnli(name):
@@ -231,10 +200,6 @@ class DataOptions(trial_options.TrialOptions):
         if self.validation_split:
             self._require("train_file", "--validation_split")
             self._refuse(("eval_file",), "cannot be combined with --validation_split")
-        elif self.validation_seed is not None:
-            raise options_module.OptionError(
-                "--validation_seed requires --validation_split."
-            )
         elif self.do_eval or self.eval_every_steps:
             self._require("eval_file", "Evaluating without --task_name")
         if self.do_predict:

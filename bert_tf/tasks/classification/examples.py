@@ -44,7 +44,6 @@ class Columns:
     label: str | None = "label"  # None if the rows have no labels.
     kind: str = label_kinds.SINGLE_LABEL  # One of `label_kinds.KINDS`.
     separator: str | None = None  # Between class names. None: one class per cell.
-    merge_labels: bool = False  # Whether spellings of one class are the same class.
     # Column of the row index in GLUE's test files. None for your own data, where the
     # optional column `id` names the examples.
     index: str | None = None
@@ -188,8 +187,6 @@ def examples_of(
 
 def _label(row, columns, labels):
     text = row.cells[columns.label].strip()
-    if columns.merge_labels:
-        text = label_kinds.respelled(text, labels, columns.separator)
     try:
         label_kinds.check(text, labels, kind=columns.kind, separator=columns.separator)
     except ValueError as error:

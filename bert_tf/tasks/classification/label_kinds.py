@@ -46,23 +46,6 @@ def number_in(text: str) -> float:
     return value
 
 
-def respelled(text: str, known: Sequence[str], separator: str | None) -> str:
-    """Returns a cell in which each class name is spelled as the known class.
-
-    Args:
-        text: contents of the cell.
-        known: class names.
-        separator: as in `names_in`.
-
-    Example:
-        >>> respelled("Rain; WIND", ["rain", "wind"], ";")
-        'rain;wind'
-    """
-    names = names_in(text, separator)
-    found = [label_names.same_name(name, known) or name for name in names]
-    return (separator or "").join(found)
-
-
 def range_of(labels: Iterable[str]) -> str:
     """Returns the range and mean of labels that are numbers: "0 to 5, mean 2.7"."""
     values = np.array([number_in(text) for text in labels])
@@ -106,8 +89,7 @@ def _check_new(name, known):
     same = label_names.same_name(name, known)
     if same is not None:
         raise ValueError(
-            f"the label {name!r:.60} is another spelling of {same!r:.60}; correct it, "
-            "or pass --merge_labels."
+            f"the label {name!r:.60} is another spelling of {same!r:.60}; correct it."
         )
     if known:
         raise ValueError(f"the label {name!r:.60} is not one of {', '.join(known)}.")

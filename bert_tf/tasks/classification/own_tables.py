@@ -1,7 +1,6 @@
 """The user's own tables."""
 
 import collections
-import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
@@ -13,6 +12,9 @@ from bert_tf.data import label_names
 from bert_tf.data import table_headers
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
+
+# Fixed, so that all runs on a table are evaluated on the same examples.
+_HOLD_OUT_SEED = 12345
 
 
 class TableProcessor(examples_module.DataProcessor):
@@ -26,7 +28,6 @@ class TableProcessor(examples_module.DataProcessor):
         labels: class names. Default: the classes in the training file, sorted.
         validation_split: share of the training file that serves as the evaluation set,
             instead of `eval_file`. 0: none.
-        validation_seed: chooses that share; see `hold_out`.
     """
 
     def __init__(
@@ -38,7 +39,6 @@ class TableProcessor(examples_module.DataProcessor):
         columns: examples_module.Columns | None = None,
         labels: Sequence[str] = (),
         validation_split: float = 0.0,
-        validation_seed: int = 0,
     ):
         self._train_file = train_file
         self._eval_file = eval_file
@@ -46,7 +46,6 @@ class TableProcessor(examples_module.DataProcessor):
         self._columns = columns or examples_module.Columns()
         self._given_labels = list(labels)
         self._validation_split = validation_split
-        self._validation_seed = validation_seed
 
     def get_train_examples(
         self, data_dir: str | None = None
@@ -124,13 +123,10 @@ class TableProcessor(examples_module.DataProcessor):
         if labels or columns.kind == label_kinds.REGRESSION:
             return examples
         counts = _label_counts(examples, columns.separator)
-        if columns.merge_labels:
-            return _respelled(examples, counts, columns.separator)
         label_names.check_spellings(
             path,
             counts,
-            "Correct them, pass --merge_labels to count them as one class (the first), "
-            "or list all classes in --labels.",
+            "Correct them, or list all classes in --labels.",
         )
         return examples
 
@@ -142,7 +138,7 @@ class TableProcessor(examples_module.DataProcessor):
             [example.texts for example in examples],
             _strata(labels, self._columns.kind),
             share=self._validation_split,
-            seed=self._validation_seed,
+            seed=_HOLD_OUT_SEED,
         )
 
     @functools.cached_property
@@ -175,18 +171,6 @@ def _label_counts(examples, separator):
         for example in examples
         for name in label_kinds.names_in(example.label, separator)
     )
-
-
-def _respelled(examples, counts, separator):
-    """Returns the examples with the most frequent spelling of each class."""
-    known = sorted(counts, key=lambda name: (-counts[name], name))
-    known = list({label_names.key(name): name for name in reversed(known)}.values())
-    return [
-        dataclasses.replace(
-            example, label=label_kinds.respelled(example.label, known, separator)
-        )
-        for example in examples
-    ]
 
 
 def _given(path, flag):

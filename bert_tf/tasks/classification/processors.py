@@ -67,28 +67,12 @@ def data_of(
         columns=columns,
         labels=trained.labels if trained else options.labels,
         validation_split=options.validation_split,
-        validation_seed=validation_seed_of(options, trained),
     )
     return Data(
         processor=processor,
         columns=columns,
         task_name=trained.task_name if trained else None,
     )
-
-
-def validation_seed_of(
-    options: data_options.DataOptions, trained: task_module.Task | None = None
-) -> int:
-    """Returns the seed that chooses the held-out examples. Arguments as in `data_of`.
-
-    It is the given flag, or else the seed of the trained model, or else that of the
-    run.
-    """
-    if options.validation_seed is not None:
-        return options.validation_seed
-    if trained is not None and trained.validation_seed is not None:
-        return trained.validation_seed
-    return options.random_seed
 
 
 def columns_of(
@@ -106,5 +90,4 @@ def columns_of(
         label=options.label_column or known.label,
         kind=kind,
         separator=separator,
-        merge_labels=options.merge_labels or known.merge_labels,
     )

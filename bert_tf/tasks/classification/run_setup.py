@@ -134,9 +134,7 @@ def _task_of_options(options, data, start):
         label_column=columns.label,
         label_kind=columns.kind,
         label_separator=columns.separator,
-        merge_labels=columns.merge_labels,
         validation_split=options.validation_split,
-        validation_seed=processors.validation_seed_of(options) if sha256 else None,
         validation_sha256=sha256,
         threshold=threshold,
         doc_stride=options.doc_stride,
@@ -208,8 +206,7 @@ def _check_same_hold_out(options, data, task):
         return
     if data.processor.get_held_out_fingerprint() != task.validation_sha256:
         trained_with = (
-            f"with --validation_split={task.validation_split:g} and "
-            f"--validation_seed={task.validation_seed}"
+            f"with --validation_split={task.validation_split:g}"
             if task.validation_split
             else "without --validation_split"
         )

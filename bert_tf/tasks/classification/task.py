@@ -28,10 +28,8 @@ class Task(task_record.TaskRecord):
     label_separator: str | None = (
         None  # Between class names, if a text can have several.
     )
-    merge_labels: bool = False  # See `examples.Columns`.
     # The examples of the training file that were held out, and their checksum.
     validation_split: float = 0.0
-    validation_seed: int | None = None
     validation_sha256: str | None = None
     threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
@@ -72,7 +70,6 @@ class Task(task_record.TaskRecord):
             label=self.label_column,
             kind=self.label_kind,
             separator=self.label_separator,
-            merge_labels=self.merge_labels,
         )
 
     def create_model(

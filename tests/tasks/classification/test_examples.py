@@ -146,31 +146,9 @@ def test_white_space_around_labels_does_not_count(write):
 
 def test_labels_that_differ_only_in_spelling_are_refused(write):
     processor = own_tables.TableProcessor(train_file=write("a.tsv", SPELLINGS))
-    message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. .* --merge_labels"
+    message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. Correct them"
     with pytest.raises(ValueError, match=message):
         processor.get_labels()
-
-
-def test_merged_labels_have_the_most_frequent_spelling(write):
-    processor = own_tables.TableProcessor(
-        train_file=write("a.tsv", SPELLINGS),
-        eval_file=write("b.tsv", "text\tlabel\nx\tPRAISE\ny\tBlame\n"),
-        columns=examples_module.Columns(merge_labels=True),
-    )
-    assert processor.get_labels() == ["blame", "praise"]
-    train, dev = processor.get_train_examples(), processor.get_dev_examples()
-    assert [e.label for e in train] == ["praise", "praise", "praise", "blame"]
-    assert [e.label for e in dev] == ["praise", "blame"]
-
-
-def test_names_of_many_classes_are_merged_too(write):
-    columns = examples_module.Columns(
-        kind="multi_label", separator="|", merge_labels=True
-    )
-    path = write("a.tsv", "text\tlabel\nx\tsun|Wind\ny\tSun | rain\nz\tsun\n")
-    processor = own_tables.TableProcessor(train_file=path, columns=columns)
-    assert processor.get_labels() == ["Wind", "rain", "sun"]
-    assert processor.get_train_examples()[1].label == "sun|rain"
 
 
 def test_given_labels_may_differ_only_in_spelling(write):
