@@ -1,7 +1,6 @@
 """The findings of data checks, and the report about them."""
 
 import dataclasses
-import re
 from collections.abc import Iterable
 
 from bert_tf import options as options_module
@@ -9,7 +8,6 @@ from bert_tf import options as options_module
 PASSED, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
 # Per check, so that a thousand wrong rows do not hide the findings of other checks.
 MAX_SHOWN = 10
-_PLACE = re.compile(r"(?s)(?P<file>.+?):(?P<line>\d+): (?P<message>.+)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,13 +17,10 @@ class Finding:
     severity: str  # PASSED, NOTE, WARNING or ERROR.
     check: str  # Name of the check, such as "labels"; the report groups by it.
     message: str  # One sentence.
-    file: str | None = None  # Where the problem is, if it is in one place.
-    line: int | None = None  # From 1.
+    place: str | None = None  # Such as "file:line", if the problem is in one place.
 
     def __str__(self) -> str:
-        place = "" if self.file is None else f"{self.file}: "
-        if self.line is not None:
-            place = f"{self.file}:{self.line}: "
+        place = "" if self.place is None else f"{self.place}: "
         return f"{self.severity:8}{self.check}: {place}{self.message}"
 
 
@@ -41,11 +36,11 @@ class Findings:
 
     def passed(self, check: str, message: str) -> None:
         """Adds a check that found no problem, with what it saw."""
-        self.all.append(Finding(severity=PASSED, check=check, message=message))
+        self._add(PASSED, check, message)
 
     def note(self, check: str, message: str) -> None:
         """Adds information that is neither right nor wrong."""
-        self.all.append(Finding(severity=NOTE, check=check, message=message))
+        self._add(NOTE, check, message)
 
     def warning(self, check: str, message: str, place: str | None = None) -> None:
         """Adds something that may be intended but often is a mistake.
@@ -55,19 +50,15 @@ class Findings:
             message: one sentence.
             place: "file:line", or None.
         """
-        self.all.append(_placed(WARNING, check, message, place))
+        self._add(WARNING, check, message, place)
 
     def error(self, check: str, message: str, place: str | None = None) -> None:
         """Adds a problem that must be fixed; the arguments are those of `warning`."""
-        self.all.append(_placed(ERROR, check, message, place))
+        self._add(ERROR, check, message, place)
 
     def failure(self, check: str, error: Exception | str) -> None:
-        """Adds a reader's error; a leading "file:line: " becomes the place."""
-        found = _PLACE.fullmatch(str(error))
-        if found is None:
-            self.error(check, str(error))
-            return
-        self.error(check, found["message"], f"{found['file']}:{found['line']}")
+        """Adds a reader's error, which names its place itself."""
+        self.error(check, str(error))
 
     def broken_rows(self, check: str, faults: list[str]) -> None:
         """Adds the error of each row that a reader skipped, and empties the list."""
@@ -78,6 +69,11 @@ class Findings:
     def judge(self, check: str, message: str, *, is_good: bool) -> None:
         """Adds a passed check or a warning, with the same message."""
         self.passed(check, message) if is_good else self.warning(check, message)
+
+    def _add(self, severity, check, message, place=None):
+        self.all.append(
+            Finding(severity=severity, check=check, message=message, place=place)
+        )
 
     def count(self, severity: str) -> int:
         """Returns the number of findings of a severity."""
@@ -120,17 +116,6 @@ def places(found: Iterable[str], *, most: int = 3) -> str:
     found = list(found)
     rest = f" and {len(found) - most:,} more" if len(found) > most else ""
     return ", ".join(found[:most]) + rest
-
-
-def _placed(severity, check, message, place):
-    if place is None:
-        return Finding(severity=severity, check=check, message=message)
-    file, _, line = place.rpartition(":")
-    if not (file and line.isdecimal()):
-        return Finding(severity=severity, check=check, message=message, file=place)
-    return Finding(
-        severity=severity, check=check, message=message, file=file, line=int(line)
-    )
 
 
 def _number(count, noun):

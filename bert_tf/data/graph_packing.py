@@ -1,5 +1,8 @@
 """Packs ragged ids into a model's input rows, in a graph.
 
+`packing` does the same in Python: a SavedModel cannot call Python, and `predict` and
+the readers of tables would otherwise wait for TensorFlow to trace a graph.
+
 Ids are truncated by slicing ragged tensors and not by TensorFlow Text's trimmers,
 because some servers lack those ops.
 

@@ -7,7 +7,6 @@ import concurrent.futures
 import hashlib
 import logging
 import os
-import shutil
 
 from bert_tf import files
 from bert_tf import locks
@@ -50,7 +49,6 @@ def local_copies(
     wanted = remote + [s for s, found in zip(sides, has_side, strict=True) if found]
     facts = dict(zip(wanted, files.map_paths(files.size_and_time, wanted), strict=True))
     missing = [path for path in wanted if not _is_copied(path, cache_dir, facts[path])]
-    _check_space(cache_dir, sum(facts[path][0] for path in missing), len(missing))
     for path, found in zip(remote, has_side, strict=True):
         if not found:  # A side file of an earlier version would describe other records.
             record_index.remove(copied[path])
@@ -77,19 +75,6 @@ def _copied_path(path, cache_dir):
 def _is_copied(path, cache_dir, facts):
     copy = _copied_path(path, cache_dir)
     return os.path.isfile(copy) and files.size_and_time(copy) == facts
-
-
-def _check_space(cache_dir, num_bytes, num_files):
-    if not num_files:
-        return
-    files.make_folders(cache_dir)
-    free = shutil.disk_usage(cache_dir).free
-    if num_bytes > free:
-        raise OSError(
-            f"--cache_dir={cache_dir} has {free / 1e9:,.1f} GB of free space, but the "
-            f"{num_files} files to copy have {num_bytes / 1e9:,.1f} GB; choose another "
-            "folder, or omit --cache_dir to read the files where they are."
-        )
 
 
 def _copy(path, cache_dir, facts):

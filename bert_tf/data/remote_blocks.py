@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 # because blocks differ in size.
 BLOCK_BYTES = 3 << 20
 BLOCKS_PER_POOL = 16
-# A window from here on causes a warning: about three are kept.
-_LARGE_WINDOW_BYTES = 1 << 30
 # Kept, and read ahead, where records are read in the order of the files.
 _BLOCKS_KEPT = 8
 _BLOCKS_AHEAD = 4
@@ -97,7 +95,6 @@ class BlockReader:
         )
         if window > 1:
             self._window = window
-            self._warn_about(window)
         if window:
             return ordering.Order(self._files.num_records, seed=seed, window=window)
         return ordering.Order(
@@ -106,24 +103,6 @@ class BlockReader:
             window=max(self.rows_per_block, 2),
             windows_per_pool=BLOCKS_PER_POOL,
         )
-
-    def _warn_about(self, window):
-        num_rows, num_bytes = self._files.num_records, self._files.num_bytes
-        window_bytes = min(window, num_rows) * num_bytes // num_rows
-        if window < min(self.rows_per_block, num_rows):
-            logger.warning(
-                "--shuffle_buffer_size=%d: each window is a request of its own to the "
-                "remote files, which is slow; use 0, at least %d, or --cache_dir.",
-                window,
-                self.rows_per_block,
-            )
-        elif window_bytes > _LARGE_WINDOW_BYTES:
-            logger.warning(
-                "--shuffle_buffer_size=%d: about three windows of remote files are "
-                "kept in memory (%.1f GB); use 0, a smaller window, or --cache_dir.",
-                window,
-                3 * window_bytes / 1e9,
-            )
 
     def prefetch(self, ranges: list[range]) -> None:
         """Starts to read rows that will be needed soon.

@@ -104,7 +104,7 @@ class Writer:
             OSError: as for `write`.
         """
         with files.open_file(path, "rb") as part:
-            _copy(part, self._file)
+            shutil.copyfileobj(part, self._file, 1 << 20)
         self._add(sizes)
 
     def _add(self, sizes):
@@ -291,21 +291,32 @@ class RecordFiles:
                 schema = index.schema or schema_module.infer(self.decoded(first))
                 found[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = found.items()
-        casing = _agreed_casing({path: m for path, (_, m) in found.items()})
         for other, (other_schema, other_metadata) in others:
             if set(other_schema.columns) != set(schema.columns):
                 raise ValueError(
                     f"{other} has the columns {_described(other_schema)}, but {path} "
                     f"has {_described(schema)}."
                 )
-            if other_metadata.get("vocab_fingerprint") != metadata.get(
-                "vocab_fingerprint"
-            ):
+            fingerprint = metadata.get("vocab_fingerprint")
+            if other_metadata.get("vocab_fingerprint") != fingerprint:
                 raise ValueError(
                     f"{other} was written with a different vocabulary than {path}, or "
                     "with an unknown one; create both with the same vocabulary."
                 )
-        return schema, {**metadata, **casing}
+        casings = {
+            path: metadata["do_lower_case"]
+            for path, (_, metadata) in found.items()
+            if metadata.get("do_lower_case") is not None
+        }
+        for other, casing in casings.items():
+            known, expected = next(iter(casings.items()))
+            if casing != expected:
+                raise ValueError(
+                    f"{other} was written with --do_lower_case={casing}, but {known} "
+                    f"with {expected}; create both with the same casing."
+                )
+            metadata = {**metadata, "do_lower_case": casing}
+        return schema, metadata
 
     def _place(self, index):
         file = bisect.bisect_right(self._ends, index)
@@ -355,37 +366,6 @@ class RecordFiles:
                 self._opened.popitem(last=False)[1].close()
             self._opened[path] = files.open_file(path, "rb")
         return self._opened[path]
-
-
-def _agreed_casing(metadata_of):
-    """Returns {"do_lower_case": the value of all files that have one}, or {}."""
-    known = {
-        path: metadata["do_lower_case"]
-        for path, metadata in metadata_of.items()
-        if metadata.get("do_lower_case") is not None
-    }
-    if not known:
-        return {}
-    (path, value), *others = known.items()
-    for other, other_value in others:
-        if other_value != value:
-            raise ValueError(
-                f"{other} was written with --do_lower_case={other_value}, but "
-                f"{path} with {value}; create both with the same casing."
-            )
-    return {"do_lower_case": value}
-
-
-def _copy(source, target):
-    """Copies the rest of a file, inside the kernel if possible."""
-    try:
-        target.flush()
-        while os.copy_file_range(source.fileno(), target.fileno(), 1 << 30):
-            pass
-        # Start writing to the disk now, so that the final sync is short.
-        os.posix_fadvise(target.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    except (AttributeError, OSError, ValueError):  # Not Linux; not a file on a disk.
-        shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _close_all(opened):

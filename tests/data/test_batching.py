@@ -88,10 +88,6 @@ def test_batches_carry_their_step_and_static_shapes():
     ]
 
 
-def test_a_run_that_is_done_gives_no_batches():
-    assert rows(numbered(3), batch_size=2, num_steps=4, start_step=4, seed=0) == []
-
-
 def test_skipped_batches_are_not_read(golden):
     records = tfrecord.RecordFiles([golden / "default.tfrecord"])
     read = []
@@ -129,16 +125,6 @@ def test_evaluation_fills_the_last_batch_with_zeros():
     assert last["is_real_example"].dtype == np.float32
 
 
-def test_evaluation_reads_rows_in_a_given_order():
-    source = batching.ArraySource({"x": np.arange(1, 6)})
-    order = np.array([4, 0, 3, 1, 2])
-    batches = batching.evaluation_batches(source, batch_size=3, order=order)
-    first, last = batches.as_numpy_iterator()
-    assert first["x"].tolist() == [5, 1, 4]
-    assert last["x"].tolist() == [2, 3, 0]
-    assert last["is_real_example"].tolist() == [1.0, 1.0, 0.0]
-
-
 @pytest.mark.parametrize("buckets", [(), (4,)])
 def test_nothing_is_left_to_the_tuner_of_tf_data(buckets):
     """Its thread can keep an iterator from ending for up to a minute."""
@@ -173,14 +159,6 @@ def test_length_buckets_cut_a_batch_to_its_longest_row(longest, bucket):
         assert batch["input_ids"].shape == (2, bucket)
         assert batch["input_mask"].shape == (2, bucket)
         assert batch["label_ids"].shape == (2,)
-
-
-def test_buckets_as_long_as_the_rows_or_longer_change_nothing():
-    columns = {name: np.ones((2, 10), int) for name in ("input_ids", "input_mask")}
-    dataset = batching.evaluation_batches(
-        batching.ArraySource(columns), batch_size=2, length_buckets=(10, 64)
-    )
-    assert dataset.element_spec["input_ids"].shape == (2, 10)
 
 
 def test_the_longest_part_of_all_rows_decides_on_the_bucket():
@@ -227,14 +205,6 @@ def test_a_grouped_batch_is_a_function_of_seed_and_step():
     order = [row for batch in whole for row in batch]
     for epoch in range(6):
         assert sorted(order[10 * epoch : 10 * epoch + 10]) == list(range(10))
-
-
-def test_rows_in_files_cannot_be_grouped(golden):
-    source = batching.TFRecordSource(
-        tfrecord.RecordFiles([golden / "default.tfrecord"])
-    )
-    with pytest.raises(ValueError, match="group_by_length needs the lengths"):
-        rows(source, batch_size=2, num_steps=1, seed=0, group_by_length=True)
 
 
 def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
@@ -292,12 +262,6 @@ def test_a_record_of_another_length_is_a_clear_error(tmp_path):
             list(batching.evaluation_batches(source, batch_size=2))
 
 
-def test_clear_errors_leaves_other_errors_alone():
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        with batching.clear_errors():
-            tf.debugging.assert_equal(tf.constant(1), tf.constant(2))
-
-
 @pytest.mark.parametrize(
     "columns, message",
     [
@@ -310,19 +274,6 @@ def test_clear_errors_leaves_other_errors_alone():
 def test_arrays_that_are_no_rows_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         batching.ArraySource(columns)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
-        ({"shuffle_buffer_size": -1}, "shuffle_buffer_size: expected at least 0"),
-        ({"length_buckets": (0,)}, "length_buckets: expected lengths of at least 1"),
-    ],
-)
-def test_numbers_that_cannot_be_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        rows(numbered(3), **{"batch_size": 2, "num_steps": 1, "seed": 0, **arguments})
 
 
 # Reading waits until two batches are read at the same time.

@@ -97,10 +97,6 @@ def test_a_line_longer_than_a_shard_stays_whole(tmp_path):
     ]
 
 
-def test_an_empty_corpus_has_no_shards(tmp_path):
-    assert data_corpus.shards([write(tmp_path / "a", "\n \n\n")], 1) == []
-
-
 @pytest.mark.parametrize("block_bytes", [4, 1 << 20])
 def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
     tmp_path, monkeypatch, block_bytes
@@ -127,11 +123,6 @@ def test_line_numbers_of_a_later_shard_count_from_the_start_of_the_file(
     assert last.spans[0].start > 0
     with pytest.raises(ValueError, match="/a:9: not UTF-8"):
         list(data_corpus.read_shard(last))
-
-
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        data_corpus.shards([str(tmp_path / "nowhere")], 1)
 
 
 def test_shards_may_end_early_once_they_have_documents_enough(tmp_path):

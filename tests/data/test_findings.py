@@ -1,5 +1,3 @@
-import pytest
-
 from bert_tf.data import findings as findings_module
 
 
@@ -29,23 +27,6 @@ def test_many_findings_of_one_check_do_not_hide_others():
     assert more == "error   tags: and 20 more"
     assert other == "ok      examples: 30"
     assert summary == "1 check passed, 0 warnings, 30 errors"
-
-
-@pytest.mark.parametrize(
-    "message, file, line, rest",
-    [
-        ("a/b.tsv:3: the label is empty.", "a/b.tsv", 3, "the label is empty."),
-        ("gs://x/b.tsv:3: no: why", "gs://x/b.tsv", 3, "no: why"),
-        ("b.tsv has no rows", None, None, "b.tsv has no rows"),
-        ("b.json: article 3: no", None, None, "b.json: article 3: no"),
-    ],
-)
-def test_what_a_reader_raised_has_file_and_line(message, file, line, rest):
-    findings = findings_module.Findings()
-    findings.failure("reading", ValueError(message))
-    [found] = findings.all
-    assert (found.severity, found.file, found.line) == ("error", file, line)
-    assert found.message == rest
 
 
 def test_only_the_first_places_are_named():

@@ -51,30 +51,11 @@ def test_pairs_that_share_a_text_stay_together():
     assert not held & kept
 
 
-def test_an_empty_second_text_does_not_connect_examples():
-    texts = [(f"text {number}", "") for number in range(80)]
-    texts += [(f"text {number}", f"{number}") for number in range(80, 100)]
-    chosen = hold_out.held_out(texts, [0] * 100, share=0.2, seed=1)
-    assert np.sum(chosen) == 20
-    assert 8 <= np.sum(chosen[:80]) < 20
-    twice = [*texts, *texts]
-    held, kept = sides_of(twice, hold_out.held_out(twice, [0] * 200, share=0.2, seed=1))
-    assert held
-    assert held & kept == {""}
-
-
 def test_a_large_group_stays_in_training():
     texts = [*texts_of(50), *[("the same text",)] * 50]
     chosen = hold_out.held_out(texts, [0] * 100, share=0.1, seed=1)
     assert np.sum(chosen) == 10
     assert not np.any(chosen[50:])
-
-
-def test_the_only_text_of_a_stratum_is_trained_on():
-    strata = [*range(10), *[10] * 40]
-    chosen = hold_out.held_out(texts_of(50), strata, share=0.5, seed=1)
-    assert not np.any(chosen[:10])
-    assert np.any(chosen[10:])
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,6 @@ def test_rows_have_values_by_column(data):
     assert in_memory.rows_of(data, NAMES) == [ROW]
 
 
-def test_the_number_of_values_selects_the_names():
-    [row] = in_memory.rows_of([("wet", "dry", "rain")], NAMES)
-    assert row == {"text": "wet", "text_b": "dry", "label": "rain"}
-
-
 @pytest.mark.parametrize(
     "data, message",
     [

@@ -79,27 +79,6 @@ def test_a_file_that_changes_while_it_is_copied_leaves_no_copy(
     assert not list((tmp_path / "cache").rglob("*two*"))
 
 
-def test_folders_with_equal_names_of_files_do_not_mix(store, tmp_path):
-    other = tmp_path / "bucket" / "b"
-    other.mkdir()
-    (other / "one").write_bytes(b"b")
-    found = local_copies.local_copies(
-        ["store://a/one", "store://b/one"], str(tmp_path / "cache")
-    )
-    assert [os.path.getsize(path) for path in found] == [9_000_000, 1]
-
-
-def test_a_disk_that_is_too_small_is_refused_before_copying(
-    store, tmp_path, monkeypatch
-):
-    usage = collections.namedtuple("usage", "free")(10_000_000)
-    monkeypatch.setattr(local_copies.shutil, "disk_usage", lambda folder: usage)
-    told = r"--cache_dir=.* has 0\.0 GB of free space, but the 3 files .* 0\.0 GB"
-    with pytest.raises(OSError, match=told):
-        local_copies.local_copies(PATHS, str(tmp_path / "cache"))
-    assert not read_since(store, 0)
-
-
 def test_a_remote_cache_is_refused(store):
     with pytest.raises(ValueError, match="--cache_dir=store://c: expected a local fol"):
         local_copies.local_copies(PATHS, "store://c")

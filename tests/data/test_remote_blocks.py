@@ -1,6 +1,5 @@
 """Records of an object store: few requests, the same batches after a restart."""
 
-import logging
 import os
 import shutil
 
@@ -214,47 +213,6 @@ def test_a_read_that_failed_is_tried_again(store, monkeypatch):
     assert len(numbers(source, num_steps=1)[0]) == BATCH_SIZE
 
 
-@pytest.mark.parametrize(
-    "size, said",
-    [
-        (0, "Those of 4 random blocks are shuffled together"),
-        (1, "They keep their order"),
-        (500, "They are shuffled within windows of 500"),
-    ],
-)
-def test_the_log_says_how_remote_files_are_read(store, caplog, size, said):
-    with caplog.at_level(logging.INFO):
-        numbers(
-            batching.TFRecordSource(opened()), num_steps=0, shuffle_buffer_size=size
-        )
-    [record] = [r for r in caplog.records if "read in blocks" in r.getMessage()]
-    assert said in record.getMessage()
-    assert "--cache_dir" in record.getMessage()
-
-
-@pytest.mark.parametrize(
-    "window, said",
-    [
-        (0, None),
-        (1, None),
-        (10, "each window is a request of its own"),
-        (1000, None),
-        (15_000, "about three windows of remote files are kept in memory"),
-    ],
-)
-def test_a_window_that_is_slow_or_large_causes_a_warning(
-    store, caplog, monkeypatch, window, said
-):
-    monkeypatch.setattr(remote_blocks, "_LARGE_WINDOW_BYTES", 10 << 20)
-    with caplog.at_level(logging.INFO):
-        remote_blocks.BlockReader(opened()).order(seed=7, window=window)
-    in_blocks, *warnings = [record.getMessage() for record in caplog.records]
-    rows = 10 if window == 10 else opened_block_size()
-    assert f"blocks of about {rows}." in in_blocks
-    assert len(warnings) == bool(said)
-    assert (said or "") in "".join(warnings)
-
-
 def test_a_file_that_changes_during_training_is_refused(store, folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     store._folder = str(tmp_path / "copy")
@@ -263,18 +221,6 @@ def test_a_file_that_changes_during_training_is_refused(store, folder, tmp_path)
     os.utime(tmp_path / "copy" / "part-1", (1e9, 1e9))
     with (
         pytest.raises(ValueError, match=r"^store://part-1 has changed since training"),
-        batching.clear_errors(),
-    ):
-        numbers(source, num_steps=70)
-
-
-def test_a_file_that_is_removed_during_training_is_named(store, folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "copy")
-    store._folder = str(tmp_path / "copy")
-    source = batching.TFRecordSource(opened())
-    (tmp_path / "copy" / "part-1").unlink()
-    with (
-        pytest.raises(ValueError, match=r"^No such file: store://part-1\.$"),
         batching.clear_errors(),
     ):
         numbers(source, num_steps=70)

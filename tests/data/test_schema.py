@@ -18,11 +18,6 @@ def test_pretraining_schema_has_the_columns_of_the_release():
     assert "next_sentence_labels" not in schema_module.pretraining(128, 20, False)
 
 
-def test_schema_survives_being_dicts():
-    columns = schema_module.pretraining(8, 2)
-    assert schema_module.Schema.from_dicts(columns.to_dicts()) == columns
-
-
 def test_rows_says_which_column_has_another_shape():
     columns = schema_module.Schema(
         columns=(schema_module.Column(name="ids", length=3, dtype="int32"),)
@@ -32,11 +27,3 @@ def test_rows_says_which_column_has_another_shape():
         columns.rows({"ids": np.zeros((5, 4))})
     with pytest.raises(ValueError, match="Expected the columns ids, got other"):
         columns.rows({"other": np.zeros((5, 3))})
-
-
-def test_schema_refuses_a_name_twice_and_other_dtypes():
-    column = schema_module.Column(name="ids", length=3, dtype="int32")
-    with pytest.raises(ValueError, match="Expected unique columns, got ids, ids"):
-        schema_module.Schema(columns=(column, column))
-    with pytest.raises(ValueError, match="expected dtype int32 or float32"):
-        schema_module.Column(name="ids", length=3, dtype="int64")

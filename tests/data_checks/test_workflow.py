@@ -635,7 +635,7 @@ def test_the_line_of_a_question_is_that_of_its_own_id(
     path.write_text("\n".join(text.rsplit('"id"', 1)).replace("\n", '\n"id"'))
     findings = check("question_answering", train_file=str(path), **SMALL)
     [found] = [one for one in findings.all if one.severity == "error"][:1]
-    assert (found.file, found.line) == (str(path), line)
+    assert found.place == (f"{path}:{line}" if line else str(path))
     assert found.message.startswith(f"question {own_id}: its answer 'sea' is not in")
 
 

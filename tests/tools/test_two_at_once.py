@@ -9,37 +9,20 @@ from bert_tf import locks
 MODEL = ["--bert_config_file={golden}/model/bert_config.json", "--vocab_file={vocab}"]
 TABLES = ["--train_file={table}", "--eval_file={table}", "--predict_file={table}"]
 DATA = ["--input_file={text}", "--vocab_file={vocab}"]
-# Tool: its flags, the flag of its output, the output.
-TRAINING_TOOLS = {
-    "run_classifier": TABLES,
-    "run_ner": ["--data_dir={folder}"],
-    "run_pretraining": ["--input_file={golden}/model/examples.tfrecord"],
-    "run_retrieval": ["--train_file={table}"],
-    "run_squad": ["--train_file={table}", "--predict_file={table}"],
-    "run_swag": TABLES,
-}
+# One tool of each kind: its flags, and the flag of its output.
 FOLDER_TOOLS = {
-    **{tool: [*MODEL, *flags, "--do_train"] for tool, flags in TRAINING_TOOLS.items()},
+    "run_classifier": [*MODEL, *TABLES, "--do_train"],
     "prepare_corpus": ["--input_file={text}"],
     "run_demo": ["--tiny"],
 }
 CHECKPOINT = "{golden}/model/bert_model.ckpt"
 FILE_TOOLS = {
-    "build_vocabulary": (["--input_file={text}"], "vocab_file"),
     "convert_checkpoint": (
         [f"--source={CHECKPOINT}", "--target_format=hugging_face"],
         "target",
     ),
     "create_pretraining_data": (DATA, "output_file"),
     "export_saved_model": (["--output_dir={folder}"], "export_dir"),
-    "extract_features": (
-        ["--input_file={text}", f"--init_checkpoint={CHECKPOINT}"],
-        "output_file",
-    ),
-    "fill_mask": (
-        ["--input_file={text}", f"--init_checkpoint={CHECKPOINT}"],
-        "output_file",
-    ),
 }
 
 
@@ -74,12 +57,6 @@ def refused(run_tool, golden, tmp_path, monkeypatch):
 @pytest.mark.parametrize("tool", FOLDER_TOOLS)
 def test_a_folder_has_one_writer(refused, tool):
     line = refused(tool, locks.output_folder, FOLDER_TOOLS[tool], "output_dir")
-    assert line.count("\n") == 1
-
-
-def test_a_search_has_one_writer(refused):
-    flags = [*FOLDER_TOOLS["run_classifier"], "--do_eval", "--num_restarts=2"]
-    line = refused("run_classifier", locks.output_folder, flags, "output_dir")
     assert line.count("\n") == 1
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
-from typing import Protocol
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
@@ -56,29 +55,10 @@ class RunnerOptions(options_module.Options):
             )
 
 
-class Execution(Protocol):
-    """A record of `RunnerOptions` that also says how many local processes to use."""
-
-    @property
-    def runner(self) -> str:
-        """`LOCAL`, or the name of a Beam runner."""
-        ...
-
-    @property
-    def pipeline_options(self) -> str:
-        """Options of the Beam runner."""
-        ...
-
-    @property
-    def num_workers(self) -> int | None:
-        """Number of local processes."""
-        ...
-
-
 def run(
     work: Callable[[Any, Callable[[int], None]], None],
     tasks: Sequence[Any],
-    execution: Execution,
+    execution: Any,
     *,
     stage: str,
     num_bytes: int,
@@ -90,7 +70,7 @@ def run(
         work: a module-level function that takes a task and a callback. It calls the
             callback with the number of further bytes of the task that it has finished.
         tasks: picklable arguments of `work`.
-        execution: where the tasks run.
+        execution: where the tasks run: `RunnerOptions` with `num_workers`.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
         progress: called with the megabytes finished. Beam runners report only the end.
