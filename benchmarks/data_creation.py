@@ -8,17 +8,13 @@ included, and the two take turns.
 """
 
 import os
-import platform
 import re
 import resource
-import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-import numpy as np
 import report
 
 TOOL = report.ROOT / "tools" / "create_pretraining_data.py"
@@ -26,6 +22,7 @@ FLAGS = {
     "plain": ("--sampler=release", "--num_workers=1", "--shard_mb=100000"),
     "default": (),
 }
+TITLES = ["settings", "seconds", "processor seconds", "MB per second and pass"]
 
 
 def arguments():
@@ -42,10 +39,8 @@ def arguments():
 def run(options, flags, folder):
     """Returns wall seconds, CPU seconds and the peak memory in MB of one run."""
     command = [
-        sys.executable,
-        str(TOOL),
+        *(sys.executable, str(TOOL), f"--output_file={folder}/records"),
         f"--input_file={options.input_file}",
-        f"--output_file={folder}/records",
         f"--vocab_file={options.vocab_file}",
         f"--dupe_factor={options.dupe_factor}",
         *flags,
@@ -65,36 +60,18 @@ def main():
     options = arguments()
     runs = {name: [] for name in FLAGS}
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(options.rounds):
+        for _ in range(options.rounds):
             for name, flags in FLAGS.items():
                 runs[name].append(run(options, flags, folder))
-                wall, cpu, memory = runs[name][-1]
-                print(
-                    f"round {number + 1} {name:8} {wall:8.2f} s {cpu:8.2f} CPU s "
-                    f"{memory:6.0f} MB",
-                    flush=True,
-                )
-    print(f"\n{shlex.join([sys.executable, *sys.argv])}")
-    print(
-        f"Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"{report.num_cores()} cores, load {os.getloadavg()[0]:.1f}"
-    )
+                print(name, runs[name][-1], flush=True)
     megabytes = os.path.getsize(options.input_file) * options.dupe_factor / 1e6
-    medians = {}
+    rows = []
     for name, values in runs.items():
         walls, cpus, memories = zip(*values, strict=True)
-        medians[name] = (statistics.median(walls), statistics.median(cpus))
-        print(
-            f"{name:8} median {medians[name][0]:7.2f} s ({min(walls):.2f} to "
-            f"{max(walls):.2f}), {medians[name][1]:7.2f} CPU s, "
-            f"{megabytes / medians[name][0]:6.1f} MB per second, all passes counted, "
-            f"peak {max(memories):,.0f} MB"
-        )
-    wall, cpu = (
-        plain / ours
-        for plain, ours in zip(medians["plain"], medians["default"], strict=True)
-    )
-    print(f"plain / default: {wall:.1f} times the time, {cpu:.1f} times the CPU time")
+        speeds = [megabytes / wall for wall in walls]
+        cells = [report.median_and_spread(x, 1) for x in (cpus, speeds)]
+        rows.append([name, report.median_and_spread(walls, 2), *cells, max(memories)])
+    print(report.table([*TITLES, "peak memory, MB"], rows))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Fine-tunes a classifier with this package and with Hugging Face, as whole processes.
 
-Both sides start from the same encoder, read the same files, draw their batches at
-random, and train, evaluate and save. Every run is a process of its own, from its start
-to its end. The runs of both sides take turns.
+Both sides start from the same encoder, read the same files, and train, evaluate and
+save. Every run is a process of its own, from its start to its end. The runs of both
+sides take turns.
 
     python benchmarks/fine_tuning.py --model=all-MiniLM-L6-v2 --glue_dir=glue
 
@@ -12,6 +12,7 @@ Finished runs are kept in `--work_dir`, so that the same command resumes. After 
 update of a library, use a new folder.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -22,22 +23,21 @@ import sys
 import tempfile
 import time
 
-import fine_tuning_task
 import report
+import training_step
 
-SCRIPTS = report.ROOT / "benchmarks"
 OURS, THEIRS = "bert_tf", "Hugging Face"
 COMPILED = f"{THEIRS}, `torch.compile`"
-# Library -> the end of its script's name.
-SCRIPT_OF = {OURS: "bert_tf", THEIRS: "hugging_face", COMPILED: "hugging_face"}
+BATCH_SIZE = 32
+MAX_LENGTH = 128
+RATE = 5e-5
+WARMUP_PROPORTION = 0.1
+BATCHES_PER_POOL = 50  # As many as ours, of which the rows are sorted by length.
+# Columns of GLUE's files: the texts and the label.
+COLUMNS = {"MRPC": ((3, 4), 0), "SST-2": ((0,), 1)}
 TITLES = [
-    "task",
-    "dtype",
-    "batches",
-    "library",
-    "seconds of the whole process",
-    "time / ours",
-    "accuracy, each seed",
+    *("task", "dtype", "batches", "epochs", "bert_tf, s", "Hugging Face, s"),
+    *("compiled, s", "ratio", "ratio, compiled", "accuracy, each seed (in this order)"),
 ]
 
 
@@ -63,92 +63,79 @@ def arguments():
 
 
 def main():
-    """Runs everything that is missing and writes the section of RESULTS.md."""
-    given = arguments()
+    """Runs everything that is missing and writes the rows."""
+    args = arguments()
+    libraries = [OURS, THEIRS, *([COMPILED] if args.compiled else [])]
     with tempfile.TemporaryDirectory() as temporary:
-        work_dir = pathlib.Path(given.work_dir or temporary)
-        found = measure(given, work_dir)
+        work_dir = pathlib.Path(args.work_dir or temporary)
+        for task in args.tasks:
+            copy_rows(pathlib.Path(args.glue_dir, task), work_dir / "data" / task, args)
+        for kind in itertools.product(args.tasks, args.dtypes, args.batches):
+            runs = {library: [] for library in libraries}
+            for index, seed in enumerate(args.seeds):
+                for library in libraries[:: 1 - 2 * (index % 2)]:
+                    runs[library].append(run(kind, library, seed, args, work_dir))
+            write_row(kind, args.num_epochs, runs)
+
+
+def write_row(kind, num_epochs, runs):
+    """Writes the row of a task, dtype and kind of batches."""
+    seconds = {
+        name: [one["seconds"] for one in several] for name, several in runs.items()
+    }
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    cells = [
+        report.median_and_spread(seconds[name], 1) if name in seconds else None
+        for name in (OURS, THEIRS, COMPILED)
+    ]
+    cells += [
+        medians[name] / medians[OURS] if name in medians else None
+        for name in (THEIRS, COMPILED)
+    ]
+    accuracies = [
+        " ".join(f"{one['accuracy']:.3f}" for one in several)
+        for several in runs.values()
+    ]
     versions = {}
-    for one in found.values():
-        versions |= one["versions"]
-    report.write_section(
-        "Fine-tuning",
-        f"{report.table(TITLES, table_rows(found, given.seeds))}\n\n"
-        f"{pathlib.Path(given.model).name}, trained on at most {given.num_rows:,} rows "
-        f"(epochs: {given.num_epochs}, batch size: {fine_tuning_task.BATCH_SIZE}, "
-        f"pieces per row: at most {fine_tuning_task.MAX_LENGTH}, learning rate: "
-        f"{fine_tuning_task.RATE}, seeds: {', '.join(map(str, given.seeds))}). "
-        "Seconds: median (smallest to largest) over the seeds. Accuracy is on the "
-        "development set. Hugging Face pads every batch to its longest row. The "
-        "allocator keeps freed memory for all libraries.",
-        all_versions=versions,
-        bars={"seconds of the whole process": seconds_of_kinds(found)},
-    )
+    for several in runs.values():
+        versions |= several[0]["versions"]
+    row = [*kind, num_epochs, *cells, "; ".join(accuracies)]
+    report.write_table("Fine-tuning", TITLES, [row], num_keys=4, versions=versions)
 
 
-def seconds_of_kinds(found):
-    """Returns {task, dtype, kind of batches and library: seconds of its runs}."""
-    seconds = {}
-    for (*kind, _), one in found.items():
-        seconds.setdefault(", ".join(kind), []).append(one["seconds"])
-    return seconds
-
-
-def measure(given, work_dir):
-    """Returns {(task, dtype, batches, library, seed): its result}."""
-    found = {}
-    libraries = [OURS, THEIRS, *([COMPILED] if given.compiled else [])]
-    for task in given.tasks:
-        data_dir = work_dir / "data" / task
-        fine_tuning_task.copy_rows(pathlib.Path(given.glue_dir, task), data_dir, given)
-        for dtype in given.dtypes:
-            for batches in given.batches:
-                for index, seed in enumerate(given.seeds):
-                    for library in libraries[:: 1 - 2 * (index % 2)]:
-                        key = (task, dtype, batches, library, seed)
-                        found[key] = run(key, given, data_dir, work_dir)
-    return found
-
-
-def run(key, given, data_dir, work_dir):
+def run(kind, library, seed, args, work_dir):
     """Returns the result of one run, which is made if it is not in `work_dir`."""
-    task, dtype, batches, library, seed = key
-    is_compiled = library == COMPILED
-    mode = "compiled" if is_compiled else "eager"
-    name = "-".join([task, dtype, batches, SCRIPT_OF[library], mode, str(seed)])
-    folder = work_dir / name
+    task, dtype, batches = kind
+    peer = "bert_tf" if library == OURS else "hugging_face"
+    mode = "compiled" if library == COMPILED else "eager"
+    name = "-".join([task, dtype, batches, peer, mode, str(seed)])
     result_file = work_dir / f"{name}.json"
     settings = {
         "task": task,
         "dtype": dtype,
         "is_grouped": batches == "grouped",
-        "is_compiled": is_compiled,
+        "is_compiled": library == COMPILED,
         "seed": seed,
-        "model": given.model,
-        "num_epochs": given.num_epochs,
-        "num_rows": given.num_rows,
-        "data_dir": str(data_dir),
-        "output_dir": str(folder),
+        "model": args.model,
+        "num_epochs": args.num_epochs,
+        "num_rows": args.num_rows,
+        "data_dir": str(work_dir / "data" / task),
+        "output_dir": str(work_dir / name),
     }
     if result_file.exists():
         result = json.loads(result_file.read_text(encoding="utf-8"))
         if result["settings"] == settings:
             return result
     programs = work_dir / f"{name}-programs"
-    for kept in (folder, programs):  # A run that was killed would resume.
-        shutil.rmtree(kept, ignore_errors=True)
-    script = f"fine_tuning_{SCRIPT_OF[library]}.py"
+    for folder in (settings["output_dir"], programs):  # A killed run would resume.
+        shutil.rmtree(folder, ignore_errors=True)
     python = sys.executable if library == OURS else report.peers_python()
+    # TorchInductor's folder is empty, so that every run includes compiling.
+    env = {**os.environ, **report.environment(), **report.KEEPS_MEMORY}
     started = time.perf_counter()
     answer = subprocess.run(
-        [python, SCRIPTS / script, json.dumps(settings)],
-        env={
-            **os.environ,
-            **report.environment(),
-            **report.KEEPS_MEMORY,
-            # Empty, so that every run includes compiling.
-            "TORCHINDUCTOR_CACHE_DIR": str(programs),
-        },
+        report.command_of_peer(__file__, peer, settings, python),
+        env=env | {"TORCHINDUCTOR_CACHE_DIR": str(programs)},
         capture_output=True,
         text=True,
         check=False,
@@ -163,23 +150,166 @@ def run(key, given, data_dir, work_dir):
     return result
 
 
-def table_rows(found, seeds):
-    """Returns the rows of the table: the libraries of each task, dtype and batches."""
-    kinds = dict.fromkeys(key[:4] for key in found)
-    runs = {key: [found[*key, seed] for seed in seeds] for key in kinds}
-    seconds = {
-        key: [one["seconds"] for one in several] for key, several in runs.items()
-    }
-    rows = []
-    for (*kind, library), several in runs.items():
-        ours = statistics.median(seconds[*kind, OURS])
-        of_library = seconds[*kind, library]
-        accuracies = " ".join(f"{one['accuracy']:.3f}" for one in several)
-        spread = report.median_and_spread(of_library, 1)
-        ratio = statistics.median(of_library) / ours
-        rows.append([*kind, library, spread, ratio, accuracies])
-    return rows
+def copy_rows(source, target, args):
+    """Copies a task's files, the first rows of the training data only."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name, count in (("train", args.num_rows + 1), ("dev", None)):
+        with (source / f"{name}.tsv").open(encoding="utf-8") as lines:
+            text = "".join(itertools.islice(lines, count))
+        (target / f"{name}.tsv").write_text(text, encoding="utf-8")
+
+
+def read_rows(settings, name):
+    """Returns [(texts, label)] of the file "train" or "dev" of the task."""
+    columns, label_column = COLUMNS[settings["task"]]
+    path = os.path.join(settings["data_dir"], f"{name}.tsv")
+    with open(path, encoding="utf-8-sig") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines][1:]
+    return [([row[c] for c in columns], int(row[label_column])) for row in rows]
+
+
+def answer_driver(accuracy, *packages):
+    """Prints the result of a run for the driver."""
+    versions = report.versions(*packages)
+    print(json.dumps({"accuracy": accuracy, "versions": versions}))
+
+
+def run_bert_tf(settings):
+    """Fine-tunes as a user of run_classifier would."""
+    from tools import run_classifier
+
+    dtype = settings["dtype"]
+    code = run_classifier.main(
+        [
+            f"--task_name={settings['task']}",
+            f"--data_dir={settings['data_dir']}",
+            f"--init_checkpoint={settings['model']}",
+            f"--output_dir={settings['output_dir']}",
+            f"--train_batch_size={BATCH_SIZE}",
+            f"--max_seq_length={MAX_LENGTH}",
+            f"--learning_rate={RATE}",
+            f"--warmup_proportion={WARMUP_PROPORTION}",
+            f"--num_train_epochs={settings['num_epochs']}",
+            f"--random_seed={settings['seed']}",
+            f"--dtype={'mixed_bfloat16' if dtype == 'bfloat16' else dtype}",
+            f"--eval_batch_size={BATCH_SIZE}",
+            f"--group_by_length={str(settings['is_grouped']).lower()}",
+            "--do_train",
+            "--do_eval",
+        ]
+    )
+    if code:
+        return code
+    path = os.path.join(settings["output_dir"], "eval_results.txt")
+    with open(path, encoding="utf-8") as lines:
+        scores = dict(line.strip().split(" = ") for line in lines)
+    accuracy = float(scores["eval_accuracy"])
+    answer_driver(accuracy, "tensorflow", "tensorflow-text", "keras")
+    return 0
+
+
+def run_hugging_face(settings):
+    """Fine-tunes with transformers on PyTorch, in a plain loop.
+
+    It is fast in every way that the library offers on a CPU: bfloat16 autocast, fused
+    AdamW, scaled-dot-product attention, the fast tokenizer for all texts in one call,
+    batches padded to their longest row, and, if the settings say so, a compiled model.
+    """
+    import torch
+    import transformers
+
+    torch.set_num_threads(report.num_cores())
+    torch.manual_seed(settings["seed"])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(settings["model"])
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        settings["model"], num_labels=2
+    )
+    is_bfloat16 = settings["dtype"] == "bfloat16"
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=is_bfloat16)
+    # Lengths vary from batch to batch, hence `dynamic`.
+    called = torch.compile(model, dynamic=True) if settings["is_compiled"] else model
+    train(called, tokenizer, settings, autocast)
+    with torch.inference_mode():
+        accuracy = evaluate(called, tokenizer, settings, autocast)
+    model.save_pretrained(settings["output_dir"])
+    tokenizer.save_pretrained(settings["output_dir"])
+    answer_driver(accuracy, "torch", "transformers")
+
+
+def read_features(tokenizer, settings, name):
+    """Returns the features of a file as a list of dicts."""
+    rows = read_rows(settings, name)
+    texts = list(zip(*(texts for texts, _ in rows), strict=True))
+    features = tokenizer(*map(list, texts), truncation=True, max_length=MAX_LENGTH)
+    return [
+        {**{key: features[key][i] for key in features}, "labels": label}
+        for i, (_, label) in enumerate(rows)
+    ]
+
+
+def order(lengths, *, is_grouped):
+    """Returns the batches of an epoch, lists of row numbers."""
+    import torch
+
+    rows = torch.randperm(len(lengths)).tolist()
+    if is_grouped:
+        pool = BATCHES_PER_POOL * BATCH_SIZE
+        rows = [
+            row
+            for start in range(0, len(rows), pool)
+            for row in sorted(rows[start : start + pool], key=lengths.__getitem__)
+        ]
+    starts = torch.arange(0, len(rows) - BATCH_SIZE + 1, BATCH_SIZE)
+    if is_grouped:
+        starts = starts[torch.randperm(len(starts))]
+    return [rows[start : start + BATCH_SIZE] for start in starts.tolist()]
+
+
+def train(model, tokenizer, settings, autocast):
+    """Trains for the epochs of the settings."""
+    import torch
+    import transformers
+
+    data = read_features(tokenizer, settings, "train")
+    collate = transformers.DataCollatorWithPadding(tokenizer)
+    lengths = [len(row["input_ids"]) for row in data]
+    batches = [
+        batch
+        for _ in range(settings["num_epochs"])
+        for batch in order(lengths, is_grouped=settings["is_grouped"])
+    ]
+    optimizer = training_step.torch_optimizer(model, RATE)
+    schedule = transformers.get_linear_schedule_with_warmup(
+        optimizer, int(len(batches) * WARMUP_PROPORTION), len(batches)
+    )
+    model.train()
+    for batch in batches:
+        with autocast:
+            loss = model(**collate([data[row] for row in batch])).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def evaluate(model, tokenizer, settings, autocast):
+    """Returns the accuracy on the development set, in batches of similar length."""
+    import transformers
+
+    data = read_features(tokenizer, settings, "dev")
+    data.sort(key=lambda row: len(row["input_ids"]))
+    collate = transformers.DataCollatorWithPadding(tokenizer)
+    model.eval()
+    correct = 0
+    for start in range(0, len(data), BATCH_SIZE):
+        batch = collate(data[start : start + BATCH_SIZE])
+        labels = batch.pop("labels")
+        with autocast:
+            logits = model(**batch).logits
+        correct += int((logits.argmax(-1) == labels).sum())
+    return correct / len(data)
 
 
 if __name__ == "__main__":
-    main()
+    report.run(main, bert_tf=run_bert_tf, hugging_face=run_hugging_face)

@@ -1,11 +1,11 @@
-"""Compares what a masked-word model learns in a given time in three libraries.
+"""Compares what a masked-word model learns in a given time in two libraries.
 
 Every library ("peer") trains a model of the same size on the same rows of word pieces
 for the same wall time: one after the other, each in a process of its own and in its
 fastest mode, with the same batch size, learning rate, dropout and clipping, and with an
 allocator that keeps freed memory. The settings come from this package's recipe, and so
 does the initialization of this package's weights (`--config_overrides`). The other
-libraries use their own initialization.
+library uses its own initialization.
 
 The time includes tracing and compiling. It does not include loading libraries and data,
 finding the fastest mode, and evaluating. All models are evaluated in float32 on the
@@ -18,10 +18,9 @@ same held-out rows with the same masked positions.
 
 Every peer is shown with each of its rates, and compared by the best one. Finished runs
 are kept in `--output_dir`: the same command resumes, and more rates or seeds only add
-runs. After an update of a library, use a new folder.
+runs. Use a new folder for other texts and after an update of a library.
 """
 
-import datetime
 import glob
 import json
 import math
@@ -30,14 +29,10 @@ import statistics
 import subprocess
 import sys
 
+import learning_peers
 import report
 
-PEERS = ("bert_tf", "hugging_face", "keras_hub")
-# What the records are made of.
-RECORD_SETTINGS = (
-    *("train_text", "heldout_text", "vocab_file"),
-    *("max_seq_length", "max_predictions_per_seq"),
-)
+PEERS = ("bert_tf", "hugging_face")
 # Columns of the table, in order.
 COLUMNS = ("steps", "rows_per_second", "masked_lm_loss", "masked_lm_accuracy", "mode")
 
@@ -47,7 +42,7 @@ def arguments():
     parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--minutes", type=float, default=30.0, help="wall time per peer")
-    add("--output_dir", required=True, help="folder for data, runs and results.json")
+    add("--output_dir", required=True, help="folder for data and runs")
     add(
         "--train_text",
         required=True,
@@ -93,25 +88,16 @@ def main():
     """Prepares the data, runs every peer and prints the table."""
     given = arguments()
     os.makedirs(given.output_dir, exist_ok=True)
-    task_file = prepare(given)
-    results = {
-        "command": sys.argv,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
-        "settings": {k: v for k, v in vars(given).items() if k != "output_dir"},
-        "runs": [],
-    }
-    path = os.path.join(given.output_dir, "results.json")
+    task = prepare(given)
     rates = rates_of_peers(given)
+    runs = []
     # A seed is finished for all peers before the next one starts.
     for seed in given.seeds:
         for peer in rates:
             for rate in rates[peer]:
-                results["runs"].append(run_peer(given, task_file, peer, rate, seed))
-                with open(path, "w", encoding="utf-8") as file:
-                    json.dump(results, file, indent=2)
-                print(json.dumps(results["runs"][-1]), flush=True)
-    print(table(given, results["runs"]))
-    print(f"\nAll results are in {path}.")
+                runs.append(run_peer(given, task, peer, rate, seed))
+                print(json.dumps(runs[-1]), flush=True)
+    print(table(given, runs))
 
 
 def rates_of_peers(given):
@@ -129,8 +115,8 @@ def rates_of_peers(given):
 
 
 def prepare(given):
-    """Writes records, arrays and task.json. Returns the path of task.json."""
-    lengths = [
+    """Writes records and arrays. Returns the task, without rate and seed."""
+    flags = [
         f"--max_seq_length={given.max_seq_length}",
         f"--vocab_file={given.vocab_file}",
         "--nonext_sentence",
@@ -140,14 +126,12 @@ def prepare(given):
     ]
     train = os.path.join(given.output_dir, "train.tfrecord")
     heldout = os.path.join(given.output_dir, "heldout.tfrecord")
-    path = os.path.join(given.output_dir, "task.json")
-    remove_other_records(path, given)
     if not os.path.exists(train):
         texts = sorted(p for t in given.train_text.split(",") for p in glob.glob(t))
-        create(f"--input_file={','.join(texts)}", train, *lengths, "--dynamic_masking")
+        create(f"--input_file={','.join(texts)}", train, *flags, "--dynamic_masking")
     if not os.path.exists(heldout):
         masks = f"--max_predictions_per_seq={given.max_predictions_per_seq}"
-        create(f"--input_file={given.heldout_text}", heldout, *lengths, masks)
+        create(f"--input_file={given.heldout_text}", heldout, *flags, masks)
     with open(given.vocab_file, encoding="utf-8") as file:
         vocabulary = file.read().split("\n")[:-1]
     task = {
@@ -160,30 +144,15 @@ def prepare(given):
         "special_ids": [vocabulary.index(token) for token in ("[CLS]", "[SEP]")],
         "config": config(given, len(vocabulary)),
     }
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(task, file, indent=2)
-    subprocess.run(peer_command(sys.executable, "arrays", path), check=True, env=env())
-    return path
-
-
-def remove_other_records(task_file, given):
-    """Removes the records unless task.json says that they are those of this task."""
-    task = {}
-    if os.path.exists(task_file):
-        with open(task_file, encoding="utf-8") as file:
-            task = json.load(file)
-        if all(task.get(name) == getattr(given, name) for name in RECORD_SETTINGS):
-            return
-        os.remove(task_file)
-    for path in glob.glob(os.path.join(glob.escape(given.output_dir), "*.tfrecord*")):
-        os.remove(path)
+    run_process(sys.executable, "arrays", task)
+    return task
 
 
 def create(text, records, *flags):
     """Runs create_pretraining_data."""
     tool = report.ROOT / "tools" / "create_pretraining_data.py"
     command = [sys.executable, tool, text, f"--output_file={records}", *flags]
-    subprocess.run(command, check=True, env=env())
+    subprocess.run(command, check=True)
 
 
 def config(given, vocab_size):
@@ -203,10 +172,9 @@ def config(given, vocab_size):
     }
 
 
-def run_peer(given, task_file, peer, rate, seed):
+def run_peer(given, task, peer, rate, seed):
     """Returns the result of one run, which is made if it is not there yet."""
-    with open(task_file, encoding="utf-8") as file:
-        task = json.load(file) | {"learning_rate": rate, "seed": seed}
+    task = task | {"learning_rate": rate, "seed": seed}
     name = f"{peer}-{rate:g}-{seed}"
     # What the other runs are, such as which rates they have, changes nothing.
     listed = ("rates", "seeds", "peers", "hugging_face_python")
@@ -219,13 +187,10 @@ def run_peer(given, task_file, peer, rate, seed):
             return result
     run_dir = os.path.join(given.output_dir, name)
     os.makedirs(run_dir, exist_ok=True)
-    run_file = os.path.join(run_dir, "task.json")
-    with open(run_file, "w", encoding="utf-8") as file:
-        json.dump(task | {"output_dir": run_dir}, file, indent=2)
     python = given.hugging_face_python if peer == "hugging_face" else sys.executable
     before = os.getloadavg()[0]
-    subprocess.run(peer_command(python, peer, run_file), check=True, env=env())
-    with open(os.path.join(run_dir, f"{peer}.json"), encoding="utf-8") as file:
+    run_process(python, peer, task | {"output_dir": run_dir})
+    with open(os.path.join(run_dir, "result.json"), encoding="utf-8") as file:
         result = json.load(file)
     result |= {
         "peer": peer,
@@ -240,22 +205,11 @@ def run_peer(given, task_file, peer, rate, seed):
     return result
 
 
-def peer_command(python, peer, task_file):
-    """Returns the command of a peer's process."""
-    script = report.ROOT / "benchmarks" / f"learning_{peer}.py"
-    return [python, str(script), task_file]
-
-
-def env():
-    """Returns the environment of every process."""
-    return {
-        **os.environ,
-        **report.KEEPS_MEMORY,
-        "PYTHONPATH": str(report.ROOT),
-        "KERAS_BACKEND": "tensorflow",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
+def run_process(python, peer, task):
+    """Runs a peer of `learning_peers.py` until it ends."""
+    command = report.command_of_peer(learning_peers.__file__, peer, task, python)
+    env = {**os.environ, **report.environment(), **report.KEEPS_MEMORY}
+    subprocess.run(command, check=True, env=env)
 
 
 def table(given, runs):
@@ -264,7 +218,7 @@ def table(given, runs):
         f"{given.num_hidden_layers} layers, width {given.hidden_size}, batch "
         f"{given.batch_size} × {given.max_seq_length}, {given.minutes:g} minutes each, "
         f"means of the seeds {', '.join(map(str, given.seeds))}; bert_tf with "
-        f"{given.config_overrides or 'the configuration of the other libraries'}:",
+        f"{given.config_overrides or 'its own configuration'}:",
         "",
         f"| | rate | {' | '.join(COLUMNS).replace('_', ' ')} |",
         f"|---|---|{'---|' * len(COLUMNS)}",

@@ -2,17 +2,22 @@
 
 Every library ("peer") runs in a process of its own, with its own Python if necessary.
 The processes stay alive and take turns, one measurement at a time, so that a busy
-moment of the machine does not affect one library alone:
+moment of the machine does not affect one library alone. A script is its own peers:
 
-    peers = {
-        "bert_tf": report.Peer([sys.executable, "inference_bert_tf.py", "task.json"]),
-        "OpenVINO": report.Peer([other_python, "inference_openvino.py", "task.json"]),
-    }
-    rounds = report.interleave(peers, count=7)   # {peer: [{"seconds": ...}, ...]}
+    def serve_openvino(task):
+        ...
+        report.serve(measure, versions=report.versions("openvino"))
 
-Each script ends with `report.serve(measure, versions=...)`, where `measure` takes one
-measurement and returns its figures. This module needs only the standard library, so
-that every peer can import it.
+    def main():
+        peer = report.start(__file__, "openvino", task, python=report.peers_python())
+        rounds = report.interleave({"OpenVINO": peer}, count=7)
+        ...
+
+    report.run(main, openvino=serve_openvino)
+
+This module needs only the standard library, so that every peer can import it.
+
+    python benchmarks/report.py     # Draws the plots again, from the tables.
 """
 
 import argparse
@@ -32,15 +37,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS_FILE = ROOT / "benchmarks" / "RESULTS.md"
 PLOTS = ROOT / "benchmarks" / "plots"
-RESULTS_HEAD = """\
-# Benchmarks
-
-`make benchmark` runs the scripts that need no files, and each of them replaces its
-sections of this file: `training_step.py`, `tokenizing.py` and `inference.py`.
-`make benchmark-NAME ARGS="..."` runs any script; `ARGS=--help` shows what it needs.
-Some scripts write no section: `docs/measurements.md` and `docs/remote_data.md` have
-their results. Compare ratios only within a table, because machines and loads differ.
-"""
+SAMPLE = ROOT / "bert_tf" / "sample_data" / "corpus.txt"
+# Section -> the column that its plot shows.
+PLOTTED = {
+    "Pretraining step": "time / ours",
+    "Fine-tuning": "ratio",
+    "Inference": "texts per second",
+    "SQuAD": "ratio",
+    "Tokenizing": "ratio",
+}
 # By default, glibc gives large tensors back to the kernel when they are freed and gets
 # cleared pages for the next ones, which makes PyTorch slower.
 KEEPS_MEMORY = {
@@ -49,9 +54,9 @@ KEEPS_MEMORY = {
 }
 # Marks the lines that `serve` writes; libraries print other ones.
 _ANSWER = "ANSWER "
-# Starts the part of a section that a person wrote.
-_NOTES = "Added by hand:"
 _VENDORS = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
+# Names this machine in the tables, where several have the same kind of processor.
+_MACHINE_VARIABLE = "BERT_TF_MACHINE"
 
 
 def argument_parser(docstring):
@@ -62,6 +67,28 @@ def argument_parser(docstring):
     )
 
 
+def run(main, **peers):
+    """Runs a script: as a peer if `start` started it, or else `main`.
+
+    Args:
+        main: function without arguments; what it returns is the exit code.
+        **peers: functions from the task of a peer, a dictionary.
+    """
+    if sys.argv[1:2] == ["peer"]:
+        sys.exit(peers[sys.argv[2]](json.loads(sys.argv[3])))
+    sys.exit(main())
+
+
+def command_of_peer(script, name, task, python=sys.executable):
+    """Returns the command that starts a script as the peer `name`; see `run`."""
+    return [str(python), str(script), "peer", name, json.dumps(task)]
+
+
+def start(script, name, task, *, python=sys.executable, env=None):
+    """Starts a script as the peer `name` and returns its `Peer`."""
+    return Peer(command_of_peer(script, name, task, python), env)
+
+
 class Peer:
     """A process that measures one library, each time it is asked to.
 
@@ -70,12 +97,12 @@ class Peer:
         env: environment variables to set, in addition to those of this process.
 
     Attributes:
-        facts: dict that the process passed to `serve`, `first_seconds` included.
+        facts: dict that the process passed to `serve`.
     """
 
     def __init__(self, command, env=None):
         self._process = subprocess.Popen(
-            [str(part) for part in command],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -132,12 +159,21 @@ def interleave(peers, count):
         count: measurements of each. Every round starts with another peer.
     """
     names = list(peers)
-    found = {name: [] for name in names}
+    measurements = {name: [] for name in names}
     for index in range(count):
         first = index % len(names)
         for name in names[first:] + names[:first]:
-            found[name].append(peers[name].measure())
-    return found
+            measurements[name].append(peers[name].measure())
+    return measurements
+
+
+def all_versions(peers):
+    """Returns {package: version} of what all peers reported."""
+    return {
+        package: version
+        for peer in peers.values()
+        for package, version in peer.facts["versions"].items()
+    }
 
 
 def peers_python():
@@ -147,6 +183,15 @@ def peers_python():
     """
     default = ROOT / ".venv-peers" / "bin" / "python"
     return os.environ.get("BERT_TF_PEERS_PYTHON", str(default))
+
+
+def has_package(python, name):
+    """Returns whether a Python exists and has a package."""
+    code = f"import importlib.util as u, sys; sys.exit(not u.find_spec({name!r}))"
+    try:
+        return subprocess.run([python, "-c", code], check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def environment():
@@ -172,23 +217,13 @@ def versions(*packages):
     return {package: importlib.metadata.version(package) for package in packages}
 
 
-def has_amx():
-    """Returns whether the processor has AMX's matrix units for bfloat16."""
-    return "amx_bf16" in _cpu_facts().get("flags", "").split()
-
-
-def machine():
-    """Returns a line about this machine: processor, matrix units, cores, memory."""
+def machine_name():
+    """Returns the name of this machine in the tables."""
     facts = _cpu_facts()
-    flags = facts.get("flags", "").split()
-    units = [name for name in ("amx_bf16", "avx512_bf16", "avx512f") if name in flags]
-    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    return (
-        f"{facts.get('model name', platform.processor())}, {num_cores()} cores, "
-        f"{'with' if has_amx() else 'without'} AMX "
-        f"({', '.join(units) or 'no AVX-512'}), {gigabytes:.0f} GB of memory, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    )
+    vendor = _VENDORS.get(facts.get("vendor_id", ""), platform.machine())
+    has_amx = "amx_bf16" in facts.get("flags", "").split()
+    name = f"{vendor} {'with' if has_amx else 'without'} AMX"
+    return os.environ.get(_MACHINE_VARIABLE, name)
 
 
 def _cpu_facts():
@@ -227,88 +262,122 @@ def _cell(value):
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def write_section(title, body, *, all_versions, on_cpu=True, bars=None):
-    """Writes or replaces a section of RESULTS.md, and prints it.
+def write_table(title, header, rows, *, num_keys, versions, machine=None):
+    """Writes this machine's rows into a section of RESULTS.md, and prints them.
 
-    What was added by hand to a section stays, with a reminder to check it.
-
-    Args:
-        title: of the section; a section with the same title is replaced.
-        body: tables and what they mean, in Markdown.
-        all_versions: {package: version}.
-        on_cpu: whether the figures depend on this machine's processor. If so, each
-            vendor's processors without AMX have a section of their own.
-        bars: those of `plot`; None: no plot.
-    """
-    title = title_here(title) if on_cpu else title
-    if bars is not None:
-        body = f"{body.strip()}\n\n{plot(title, bars)}"
-    packages = ", ".join(f"{name} {value}" for name, value in all_versions.items())
-    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
-    section = "\n".join(
-        [
-            f"## {title}",
-            "",
-            f"* Machine: {machine()}.",
-            f"* Versions: {packages}.",
-            f"* Date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d}; load average "
-            f"(1, 5, 15 minutes) at the end: {load}.",
-            f"* Command: `python {shlex.join(_relative(part) for part in sys.argv)}`.",
-            "",
-            body.strip(),
-        ]
-    )
-    text = RESULTS_HEAD
-    if RESULTS_FILE.exists():
-        text = RESULTS_FILE.read_text(encoding="utf-8")
-    head, *sections = text.strip().split("\n## ")
-    kept = {part.split("\n")[0]: f"## {part.strip()}" for part in sections}
-    _, mark, notes = kept.get(title, "").partition(f"\n{_NOTES}")
-    if mark:
-        section += f"\n\n**Check this: it is about an earlier table.**\n{mark}{notes}"
-    kept[title] = section
-    text = "\n\n".join([head.strip(), *(kept[name] for name in sorted(kept))])
-    RESULTS_FILE.write_text(f"{text}\n", encoding="utf-8")
-    print(section)
-
-
-def title_here(title):
-    """Returns the title of a section whose figures depend on this processor."""
-    if has_amx():
-        return title
-    vendor = _VENDORS.get(_cpu_facts().get("vendor_id", ""), platform.machine())
-    return f"{title}, {vendor} without AMX"
-
-
-def plot_path(title):
-    """Returns the file for the plot of a section."""
-    name = re.sub("[^a-z0-9]+", "_", title.lower()).strip("_")
-    return PLOTS / f"{name}.png"
-
-
-def plot(title, bars):
-    """Draws measurements as bars, one panel per unit. Returns the plot's Markdown.
+    A row replaces that of this machine with the same keys. Rows of other machines, and
+    what the section says above its table, stay.
 
     Args:
         title: of the section.
-        bars: {unit: {peer: measurements}}. Bars are medians, lines the whole range.
+        header: titles of the columns; "machine" and "date" are added.
+        rows: lists of cells.
+        num_keys: number of columns, from the left, that say what was measured.
+        versions: {package: version}.
+        machine: name of the measured machine; default: this one.
     """
-    from bert_tf.training import plots  # The only function that needs matplotlib.
+    machine, date = (
+        machine or machine_name(),
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+    )
+    rows = [[_cell(cell) for cell in (machine, *row, date)] for row in rows]
+    sections = _read_sections()
+    lines = sections.get(title, f"## {title}").splitlines()
+    written = {tuple(row[: num_keys + 1]) for row in rows}
+    earlier = [
+        row
+        for row in _rows(lines)[1:]
+        # The columns may have changed.
+        if tuple(row[: num_keys + 1]) not in written and len(row) == len(rows[0])
+    ]
+    machines = list(dict.fromkeys(row[0] for row in [*earlier, *rows]))
+    all_rows = sorted([*earlier, *rows], key=lambda row: machines.index(row[0]))
+    prose = "\n".join(
+        line for line in lines if not line.startswith((f"* {machine}, ", "|", "!["))
+    )
+    has_list = prose.rstrip().split("\n\n")[-1].startswith("* ")
+    body = [
+        prose.strip()
+        + ("\n" if has_list else "\n\n")
+        + _run_line(machine, date, versions)
+    ]
+    body.append(table(["machine", *header, "date"], all_rows))
+    if title in PLOTTED:
+        body.append(f"![{title}](plots/{_plot_path(title).name})")
+    sections[title] = "\n\n".join(body)
+    RESULTS_FILE.write_text("\n\n".join(sections.values()) + "\n", encoding="utf-8")
+    print(table(["machine", *header, "date"], rows))
+    if title in PLOTTED:
+        draw(title)
 
-    figure, panels = plots.create(1, len(bars))
-    for axes, (unit, peers) in zip(panels, bars.items(), strict=True):
-        for name, values in peers.items():
-            median = statistics.median(values)
-            spread = [[median - min(values)], [max(values) - median]]
-            label = name.replace("`", "")
-            axes.barh(label, median, xerr=spread, color=plots.COLORS[5])
-        axes.invert_yaxis()
-        axes.set_xlabel(unit)
-    path = plot_path(title)
-    path.write_bytes(plots.image(figure))
-    return f"![{title}](plots/{path.name})"
+
+def _run_line(machine, date, packages):
+    """Returns a list item: on what, when and how the rows of a machine were made."""
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    words = ", ".join(f"{name} {version}" for name, version in packages.items())
+    command = shlex.join(part.replace(f"{ROOT}{os.sep}", "") for part in sys.argv)
+    return f"* {machine}, {date}, load {load}: {words}; `python {command}`"
 
 
-def _relative(argument):
-    """Returns an argument with paths below the project relative to it."""
-    return argument.replace(f"{ROOT}{os.sep}", "")
+def _read_sections():
+    """Returns {title: text} of RESULTS.md; its head is the section ""."""
+    text = RESULTS_FILE.read_text(encoding="utf-8") if RESULTS_FILE.exists() else ""
+    head, *sections = text.strip().split("\n## ")
+    named = {part.split("\n")[0]: f"## {part.strip()}" for part in sections}
+    return {"": head.strip() or "# Benchmarks", **named}
+
+
+def _rows(lines):
+    """Returns the cells of the first table, its header included."""
+    rows = []
+    for line in lines:
+        if line.startswith("| "):
+            rows.append([cell.strip() for cell in line[1:].rstrip("|").split("|")])
+        elif rows and not line.startswith("|---"):
+            break
+    return rows or [[]]
+
+
+def _plot_path(title):
+    return PLOTS / f"{re.sub('[^a-z0-9]+', '_', title.lower()).strip('_')}.png"
+
+
+def draw(title):
+    """Draws the table of a section: a panel per machine, a bar per row."""
+    from bert_tf.training import plots  # Only this function needs matplotlib.
+
+    header, *rows = _rows(_read_sections()[title].splitlines())
+    column = header.index(PLOTTED[title])
+    rows = [row for row in rows if row[column]]
+    machines = list(dict.fromkeys(row[0] for row in rows))
+    num_rows = -(-len(machines) // 2)
+    figure, panels = plots.create(num_rows, 2)
+    most_bars = max(sum(row[0] == machine for row in rows) for machine in machines)
+    figure.set_figheight(num_rows * (1 + 0.25 * most_bars))
+    for axes in panels[len(machines) :]:
+        axes.remove()
+    for axes, machine in zip(panels, machines, strict=False):
+        for row in (row for row in rows if row[0] == machine):
+            median, *spread = map(float, re.findall(r"\d+(?:\.\d+)?", row[column]))
+            low, high = spread or (median, median)
+            values = [_is_value(cell) for cell in row]
+            label = ", ".join(row[1 : values.index(True)]).replace("`", "")
+            axes.barh(
+                label,
+                median,
+                xerr=[[median - low], [high - median]],
+                color=plots.COLORS[5],
+            )
+        axes.set_ylim(most_bars - 0.4, -0.6)
+        axes.set_title(machine)
+        axes.set_xlabel(PLOTTED[title])
+    _plot_path(title).write_bytes(plots.image(figure))
+
+
+def _is_value(cell):
+    return re.fullmatch(r"[\d.,]+( s)?( \(.* to .*\))?", cell) is not None
+
+
+if __name__ == "__main__":
+    for section_title in PLOTTED:
+        draw(section_title)

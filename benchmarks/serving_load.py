@@ -10,13 +10,12 @@ clients is a process. Every answer is compared with that of the SavedModel on di
         --server=http://localhost:8501/v1/models/topics
 
 Without --server, it starts `serve_model`, also with OpenVINO if that is installed, and
-with --model plain servers of other libraries (`serving_load_peer.py`). All servers
-run at the same time and take turns, one rate after the other, and their memory is
-reported. With the defaults, each is loaded for ten minutes. Below the table, failed
-requests are counted by status or exception.
+with --model plain servers of other libraries. All servers run at the same time and take
+turns, one rate after the other, and their memory is reported. With the defaults, each
+is loaded for ten minutes. At the end, failed requests are counted by status or
+exception.
 """
 
-import argparse
 import collections
 import concurrent.futures
 import contextlib
@@ -31,13 +30,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from typing import Any
 
 import numpy as np
 import report
 import requests
 
-SAMPLE = report.ROOT / "bert_tf" / "sample_data" / "corpus.txt"
 # Shares of hostile requests with --hostile.
 HOSTILE_SHARE = 0.05
 DISCONNECT_SHARE = 0.02
@@ -59,37 +59,24 @@ TOLERANCE = 1e-3
 FAILED = "failed:"  # Begins the outcome of a failed request, which names the cause.
 SERVER_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
 TITLES = [
-    "server",
-    "requests per second",
-    "answered",
-    "429",
-    "504",
-    "failed",
-    "wrong",
-    "texts per second",
-    "p50 ms",
-    "p95 ms",
-    "p99 ms",
-    "memory, MB, before",
-    "after",
+    *("server", "requests per second", "answered", "429", "504", "failed", "wrong"),
+    *("texts per second", "p50 ms", "p95 ms", "p99 ms", "memory, MB, before", "after"),
 ]
 
 
 def arguments():
     """Returns the parsed command line."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = report.argument_parser(__doc__)
     add = parser.add_argument
     add("--export_dir", required=True, help="SavedModel that takes one text per row")
     add("--server", help="address of the model; default: a new serve_model")
-    add("--input_file", default=str(SAMPLE), help="texts, one per line")
+    add("--input_file", default=str(report.SAMPLE), help="texts, one per line")
     add("--model", help="folder or name of the encoder, for servers of other libraries")
     add("--only", nargs="+", help="names of the servers to load, as in the table")
     add("--rates", default="5,10,20,40", help="requests per second, one row each")
     add("--seconds", type=float, default=150, help="duration of each rate")
     add("--clients", type=int, default=8, help="processes that send requests")
     add("--hostile", action="store_true", help="add hostile texts and disconnections")
-    add("--title", default="Serving under load", help="title of the RESULTS.md section")
-    add("--note", default="", help="a sentence for the section, such as other work")
     return parser.parse_args()
 
 
@@ -112,36 +99,25 @@ def main():
         # Each process has a job while the others start, so that all have started before
         # the first requests are due.
         list(pool.map(time.sleep, [5] * args.clients))
-        rows, failures = [], collections.Counter()
+        bad, failures = 0, collections.Counter()
         for rate in args.rates.split(","):
             for name in servers:
                 row, failed = row_of_rate(
                     args, pool, name, *servers[name], golden, float(rate)
                 )
-                rows.append(row)
+                bad += row[5] + row[6]
                 for cause, count in failed.items():
                     failures[f"{name} at {rate}: {cause}"] += count
-                write_rows(args, rows, failures)
-    bad = sum(row[5] + row[6] for row in rows)
+                # After every row, so that a killed run keeps what it found.
+                report.write_table(
+                    "Serving under load" + (", hostile" if args.hostile else ""),
+                    *(TITLES, [row]),
+                    num_keys=2,
+                    versions=report.versions("tensorflow", "requests"),
+                )
+    for cause, count in failures.most_common():
+        print(f"{count} x {cause}")
     return 1 if bad else 0
-
-
-def write_rows(args, rows, failures):
-    """Writes the section after every row, so that a killed run keeps what it found."""
-    report.write_section(
-        args.title + (", with hostile requests" if args.hostile else ""),
-        f"{report.table(TITLES, rows)}\n\n"
-        f"{args.clients} clients, {args.seconds:g} seconds per row, 1 to 8 texts per "
-        "request. A wrong answer differs from that of the SavedModel on disk by more "
-        f"than {TOLERANCE:g}. {args.note}{listed(failures)}",
-        all_versions=report.versions("tensorflow", "litserve", "requests"),
-    )
-
-
-def listed(failures):
-    """Returns a list of failures with their numbers; "" for none."""
-    lines = [f"* {count} x {cause}" for cause, count in failures.most_common()]
-    return "\n\nFailures:\n\n" + "\n".join(lines) if lines else ""
 
 
 def commands(args):
@@ -151,22 +127,22 @@ def commands(args):
     export_dir = pathlib.Path(args.export_dir).resolve()
     tool = report.ROOT / "tools" / "serve_model.py"
     ours = [sys.executable, tool, f"--export_dir={export_dir}", "--model_name=model"]
-    found = {"serve_model": ours}
+    servers = {"serve_model": ours}
     if importlib.util.find_spec("openvino"):
-        found["serve_model, OpenVINO"] = [*ours, "--backend=openvino"]
+        servers["serve_model, OpenVINO"] = [*ours, "--backend=openvino"]
     if args.model is not None:
-        peer = report.ROOT / "benchmarks" / "serving_load_peer.py"
         for name, library in [
             ("sentence-transformers, FastAPI", "sentence_transformers"),
-            ("Hugging Face, FastAPI", "hugging_face"),
             ("OpenVINO, FastAPI", "openvino"),
         ]:
-            flags = [f"--library={library}", f"--model={args.model}"]
-            found[name] = [report.peers_python(), peer, *flags]
-    unknown = set(args.only or []) - set(found)
+            task = {"library": library, "model": args.model}
+            servers[name] = report.command_of_peer(
+                *(__file__, "library", task, report.peers_python())
+            )
+    unknown = set(args.only or []) - set(servers)
     if unknown:
-        raise SystemExit(f"--only {unknown}: expected some of {list(found)}.")
-    return {name: found[name] for name in args.only or found}
+        raise SystemExit(f"--only {unknown}: expected some of {list(servers)}.")
+    return {name: servers[name] for name in args.only or servers}
 
 
 def all_texts(path):
@@ -184,19 +160,21 @@ def golden_answers(export_dir, texts):
 
 
 def _golden(export_dir, texts):
-    from bert_tf.serving import server_model
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  # Registers its operations.
 
-    model = server_model.LoadedModel(export_dir)
-    found = {}
+    model = tf.saved_model.load(export_dir)
+    answers = {}
     for text in texts:
-        inputs = {"text": np.array([text], object)}
-        request = {"signature": "serving_default", "inputs": inputs}
-        [answer] = model.answers([request], 1)
-        found[text] = {
-            name: [_decoded(item) for item in np.ravel(value).tolist()]
-            for name, value in answer.get("outputs", {}).items()
+        try:
+            outputs = model.signatures["serving_default"](text=tf.constant([text]))
+        except (tf.errors.OpError, UnicodeError):  # The model refuses this text.
+            outputs = {}
+        answers[text] = {
+            name: [_decoded(item) for item in np.ravel(value.numpy()).tolist()]
+            for name, value in outputs.items()
         }
-    return found
+    return answers
 
 
 def _decoded(value):
@@ -210,7 +188,8 @@ def running_server(command):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = subprocess.Popen(
-        [*map(str, command), f"--port={port}"], env=os.environ | SERVER_ENVIRONMENT
+        [*map(str, command), f"--port={port}"],
+        env=os.environ | report.environment() | SERVER_ENVIRONMENT,
     )
     try:
         while not is_ready(port):
@@ -366,5 +345,35 @@ def memory_of(pid):
     return total + int(line.split()[1]) / 1024
 
 
+def serve_library(task):
+    """Serves vectors of another library as FastAPI servers usually do.
+
+    A function computes the vectors of a request in one of FastAPI's threads, at the
+    path and in the form of TensorFlow Serving. Requests are not computed together.
+    """
+    import fastapi
+    import inference
+    import uvicorn
+
+    embed = inference.embedder(task["library"], task["model"])
+    embed(["a", "a longer text"])
+    # OpenVINO's compiled model computes one request at a time, with all processors.
+    is_openvino = task["library"] == "openvino"
+    lock = threading.Lock() if is_openvino else contextlib.nullcontext()
+    app = fastapi.FastAPI()
+
+    @app.get("/health")
+    def health():
+        return "ok"
+
+    @app.post("/v1/models/model:predict")
+    def predict(request: dict[str, Any]):
+        with lock:
+            return {"outputs": embed(request["inputs"]).tolist()}
+
+    port = int(sys.argv[4].removeprefix("--port="))
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    report.run(main, library=serve_library)

@@ -23,18 +23,9 @@ PACKAGES = ("jax", "libtpu", "keras")
 DTYPES = ("mixed_bfloat16", "float32")
 PREDICTIONS = {128: 20, 512: 77}  # Masked pieces per sequence, 15 %.
 COLUMNS = [
-    *("TPU", "model", "length", "dtype", "recomputes layers", "sequences per chip"),
+    *("model", "length", "dtype", "recomputes layers", "sequences per chip"),
     *("memory, GB", "TFLOP", "model's TFLOP", "bytes accessed, GB", "ms by FLOPs"),
 ]
-TEXT = """\
-The whole step (both heads, gradients, clipping, the optimizer) on Keras's JAX backend,
-compiled by libtpu for chips that this machine does not have. **Nothing here was run.**
-All figures are per chip and step. "Model's TFLOP" are the matrix products of the model,
-without recomputation. "Memory" includes weights, slots and activations, but not the
-machine code. "Bytes accessed" is XLA's count, which includes the fast memory on the
-chip. Milliseconds are the best that the published peak allows (v5e 197 TFLOP/s); memory
-traffic makes a step slower.
-"""
 
 
 def arguments():
@@ -53,8 +44,8 @@ def arguments():
 
 
 def main():
-    """Compiles all cases and writes the section after each."""
-    args, rows = arguments(), []
+    """Compiles all cases and writes the row of each."""
+    args = arguments()
     for name, model, length, dtype, recomputes in itertools.product(
         args.slices, args.models, args.lengths, args.dtypes, args.recompute
     ):
@@ -71,12 +62,15 @@ def main():
             }
             step = tpu_step.compile_step(settings)
             fits = step["fits"]
-            case = name, model, length, dtype, "yes" if recomputes else "no", batch
-            rows.append([*case, *_figures(settings, step)])
-            print(rows[-1], flush=True)
-            body = TEXT + "\n" + report.table(COLUMNS, rows)
-            versions = report.versions(*PACKAGES)
-            report.write_section(TITLE, body, all_versions=versions, on_cpu=False)
+            case = model, length, dtype, "yes" if recomputes else "no", batch
+            report.write_table(
+                TITLE,
+                COLUMNS,
+                [[*case, *_figures(settings, step)]],
+                num_keys=5,
+                versions=report.versions(*PACKAGES),
+                machine=f"TPU {name}",
+            )
             batch *= args.factor
 
 

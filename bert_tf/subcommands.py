@@ -51,8 +51,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="demo",
         tool="run_demo",
-        options="bert_tf.demo.options:RunDemoOptions",
-        work="bert_tf.demo.workflow:run",
+        options="bert_tf.demo:RunDemoOptions",
+        work="bert_tf.demo:run",
         stage="Start here",
         summary="Run every stage on sample text, in minutes on a CPU",
         examples=("--output_dir=demo_run", "--corpus_file=my_text.txt"),

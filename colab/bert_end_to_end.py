@@ -38,7 +38,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -49,12 +49,10 @@ setup = notebook.prepare("bert_end_to_end", RUN_DIR)
 print(setup)  # The device, the number format and the folder.
 
 # %%
-from bert_tf.demo import recipe as recipes
-from bert_tf.demo import text
-
-recipe = recipes.TINY if setup.is_tiny else recipes.FULL
-corpus = text.prepare_corpus(None, setup.run_dir)
-recipe
+train_text = notebook.sample_file("corpus.txt")
+heldout_text = notebook.sample_file("corpus_heldout.txt")
+num_steps = 4 if setup.is_tiny else 2000
+num_passes = 1 if setup.is_tiny else 100
 
 # %% [markdown]
 # ## 1. The text
@@ -62,7 +60,7 @@ recipe
 # The text has one sentence per line and a blank line between documents.
 
 # %%
-with open(corpus.train_file, encoding="utf-8") as file:
+with open(train_text, encoding="utf-8") as file:
     print(file.read()[:700])
 
 # %% [markdown]
@@ -75,7 +73,7 @@ with open(corpus.train_file, encoding="utf-8") as file:
 from bert_tf.tokenization import learning
 
 vocabulary = learning.learn_vocabulary(
-    [corpus.train_file], vocab_size=recipe.vocab_size, do_lower_case=True
+    [train_text], vocab_size=2000, do_lower_case=True
 )
 vocab_file = setup.path("vocab.txt")
 vocabulary.save(vocab_file)
@@ -107,10 +105,7 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 
-lengths = {
-    "max_seq_length": recipe.max_seq_length,
-    "max_predictions_per_seq": recipe.max_predictions_per_seq,
-}
+lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 
 
 def create_examples(text_file, name, dupe_factor):
@@ -121,17 +116,14 @@ def create_examples(text_file, name, dupe_factor):
         output_file=record_file,
         vocab_file=vocab_file,
         dupe_factor=dupe_factor,
-        next_sentence=recipe.next_sentence,
         **lengths,
     )
     print(pretraining_data_workflow.create_data(options))
     return record_file
 
 
-train_records = create_examples(corpus.train_file, "train", recipe.dupe_factor)
-heldout_records = create_examples(
-    corpus.heldout_file, "heldout", recipe.heldout_dupe_factor
-)
+train_records = create_examples(train_text, "train", num_passes)
+heldout_records = create_examples(heldout_text, "heldout", -(-num_passes // 20))
 
 # %%
 example = tfrecord.RecordFiles([train_records]).decoded(0)
@@ -148,15 +140,16 @@ print("hidden:", " ".join(token for token in hidden if token != "[PAD]"))
 # checkpoints in the format of the release and all logged numbers.
 
 # %%
-import json
-
 from bert_tf import files
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 
+config = bert_tf.BertConfig.of_size(
+    "tiny", vocab_size=len(vocabulary), max_position_embeddings=128
+)
 config_file = setup.path("bert_config.json")
 with files.open_file(config_file, "w") as file:
-    json.dump(recipe.bert_config(len(vocabulary)), file)
+    file.write(config.to_json_string())
 
 options = pretraining_options.RunPretrainingOptions(
     input_file=train_records,
@@ -166,14 +159,14 @@ options = pretraining_options.RunPretrainingOptions(
     output_dir=setup.path("pretraining"),
     do_train=True,
     do_eval=True,
-    train_batch_size=recipe.pretraining_batch_size,
+    train_batch_size=32,
     eval_batch_size=64,
     max_eval_steps=0,
-    learning_rate=recipe.pretraining_rate,
-    num_train_steps=recipe.pretraining_steps,
-    num_warmup_steps=recipe.pretraining_steps // 10,
-    log_every_steps=max(1, recipe.pretraining_steps // 100),
-    eval_every_steps=max(1, recipe.pretraining_steps // 10),
+    learning_rate=1e-3,
+    num_train_steps=num_steps,
+    num_warmup_steps=num_steps // 10,
+    log_every_steps=max(1, num_steps // 100),
+    eval_every_steps=max(1, num_steps // 10),
     **lengths,
 )
 pretraining_workflow.train(options)
@@ -214,12 +207,12 @@ filler = predictions.load(
         init_checkpoint=options.output_dir, text="[MASK]"
     )
 )
-for masked in text.masked_texts(
-    corpus.heldout_file, 5, train_file=corpus.train_file, vocab_file=vocab_file
+for masked_text, word in notebook.masked_texts(
+    heldout_text, 5, train_file=train_text, vocab_file=vocab_file
 ):
-    (likeliest,) = filler.fill(masked.text, top_k=5)
+    (likeliest,) = filler.fill(masked_text, top_k=5)
     found = ", ".join(f"{one.token} {one.probability:.2f}" for one in likeliest)
-    print(f"{masked.text}\n    was {masked.word!r}; likeliest: {found}")
+    print(f"{masked_text}\n    was {word!r}; likeliest: {found}")
 
 # %% [markdown]
 # ## 6. The encoder's outputs
@@ -228,7 +221,6 @@ for masked in text.masked_texts(
 # one vector per piece and one for the whole text.
 
 # %%
-config = bert_tf.BertConfig.from_json_file(config_file)
 model = bert_tf.BertModel(config, name="bert")
 print(bert_tf.load_checkpoint(model, options.output_dir))
 features = bert_tf.pack(tokenizer, ["The cat sat.", "It rained."], max_seq_length=16)
@@ -248,13 +240,13 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import workflow as classification_workflow
 
-test_file = text.sample_file("topics_test.tsv")
+test_file = notebook.sample_file("topics_test.tsv")
 
 
 def fine_tune(name, checkpoint):
     """Trains a topic classifier. Returns its scores."""
     options = classification_options.RunClassifierOptions(
-        train_file=text.sample_file("topics_train.tsv"),
+        train_file=notebook.sample_file("topics_train.tsv"),
         eval_file=test_file,
         vocab_file=vocab_file,
         bert_config_file=config_file,
@@ -262,10 +254,10 @@ def fine_tune(name, checkpoint):
         output_dir=setup.path(name),
         do_train=True,
         do_eval=True,
-        max_seq_length=recipe.text_length,
-        train_batch_size=recipe.fine_tuning_batch_size,
-        num_train_epochs=recipe.fine_tuning_epochs,
-        learning_rate=recipe.fine_tuning_rate,
+        max_seq_length=32,
+        train_batch_size=16,
+        num_train_epochs=1 if setup.is_tiny else 5,
+        learning_rate=3e-4,
     )
     classification_workflow.train(options)
     return classification_workflow.evaluate(options)
@@ -296,7 +288,7 @@ figure
 # Predicting needs only the run folder.
 
 # %%
-sentences = [sentence for sentence, _ in text.labelled_rows(test_file)[:4]]
+sentences = [sentence for sentence, _ in notebook.labelled_rows(test_file)[:4]]
 predictions_of_run = bert_tf.load(setup.path("topics")).predict(sentences)
 predictions_of_run
 

@@ -41,7 +41,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -58,11 +58,7 @@ print(setup)  # The device, the number format and the folder.
 # very small model is pretrained first, on one half of the package's text.
 
 # %%
-import json
-
 from bert_tf import files
-from bert_tf.demo import recipe as recipes
-from bert_tf.demo import text
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -70,13 +66,12 @@ from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import learning
 
 GENERAL = None
-recipe = recipes.TINY if setup.is_tiny else recipes.FULL
 NUM_STEPS = 2 if setup.is_tiny else 600
 lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
 
-with open(text.sample_file("corpus.txt"), encoding="utf-8") as file:
+with open(notebook.sample_file("corpus.txt"), encoding="utf-8") as file:
     documents = file.read().strip().split("\n\n")
-with open(text.sample_file("corpus_heldout.txt"), encoding="utf-8") as file:
+with open(notebook.sample_file("corpus_heldout.txt"), encoding="utf-8") as file:
     held_out = file.read()
 half = len(documents) // 2
 parts = {
@@ -89,11 +84,14 @@ for name, content in parts.items():
         file.write(content + "\n")
 
 vocabulary = learning.learn_vocabulary(
-    [setup.path("general.txt")], vocab_size=recipe.vocab_size, do_lower_case=True
+    [setup.path("general.txt")], vocab_size=2000, do_lower_case=True
 )
 vocabulary.save(setup.path("vocab.txt"))
+config = bert_tf.BertConfig.of_size(
+    "tiny", vocab_size=len(vocabulary), max_position_embeddings=128
+)
 with files.open_file(setup.path("bert_config.json"), "w") as file:
-    json.dump(recipe.bert_config(len(vocabulary)), file)
+    file.write(config.to_json_string())
 
 for name in parts:
     pretraining_data_workflow.create_data(

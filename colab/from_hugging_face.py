@@ -35,7 +35,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -108,9 +108,7 @@ files.list_folder(folder)
 import keras
 import numpy as np
 
-from bert_tf.demo import text
-
-rows = text.labelled_rows(text.sample_file("topics_train.tsv"))
+rows = notebook.labelled_rows(notebook.sample_file("topics_train.tsv"))
 rows = rows[:16] if setup.is_tiny else rows
 names = sorted({label for _, label in rows})
 texts = [sentence for sentence, _ in rows]
@@ -138,7 +136,7 @@ axes.legend()
 figure
 
 # %%
-held_out = text.labelled_rows(text.sample_file("topics_dev.tsv"))
+held_out = notebook.labelled_rows(notebook.sample_file("topics_dev.tsv"))
 outputs = model(tokenizer([sentence for sentence, _ in held_out], max_seq_length=32))
 predicted = np.argmax(np.asarray(outputs["logits"]), axis=-1)
 accuracy = np.mean(

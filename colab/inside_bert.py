@@ -38,7 +38,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -204,32 +204,28 @@ assert setup.is_tiny or gaps[num_layers] > gaps[0] + 0.05
 # to use the neighboring words much later: the 2,000 steps of the demo begin to show it.
 
 # %%
-import json
-
 from bert_tf import files
-from bert_tf.demo import recipe as recipes
-from bert_tf.demo import text as sample_text
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import learning
 
-recipe = recipes.TINY if setup.is_tiny else recipes.FULL
-corpus = sample_text.sample_file("corpus.txt")
-vocabulary = learning.learn_vocabulary(
-    [corpus], vocab_size=recipe.vocab_size, do_lower_case=True
-)
+corpus = notebook.sample_file("corpus.txt")
+vocabulary = learning.learn_vocabulary([corpus], vocab_size=2000, do_lower_case=True)
 vocabulary.save(setup.path("vocab.txt"))
+config = bert_tf.BertConfig.of_size(
+    "tiny", vocab_size=len(vocabulary), max_position_embeddings=128
+)
 with files.open_file(setup.path("bert_config.json"), "w") as file:
-    json.dump(recipe.bert_config(len(vocabulary)), file)
+    file.write(config.to_json_string())
 lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
 pretraining_data_workflow.create_data(
     pretraining_data_options.CreatePretrainingDataOptions(
         input_file=corpus,
         output_file=setup.path("train.tfrecord"),
         vocab_file=setup.path("vocab.txt"),
-        dupe_factor=recipe.dupe_factor // 4 + 1,
+        dupe_factor=1 if setup.is_tiny else 26,
         next_sentence=False,
         **lengths,
     )

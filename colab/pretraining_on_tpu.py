@@ -55,7 +55,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
         install(f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -80,27 +80,21 @@ print(setup)  # The device, the number format and the folder.
 #     auth.authenticate_user()
 
 # %%
-import json
 
 import tensorflow as tf
 
-from bert_tf.demo import recipe as recipes
-from bert_tf.demo import text
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import learning
 
-recipe = recipes.TINY if setup.is_tiny else recipes.FULL
-corpus = text.sample_file("corpus.txt")
+corpus = notebook.sample_file("corpus.txt")
 vocab_file = setup.path("vocab.txt")
-vocabulary = learning.learn_vocabulary(
-    [corpus], vocab_size=recipe.vocab_size, do_lower_case=True
-)
+vocabulary = learning.learn_vocabulary([corpus], vocab_size=2000, do_lower_case=True)
 vocabulary.save(vocab_file)
 lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 for name, path, copies in (
     ("train", corpus, 1 if setup.is_tiny else 20),
-    ("heldout", text.sample_file("corpus_heldout.txt"), 1),
+    ("heldout", notebook.sample_file("corpus_heldout.txt"), 1),
 ):
     print(
         pretraining_data_workflow.create_data(
@@ -129,8 +123,11 @@ from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 
 config_file = setup.path("bert_config.json")
+config = bert_tf.BertConfig.of_size(
+    "tiny", vocab_size=len(vocabulary), max_position_embeddings=128
+)
 with tf.io.gfile.GFile(config_file, "w") as file:
-    file.write(json.dumps(recipe.bert_config(len(vocabulary))))
+    file.write(config.to_json_string())
 
 num_steps = 4 if setup.is_tiny else 500
 options = pretraining_options.RunPretrainingOptions(

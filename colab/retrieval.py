@@ -35,7 +35,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.

@@ -37,7 +37,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -56,7 +56,6 @@ print(setup)  # The device, the number format and the folder.
 # pass `tfds_name="imdb_reviews"`.
 
 # %%
-from bert_tf.demo import text
 
 UPLOAD = False
 
@@ -66,10 +65,10 @@ if UPLOAD:
     [train_file] = files.upload()
     dev_file = None
 else:
-    train_file = text.sample_file("topics_train.tsv")
-    dev_file = text.sample_file("topics_dev.tsv")
+    train_file = notebook.sample_file("topics_train.tsv")
+    dev_file = notebook.sample_file("topics_dev.tsv")
 
-text.labelled_rows(text.sample_file("topics_train.tsv"))[:3]
+notebook.labelled_rows(notebook.sample_file("topics_train.tsv"))[:3]
 
 # %% [markdown]
 # ## 2. Data checks

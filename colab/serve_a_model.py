@@ -36,7 +36,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -53,13 +53,12 @@ print(setup)  # The device, the number format and the folder.
 # by topic.
 
 # %%
-from bert_tf.demo import text
 
 model = bert_tf.fine_tune.classify(
-    text.sample_file("topics_train.tsv"),
+    notebook.sample_file("topics_train.tsv"),
     setup.encoder("bert-mini"),
     setup.path("run"),
-    validation=text.sample_file("topics_dev.tsv"),
+    validation=notebook.sample_file("topics_dev.tsv"),
     device=setup.device,
     dtype=setup.dtype,
     max_seq_length=32,

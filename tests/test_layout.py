@@ -69,9 +69,10 @@ MAY_IMPORT = {
     "fine_tune": {"serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # Knows which task has which checks, as serving knows which has which signatures.
     "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
-    # The demo starts the tools as processes. It shares `training.verdicts`, and its
-    # notebooks learn a vocabulary.
-    "demo": {"tokenization", "training"},
+    # The demo starts the tools as processes. It shares `training.verdicts`.
+    "demo": {"notebook", "training"},
+    # What notebooks share; their tests learn a vocabulary.
+    "notebook": {"tokenization"},
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
     "preparation": {"data"},
 }

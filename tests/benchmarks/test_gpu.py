@@ -12,7 +12,7 @@ MEASURE = """
 import json, gpu
 case = {"model": "tiny", "max_seq_length": 16, "batch_size": 2}
 case |= {"num_steps": 1, "num_predictions": 3}
-seconds, facts = gpu.measure(case, 2)
+seconds, facts, _ = gpu.measure(case, 2)
 print("FOUND", json.dumps([seconds[gpu.OURS], facts["model_flops"]]))
 """
 

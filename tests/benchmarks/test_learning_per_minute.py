@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import json
-import pathlib
 import sys
 
 import pytest
@@ -19,7 +18,7 @@ def learning(monkeypatch, request):
 def given(**values):
     return argparse.Namespace(
         **{
-            "peers": "bert_tf,keras_hub",
+            "peers": "bert_tf,hugging_face",
             "learning_rate": 1e-4,
             "rates": ["bert_tf=1e-3,2e-3"],
             "seeds": [1, 2],
@@ -29,8 +28,8 @@ def given(**values):
 
 
 def test_libraries_without_rates_of_their_own_have_the_common_one(learning):
-    found = learning.rates_of_peers(given())
-    assert found == {"bert_tf": [1e-3, 2e-3], "keras_hub": [1e-4]}
+    rates = learning.rates_of_peers(given())
+    assert rates == {"bert_tf": [1e-3, 2e-3], "hugging_face": [1e-4]}
 
 
 def test_rates_of_an_unknown_library_are_refused(learning):
@@ -42,7 +41,7 @@ def test_the_table_compares_the_best_rates_by_their_means(learning):
     losses = {
         ("bert_tf", 1e-3): (6.0, 6.2),
         ("bert_tf", 2e-3): (5.5, 7.5),  # The best run, but not the best mean.
-        ("keras_hub", 1e-4): (6.5, 6.7),
+        ("hugging_face", 1e-4): (6.5, 6.7),
     }
     runs = [
         {
@@ -63,24 +62,7 @@ def test_the_table_compares_the_best_rates_by_their_means(learning):
     )
     text = learning.table(given(**more, config_overrides=""), runs)
     assert "| bert_tf | 0.001 | 10 | 2 | 6.1 | 0.1 | float32 |" in text
-    assert "bert_tf is 0.500 nats below the best other library (keras_hub)" in text
-
-
-def test_records_of_other_texts_are_removed(learning, tmp_path):
-    task = dict.fromkeys(learning.RECORD_SETTINGS, 1)
-    task_file, records = tmp_path / "task.json", tmp_path / "train.tfrecord"
-
-    def remains(**changed):
-        records.touch()
-        options = given(output_dir=str(tmp_path), **task | changed)
-        learning.remove_other_records(str(task_file), options)
-        return records.exists()
-
-    assert not remains()  # Nothing says what they were made of.
-    task_file.write_text(json.dumps(task | {"minutes": 3}))
-    assert remains()
-    assert not remains(train_text=2)
-    assert not task_file.exists()
+    assert "bert_tf is 0.500 nats below the best other library (hugging_face)" in text
 
 
 def test_finished_runs_are_kept_unless_their_settings_change(
@@ -88,16 +70,13 @@ def test_finished_runs_are_kept_unless_their_settings_change(
 ):
     calls = []
 
-    def train(command, **unused):
-        calls.append(command)
-        task = json.loads(pathlib.Path(command[-1]).read_text(encoding="utf-8"))
-        with open(f"{task['output_dir']}/keras_hub.json", "w") as file:
+    def train(python, peer, task):
+        calls.append(task["seed"])
+        with open(f"{task['output_dir']}/result.json", "w") as file:
             json.dump({"steps": 1}, file)
 
-    monkeypatch.setattr(learning.subprocess, "run", train)
-    task_file = tmp_path / "task.json"
+    monkeypatch.setattr(learning, "run_process", train)
     options = given(output_dir=str(tmp_path), hugging_face_python="python")
     for minutes in (1, 1, 2):  # Only the last call has other settings.
-        task_file.write_text(json.dumps({"minutes": minutes}))
-        learning.run_peer(options, str(task_file), "keras_hub", 1e-4, 7)
+        learning.run_peer(options, {"minutes": minutes}, "hugging_face", 1e-4, 7)
     assert len(calls) == 2

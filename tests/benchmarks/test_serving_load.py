@@ -1,6 +1,5 @@
 """serving_load: what is recorded about failed requests."""
 
-import collections
 import importlib
 import sys
 import types
@@ -48,9 +47,3 @@ def test_a_lost_connection_is_counted_by_its_exception(load):
     expected = "failed: ConnectionError: <Connection object>: reset"
     assert outcome_of(load, lost) == expected
     assert outcome_of(load, lost, leaves=True) == "left"
-
-
-def test_failures_are_listed_below_the_table(load):
-    failures = collections.Counter({"a at 20: failed: status 500: b": 3})
-    assert load.listed(failures).endswith("* 3 x a at 20: failed: status 500: b")
-    assert load.listed(collections.Counter()) == ""

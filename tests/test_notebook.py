@@ -3,7 +3,7 @@ import fnmatch
 import pytest
 
 import bert_tf
-from bert_tf.demo import notebook
+from bert_tf import notebook
 
 
 def test_a_notebook_keeps_its_files_in_the_given_folder(tmp_path, monkeypatch):
@@ -45,3 +45,18 @@ def test_a_test_starts_from_a_tiny_encoder_without_a_network(tmp_path, monkeypat
     model, tokenizer = bert_tf.from_pretrained(setup.encoder("bert-mini"))
     assert model(tokenizer(["Stir the soup."]))["pooled_output"].shape == (1, 64)
     assert "tiny" in str(setup)
+
+
+def test_the_masked_word_is_a_frequent_content_word_that_is_one_piece(tmp_path):
+    (tmp_path / "train.txt").write_text("the on cat sat\n" * 9 + "the on mat cow\n" * 3)
+    (tmp_path / "vocab.txt").write_text("the\non\ncat\nsat\nmat\n")
+    lines = ["The mat.", "", "The cow lay on the mat in the evening."]
+    (tmp_path / "t.txt").write_text("\n".join(lines))
+    masked = notebook.masked_texts(
+        tmp_path / "t.txt",
+        5,
+        train_file=tmp_path / "train.txt",
+        vocab_file=tmp_path / "vocab.txt",
+    )
+    # The first sentence is too short, "the" is too frequent, and "cow" is no piece.
+    assert masked == [("The cow lay [MASK] the mat in the evening.", "on")]

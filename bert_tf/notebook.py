@@ -1,9 +1,10 @@
-"""What the notebooks in `colab/` share: the machine, the folder and the starting point.
+"""What the notebooks in `colab/` share: machine, folder, checkpoint and sample texts.
 
 The first cell of each notebook calls `prepare`, which finds what the machine has. The
 last one calls `Setup.last_run_on`.
 """
 
+import collections
 import dataclasses
 import datetime
 import glob
@@ -13,13 +14,15 @@ import platform
 import tempfile
 import time
 
-from bert_tf.demo import text
+from bert_tf import files
 
 # Seconds instead of minutes, for tests. The models learn nothing then.
 TINY_VARIABLE = "BERT_TF_TINY"
 # A checkpoint instead of the notebook's released one.
 ENCODER_VARIABLE = "BERT_TF_ENCODER"
 _DRIVE = "/content/drive"
+SAMPLE_DATA = os.path.join(os.path.dirname(__file__), "sample_data")
+_NUM_FUNCTION_WORDS = 150
 _VERSIONS = ("bert_tf", "tensorflow", "keras", "numpy")
 
 
@@ -104,6 +107,54 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
     )
 
 
+def sample_file(name: str) -> str:
+    """Returns the path of a sample file of the package."""
+    path = os.path.join(SAMPLE_DATA, name)
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def labelled_rows(path: str) -> list[tuple[str, str]]:
+    """Returns the (text, label) rows of a table with these two columns."""
+    rows = [line.split("\t") for line in files.read_lines(path)]
+    return [(text, label) for text, label in rows[1:]]
+
+
+def masked_texts(
+    path: str, count: int, *, train_file: str, vocab_file: str
+) -> list[tuple[str, str]]:
+    """Returns sentences with one word masked, spread over a text, and these words.
+
+    The word can be learned: it is a single word piece and not among the most frequent
+    words of the training text, but among the others the most frequent one.
+
+    Args:
+        path: text with one sentence per line; those of 6 to 16 words are used.
+        count: maximum number of sentences.
+        train_file: the text of the training.
+        vocab_file: the vocabulary.
+    """
+    counts = _word_counts(train_file)
+    # A very small text has fewer function words.
+    num_function_words = min(_NUM_FUNCTION_WORDS, len(counts) // 4)
+    function_words = {word for word, _ in counts.most_common(num_function_words)}
+    learned = {*files.read_lines(vocab_file)} & {*counts} - function_words
+    masked = []
+    for words in map(str.split, files.read_lines(path)):
+        places = [i for i, word in enumerate(words) if word.lower() in learned]
+        if places and 6 <= len(words) <= 16:
+            place = max(places, key=lambda place: counts[words[place].lower()])
+            text = " ".join([*words[:place], "[MASK]", *words[place + 1 :]])
+            masked.append((text, words[place]))
+    return masked[:: max(1, len(masked) // count)][:count]
+
+
+def _word_counts(path):
+    """Returns how often each word is in a text, in lower case."""
+    words = (word for line in files.read_lines(path) for word in line.split())
+    return collections.Counter(word.lower() for word in words if word.isalpha())
+
+
 def _device():
     import tensorflow as tf
 
@@ -145,7 +196,7 @@ def _write_tiny_encoder(model_file):
     from bert_tf.tokenization import learning
 
     vocabulary = learning.learn_vocabulary(
-        [text.sample_file("corpus.txt")], vocab_size=400, do_lower_case=True
+        [sample_file("corpus.txt")], vocab_size=400, do_lower_case=True
     )
     config = bert_tf.BertConfig.of_size("L-1_H-64", vocab_size=len(vocabulary))
     model = bert_tf.BertModel(config, name="bert")

@@ -1,1 +1,0 @@
-"""The demo: runs every stage from raw text to a served answer with the tools."""
