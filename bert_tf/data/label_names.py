@@ -42,18 +42,6 @@ def key(name: str) -> str:
     return f"{signed}.{decimals}" if decimals else signed
 
 
-def spellings(counts: Mapping[str, int]) -> list[list[str]]:
-    """Returns the names of each class that has several spellings, by frequency.
-
-    Args:
-        counts: number of occurrences of each name.
-    """
-    by_key: dict[str, list[str]] = {}
-    for name in sorted(counts, key=lambda name: (-counts[name], name)):
-        by_key.setdefault(key(name), []).append(name)
-    return [names for names in by_key.values() if len(names) > 1]
-
-
 def check_spellings(path: str, counts: Mapping[str, int], advice: str) -> None:
     """Raises ValueError if two names differ only in their spelling.
 
@@ -62,9 +50,13 @@ def check_spellings(path: str, counts: Mapping[str, int], advice: str) -> None:
         counts: number of occurrences of each name.
         advice: what to do, the end of the message.
     """
+    by_key: dict[str, list[str]] = {}
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        by_key.setdefault(key(name), []).append(name)
     groups = [
         " and ".join(f"{name!r} ({counts[name]:,})" for name in names)
-        for names in spellings(counts)
+        for names in by_key.values()
+        if len(names) > 1
     ]
     if groups:
         raise ValueError(

@@ -3,19 +3,30 @@
 import contextlib
 import csv
 import dataclasses
+import difflib
 import itertools
 import json
 import math
+import shlex
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf import files
-from bert_tf.data import table_headers
 
 # Python's default, 131,072, is too small for long documents. Without any limit, a
 # missing quotation mark could turn the rest of a large file into one cell.
 _MAX_CELL_CHARACTERS = 1 << 24
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_CONVERT = (
+    'python -c "import csv, sys; csv.writer(sys.stdout).writerows('
+    'csv.reader(sys.stdin, delimiter={!r}))" < {} > converted.csv'
+)
+
+
+class MissingColumnError(ValueError):
+    """A table lacks a required column."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,6 +116,11 @@ def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
         broken_rows.append(str(error))
 
 
+def quoted(names: Iterable[str]) -> str:
+    """Returns a list of names for a message, in quotation marks."""
+    return ", ".join(map(repr, names))
+
+
 def _read_tsv(path, columns, header, list_columns, broken_rows):
     del list_columns  # TSV has none.
     records = (
@@ -171,16 +187,16 @@ def _json_record(path, number, line, columns):
     if not isinstance(record, dict):
         raise ValueError(
             f"{place}: expected a JSON object with the columns "
-            f"{table_headers.quoted(columns)}, got {line[:40]!r}."
+            f"{quoted(columns)}, got {line[:40]!r}."
         )
-    names = table_headers.column_names(place, record)
-    table_headers.check_columns(path, number, columns, names)
+    names = _column_names(place, record)
+    _check_columns(path, number, columns, names)
     return dict(zip(names, record.values(), strict=True))
 
 
 def _unique_names(pairs):
     """Returns a JSON object. Python's reader keeps the last of two equal names."""
-    table_headers.check_unique([name for name, _ in pairs])
+    _check_unique([name for name, _ in pairs])
     return dict(pairs)
 
 
@@ -200,21 +216,19 @@ def _json_row(place, record, columns, list_columns, optional_lists):
 def _named(path, records, columns, header, broken_rows, *, delimiter):
     """Yields a Row for each (line number, cells), checked against the header."""
     if header is not None:
-        header = table_headers.column_names(path, header)
+        header = _column_names(path, header)
         records = _without_header_line(path, records, columns, header)
     for number, cells in records:
         place = f"{path}:{number}"
         if header is None:
-            header = table_headers.column_names(place, cells)
-            table_headers.check_columns(
-                path, number, columns, header, delimiter=delimiter
-            )
+            header = _column_names(place, cells)
+            _check_columns(path, number, columns, header, delimiter=delimiter)
             continue
         if len(cells) != len(header):
             with row_faults(broken_rows):
                 raise ValueError(
                     f"{place}: expected {len(header)} columns "
-                    f"({table_headers.quoted(header)}), got {len(cells)}."
+                    f"({quoted(header)}), got {len(cells)}."
                 )
             continue
         yield Row(place=place, cells=dict(zip(header, cells, strict=True)))
@@ -273,6 +287,82 @@ def _without_blank_end(lines):
             yield number, line
         else:
             blank.append((number, line))
+
+
+def _column_names(place: str, cells: Iterable[str]) -> list[str]:
+    """Returns the names of a header's columns; one without a name gets a number."""
+    names = [
+        cell.strip() or f"column {number}" for number, cell in enumerate(cells, start=1)
+    ]
+    _check_unique(names, prefix=f"{place}: ")
+    return names
+
+
+def _check_unique(names: Sequence[str], *, prefix: str = "") -> None:
+    """Raises ValueError, with a prefix, if two columns have the same name."""
+    repeated = [name for index, name in enumerate(names) if name in names[:index]]
+    if repeated:
+        raise ValueError(
+            f"{prefix}the column {repeated[0]!r} occurs twice; give each column its "
+            f"own name. The columns are {quoted(names)}."
+        )
+
+
+def _check_columns(
+    path: str,
+    line: int,
+    columns: Sequence[str],
+    names: Sequence[str],
+    *,
+    delimiter: str | None = None,
+) -> None:
+    """Refuses a table that lacks columns, or seems to have another delimiter.
+
+    The delimiter is None for JSON lines.
+    """
+    missing = [name for name in columns if name not in names]
+    if not missing:
+        return
+    place = f"{path}:{line}"
+    if delimiter is not None:
+        _check_delimiter(path, place, missing, names, delimiter)
+    raise MissingColumnError(
+        f"{place}: there is no column {quoted(missing)}; the columns are "
+        f"{quoted(names)}.{_suggestion(missing, names)}"
+    )
+
+
+def _check_delimiter(path, place, missing, names, delimiter):
+    """Raises ValueError if the header looks as if another delimiter separated it."""
+    header = delimiter.join(names)
+    wanted = {name.casefold() for name in missing}
+    for other, found in _DELIMITERS.items():
+        cells = [cell.strip().strip('"').casefold() for cell in header.split(other)]
+        looks_separated = len(names) == 1 or wanted.intersection(cells)
+        if other == delimiter or len(cells) <= len(names) or not looks_separated:
+            continue
+        suffix = path.rsplit(".", 1)[-1]
+        if other == "," and delimiter == "\t":
+            advice = "rename the file to .csv"
+        else:
+            advice = (
+                "save the table as 'CSV UTF-8' with commas, or convert it: "
+                f"{_CONVERT.format(other, shlex.quote(path))}"
+            )
+        raise ValueError(
+            f"{place}: the cells are separated by {found}; expected "
+            f"{_DELIMITERS[delimiter]} in a .{suffix} file. To read it, {advice}"
+        )
+
+
+def _suggestion(missing, names):
+    """Returns a sentence with the names that are most similar to missing ones."""
+    by_folded = {name.casefold(): name for name in names}
+    similar = []
+    for name in missing:
+        found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+        similar += [by_folded[folded] for folded in found]
+    return f" Did you mean {quoted(similar)}?" if similar else ""
 
 
 _READERS = {

@@ -17,9 +17,6 @@ from bert_tf.data import packing
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# A class with fewer examples can hardly be learned or scored.
-RARE_COUNT = 10
-RARE_SHARE = 0.01
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
@@ -61,7 +58,7 @@ def check_labels(
     *,
     places: Mapping[str, str] = types.MappingProxyType({}),
 ) -> None:
-    """Checks the balance of labels, rare labels, and labels missing from a part.
+    """Checks the balance of labels, and labels missing from a part.
 
     Args:
         findings: collects the findings.
@@ -77,8 +74,6 @@ def check_labels(
             f"{part}: {balance(found)}",
             is_good=most / total <= MAJORITY_SHARE or part != "train",
         )
-    if "train" in counts:
-        _check_rare(findings, counts["train"])
     if {"train", "dev"} <= counts.keys():
         _check_seen(findings, counts, places)
 
@@ -290,24 +285,6 @@ def _check_overlap(findings, parts, part):
         f"{len(shared):,} of {len(parts[part]):,} texts of {part} are also in train "
         f"({where}); scores on them are too high",
     )
-
-
-def _check_rare(findings, counts):
-    total = sum(counts.values())
-    rare = {
-        label: count
-        for label, count in counts.items()
-        if count < min(RARE_COUNT, total / len(counts) / 2)
-        or count < RARE_SHARE * total
-    }
-    for label, count in sorted(rare.items()):
-        findings.warning(
-            "rare labels", f"train: {label!r} has {count:,} of {total:,} examples"
-        )
-    if not rare:
-        findings.passed(
-            "rare labels", f"none of the {len(counts)} labels is rare in train"
-        )
 
 
 def _check_seen(findings, counts, places):

@@ -36,4 +36,5 @@ def test_signs_of_missing_values_are_known(name, is_missing):
 
 def test_spellings_are_listed_by_frequency():
     counts = {"pos": 3, "Pos": 5, "neg": 1, "POS": 3}
-    assert label_names.spellings(counts) == [["Pos", "POS", "pos"]]
+    with pytest.raises(ValueError, match=r"'Pos' .5. and 'POS' .3. and 'pos' .3."):
+        label_names.check_spellings("a.tsv", counts, "Correct them.")

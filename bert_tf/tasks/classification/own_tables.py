@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_tf.data import hold_out
 from bert_tf.data import label_names
-from bert_tf.data import table_headers
+from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import label_kinds
 
@@ -109,7 +109,7 @@ class TableProcessor(examples_module.DataProcessor):
             return examples_module.read_examples(
                 path, columns, set_type, labels=labels, broken_rows=self.broken_rows
             )
-        except table_headers.MissingColumnError as error:
+        except tables.MissingColumnError as error:
             raise ValueError(
                 f"{error} Choose columns with --text_column, --text_b_column and "
                 "--label_column."

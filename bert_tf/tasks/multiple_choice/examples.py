@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from bert_tf.data import table_headers
 from bert_tf.data import tables
 
 ID_COLUMN = "id"
@@ -127,7 +126,7 @@ def _endings(row, columns):
         raise ValueError(
             f"{row.place}: there are {len(endings)} endings; expected {MIN_ENDINGS} or "
             "more, in columns ending0, ending1 and so on, or in the columns named by "
-            f"--ending_columns; the columns are {table_headers.quoted(row.cells)}."
+            f"--ending_columns; the columns are {tables.quoted(row.cells)}."
         )
     return endings
 
