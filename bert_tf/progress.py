@@ -9,7 +9,6 @@ Without a reporter, nothing is shown.
 """
 
 import contextlib
-import contextvars
 import logging
 import sys
 import time
@@ -46,9 +45,9 @@ class Progress(Protocol):
         """Shows how much of a stage is done; see `report`."""
 
 
-_reporter: contextvars.ContextVar[Progress | None] = contextvars.ContextVar(
-    "reporter", default=None
-)
+# The innermost reporter is the last. Not a context variable, because other threads,
+# such as those of a download, report too.
+_reporters: list[Progress | None] = []
 
 
 def report(
@@ -59,7 +58,7 @@ def report(
     unit: str = "",
     values: Mapping[str, float] = NO_VALUES,
 ) -> None:
-    """Reports how much of a stage is done to the reporter of this context, if any.
+    """Reports how much of a stage is done to the current reporter, if any.
 
     Args:
         stage: name of the stage, such as "train".
@@ -69,23 +68,23 @@ def report(
             parts of different sizes, for which a rate is meaningless.
         values: latest numbers to show, such as the loss.
     """
-    reporter = _reporter.get()
+    reporter = _reporters[-1] if _reporters else None
     if reporter is not None:
         reporter(stage, done, total, unit=unit, values=values)
 
 
-# The default of functions that still take a callback: the reporter of the context.
+# The default of functions that still take a callback: the current reporter.
 silent = report
 
 
 @contextlib.contextmanager
 def reporting_to(reporter: Progress | None) -> Iterator[None]:
     """Passes the progress of the block to a reporter; None shows nothing."""
-    token = _reporter.set(reporter)
+    _reporters.append(reporter)
     try:
         yield
     finally:
-        _reporter.reset(token)
+        _reporters.pop()
 
 
 @contextlib.contextmanager

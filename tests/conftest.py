@@ -159,6 +159,16 @@ def sample_data():
     return ROOT / "bert_tf" / "sample_data"
 
 
+@pytest.fixture
+def reported():
+    """The progress that is reported during the test: a list of (stage, done, total)."""
+    from bert_tf import progress
+
+    calls = []
+    with progress.reporting_to(lambda *call, **_: calls.append(call)):
+        yield calls
+
+
 @pytest.fixture(scope="session")
 def run_tool():
     """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""

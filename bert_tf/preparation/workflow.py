@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf import progress as progress_module
 from bert_tf.data.parallel import execution
 from bert_tf.preparation import extraction
 from bert_tf.preparation import inputs
@@ -63,8 +62,6 @@ class CorpusReport:
 
 def prepare_corpus(
     options: PrepareCorpusOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> CorpusReport:
     """Writes raw text as `corpus-*.txt`, with one sentence per line.
 
@@ -74,7 +71,6 @@ def prepare_corpus(
 
     Args:
         options: what to read, leave out and write.
-        progress: callback for the MB read and written.
 
     Returns:
         The report, which is also written to `output_dir`. The report and the files
@@ -98,7 +94,6 @@ def prepare_corpus(
             options,
             stage="read",
             num_bytes=sum(unit.num_bytes for unit in units),
-            progress=progress,
         )
         return _write(job, tasks, options, skipped)
 

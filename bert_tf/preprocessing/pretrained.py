@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
@@ -14,7 +13,6 @@ def from_pretrained(
     path: str | os.PathLike[str],
     *,
     head: str | None = None,
-    progress: progress_module.Progress = progress_module.silent,
     **kwargs: Any,
 ) -> tuple[Any, tokenizer_module.FullTokenizer]:
     """Returns the model of a checkpoint and the tokenizer that belongs to it.
@@ -26,7 +24,6 @@ def from_pretrained(
             for a `BertModel`; or the right one of several kinds, such as
             "token_classification", if the checkpoint does not say which it has. None:
             the checkpoint's.
-        progress: reports a download.
         **kwargs: `name` and `dtype`, as for every Keras model.
 
     Returns:
@@ -44,7 +41,7 @@ def from_pretrained(
         outputs = model(tokenizer(["The cat sat."]))
         outputs["sequence_output"]  # [1, 6, H]
     """
-    source = formats.open_source(path, progress=progress)
+    source = formats.open_source(path)
     if head is not None:
         if head not in checkpoint_heads.HEADS:
             kinds = ", ".join(checkpoint_heads.KINDS)

@@ -12,7 +12,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import progress as progress_module
 from bert_tf.data import graph_packing
 from bert_tf.modeling import input_names
 from bert_tf.preprocessing import tokenizer as tokenizer_module
@@ -39,7 +38,6 @@ class TextPreprocessor(keras.layers.Layer):
         do_lower_case: as for `bert_tf.FullTokenizer`.
         strip_accents: as for `bert_tf.FullTokenizer`.
         never_split: as for `bert_tf.FullTokenizer`.
-        progress: reports a download.
         **kwargs: `name` and so on, as for every Keras layer.
 
     Attributes:
@@ -68,7 +66,6 @@ class TextPreprocessor(keras.layers.Layer):
         do_lower_case: bool | None = None,
         strip_accents: bool | None = None,
         never_split: Sequence[str] = (),
-        progress: progress_module.Progress = progress_module.silent,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -77,7 +74,6 @@ class TextPreprocessor(keras.layers.Layer):
             do_lower_case,
             strip_accents=strip_accents,
             never_split=never_split,
-            progress=progress,
         )
         self.max_seq_length = self.tokenizer.longest_row(max_seq_length)
         if self.max_seq_length < _NUM_SPECIAL:

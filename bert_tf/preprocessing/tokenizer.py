@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
@@ -36,7 +35,6 @@ class FullTokenizer(full.FullTokenizer):
             same as `do_lower_case`.
         never_split: tokens of the vocabulary that are kept whole wherever they occur
             in a text, in addition to those that the source names.
-        progress: reports a download.
 
     Attributes:
         max_seq_length: the longest row that the checkpoint's model takes, in word
@@ -63,7 +61,6 @@ class FullTokenizer(full.FullTokenizer):
         *,
         strip_accents: bool | None = None,
         never_split: Sequence[str] = (),
-        progress: progress_module.Progress = progress_module.silent,
     ):
         self.max_seq_length: int | None = None
         if _is_vocabulary(source):
@@ -82,7 +79,6 @@ class FullTokenizer(full.FullTokenizer):
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,
             never_split=basic.checked_never_split(never_split),
-            progress=progress,
         )
         vocabulary = cast(vocabulary_module.Vocabulary, text.vocabulary)
         super().__init__(vocabulary, **text.tokenizer_arguments())

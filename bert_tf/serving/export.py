@@ -79,7 +79,6 @@ def export_saved_model(
     limits: request_limits.RequestLimits = request_limits.DEFAULT,
     dtype: str = "float32",
     export_format: str = serving_options.SAVED_MODEL,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the model of a training run, completely or not at all.
 
@@ -96,7 +95,6 @@ def export_saved_model(
         dtype: of the exported model's computation or of its stored weights; see
             `ExportSavedModelOptions`.
         export_format: "saved_model", or a key of `id_models.FILES`.
-        progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
         `export_dir`.
@@ -131,10 +129,10 @@ def export_saved_model(
                 "BertPretrainer with its method `export`."
             )
         model = predictors.load(output_dir, dtype=target.model_dtype)
-        progress("export", 1, 3)
+        progress_module.report("export", 1, 3)
         if task == predictors.PRETRAINING:
             kept = _described(model, top_k)
-            return _write(model, kept, target, progress)
+            return _write(model, kept, target)
         kept = {}
         for name in RUN_FILES:
             with files.open_file(os.path.join(output_dir, name), "rb") as file:
@@ -143,19 +141,16 @@ def export_saved_model(
         if files.exists(card):
             with files.open_file(card, "rb") as file:
                 kept[model_card.CARD_FILE] = file.read()
-        return _write(model, kept, target, progress)
+        return _write(model, kept, target)
 
 
 def export_checkpoint(
     options: serving_options.ExportSavedModelOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the model of a checkpoint: its encoder, ranker or another head.
 
     Args:
         options: options with an init_checkpoint.
-        progress: called after each stage; see `bert_tf.progress`.
 
     Returns:
         The folder that was written.
@@ -176,12 +171,10 @@ def export_checkpoint(
         # Needs the folder of retrieval, which runs of other tasks do without.
         from bert_tf.serving import exported_checkpoint
 
-        model = exported_checkpoint.load(
-            options, dtype=target.model_dtype, progress=progress
-        )
-        progress("export", 1, 3)
+        model = exported_checkpoint.load(options, dtype=target.model_dtype)
+        progress_module.report("export", 1, 3)
         kept = _described(model, options.top_k)
-        return _write(model, kept, target, progress)
+        return _write(model, kept, target)
 
 
 def _described(model, top_k):
@@ -202,7 +195,7 @@ def _described(model, top_k):
     return {name: text.encode() for name, text in kept.items()}
 
 
-def _write(model, kept, target, progress):
+def _write(model, kept, target):
     """Writes a model with extra files."""
     kept = {**kept, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
@@ -217,21 +210,19 @@ def _write(model, kept, target, progress):
             extra_folder = os.path.join(folder, EXTRA_FOLDER)
         else:
             id_models.write(module, folder, target.format, target.dtype)
-        progress("export", 2, 3)
+        progress_module.report("export", 2, 3)
         for name, content in kept.items():
             path = os.path.join(extra_folder, name)
             with files.complete_or_absent(path, "wb") as file:
                 file.write(content)
         if target.is_saved_model:
             warm_up.write(module, os.path.join(folder, *warm_up_file.PATH))
-    progress("export", 3, 3)
+    progress_module.report("export", 3, 3)
     return target.export_dir
 
 
 def run(
     options: serving_options.ExportSavedModelOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Exports a run or a checkpoint; returns a report.
 
@@ -245,16 +236,16 @@ def run(
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
         export_dir = versions.next_folder(model_dir, model_file)
-        return _exported(dataclasses.replace(options, export_dir=export_dir), progress)
+        return _exported(dataclasses.replace(options, export_dir=export_dir))
 
 
-def _exported(options, progress):
+def _exported(options):
     """Writes the version `options.export_dir`; returns a report."""
     export_dir = options.export_dir
     if options.server_files:
         server_files.check_layout(export_dir)
     if options.output_dir is None:
-        export_checkpoint(options, progress=progress)
+        export_checkpoint(options)
     else:
         export_saved_model(
             options.output_dir,
@@ -263,7 +254,6 @@ def _exported(options, progress):
             limits=options.limits(),
             dtype=options.dtype,
             export_format=options.format,
-            progress=progress,
         )
     names = ", ".join(files.list_folder(export_dir))
     kind = _NAMES.get(options.format, "SavedModel")

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
@@ -20,7 +19,6 @@ def load(
     options: serving_options.ExportSavedModelOptions,
     *,
     dtype: str,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> Any:
     """Returns the predictor of a checkpoint in any format.
 
@@ -30,7 +28,6 @@ def load(
     Args:
         options: options with an init_checkpoint.
         dtype: data type of the computation.
-        progress: called during a download; see `bert_tf.progress`.
 
     Raises:
         OSError: the checkpoint cannot be read.
@@ -41,7 +38,6 @@ def load(
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
-        progress=progress,
     )
     path = str(options.init_checkpoint)
     settings = fine_tuning_predictor.LoadSettings(

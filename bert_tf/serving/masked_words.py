@@ -18,7 +18,6 @@ def fill_masks(
     text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> list[dict[str, Any]]:
     """Returns the most likely word pieces for each [MASK] of each text.
 
@@ -31,7 +30,6 @@ def fill_masks(
         text_column: column of a table with the texts.
         dtype: "mixed_bfloat16" and "mixed_float16" are faster on accelerators.
         batch_size: texts per batch.
-        progress: see `bert_tf.progress`.
 
     Returns:
         For each text `{"masks": [[{"token": "france", "probability": 0.9}, ...]]}`: a
@@ -46,10 +44,8 @@ def fill_masks(
         [{'masks': [[{'token': 'france', 'probability': 0.8}]]}]
     """
     items = input_items.texts_of(texts, text_column)
-    model = predictors.load(
-        source, head=_HEAD, dtype=dtype, batch_size=batch_size, progress=progress
-    )
-    return model.predict(items, top_k=top_k, progress=progress)
+    model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
+    return model.predict(items, top_k=top_k)
 
 
 def score_texts(
@@ -59,7 +55,6 @@ def score_texts(
     text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> list[dict[str, Any]]:
     """Returns how likely each text is according to a masked-word model.
 
@@ -72,7 +67,6 @@ def score_texts(
         text_column: see `fill_masks`.
         dtype: see `fill_masks`.
         batch_size: sequences per batch. A text of n pieces becomes n sequences.
-        progress: see `bert_tf.progress`.
 
     Returns:
         For each text a dictionary with `pseudo_log_likelihood`, its means `per_piece`
@@ -89,9 +83,7 @@ def score_texts(
         True
     """
     items = input_items.texts_of(texts, text_column)
-    model = predictors.load(
-        source, head=_HEAD, dtype=dtype, batch_size=batch_size, progress=progress
-    )
+    model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
     scorer = likelihood.LikelihoodScorer(model.filler)
     # All texts are checked before any is computed.
     pieces = [_pieces(scorer, index, item) for index, item in enumerate(items)]
@@ -101,7 +93,7 @@ def score_texts(
     scored = scorer.score_pieces(pieces[index] for index in order)
     for done, (index, one) in enumerate(zip(order, scored, strict=True), start=1):
         found[index] = likelihood.record(one)
-        progress("score texts", done, len(items), unit="texts")
+        progress_module.report("score texts", done, len(items), unit="texts")
     return found
 
 

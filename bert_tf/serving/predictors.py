@@ -6,7 +6,6 @@ from typing import Any
 from typing import cast
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
@@ -37,7 +36,6 @@ def load(
     bert_config_file: str | None = None,
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> Any:
     """Returns the predictor of a training run, or of a checkpoint in any format.
 
@@ -68,7 +66,6 @@ def load(
         bert_config_file: path of the configuration. None: the checkpoint's.
         vocab_file: path of the vocabulary. None: the checkpoint's.
         do_lower_case: whether to lowercase texts. None: as the checkpoint says.
-        progress: reports a download; see `bert_tf.progress`.
 
     Returns:
         An object whose `predict` takes any iterable (a list, a generator, a NumPy
@@ -139,10 +136,10 @@ def load(
         given = {**files_given, "max_seq_length": max_seq_length, "pooling": pooling}
         _refuse(given, f"{folder} is a training run, which has its own value")
         if folder != path:
-            start = starting_point.find(path, progress=progress)
+            start = starting_point.find(path)
             settings = dataclasses.replace(settings, start=start)
         return tasks.load(task, folder, settings)
-    start = starting_point.find(path, progress=progress, **files_given)
+    start = starting_point.find(path, **files_given)
     return load_start(path, start, settings, head=head)
 
 

@@ -17,14 +17,12 @@ def run(
     options: serving_options.QuerySavedModelOptions,
     *,
     lines: Iterable[str] | None = None,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Returns the model's answers, one JSON object per line.
 
     Args:
         options: the queries and the model.
         lines: the lines for `--text=-` or `--question=-`; None: standard input.
-        progress: called after each batch of a file; see `bert_tf.progress`.
 
     Returns:
         Each query with its answer, in order, such as
@@ -54,7 +52,6 @@ def run(
         functools.partial(model.ask, signature=options.signature),
         batches,
         total,
-        progress,
     )
     if options.output_file is None:
         return "\n".join(answers)
@@ -63,7 +60,7 @@ def run(
     return f"Answers: {options.output_file} ({total} lines)"
 
 
-def _answers(ask, batches, total, progress) -> Iterator[str]:
+def _answers(ask, batches, total) -> Iterator[str]:
     done = 0
     for batch in batches:
         # The same names in every query of a batch.
@@ -77,7 +74,7 @@ def _answers(ask, batches, total, progress) -> Iterator[str]:
                 )
             yield json.dumps(query | answer, ensure_ascii=False)
         done += len(batch)
-        progress("query", done, total, unit="queries")
+        progress_module.report("query", done, total, unit="queries")
 
 
 def _inputs(options, lines):

@@ -40,7 +40,6 @@ def learn_vocabulary(
     num_unused: int | None = None,
     min_frequency: int = 2,
     character_coverage: float = 0.99995,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from text files.
 
@@ -55,7 +54,6 @@ def learn_vocabulary(
         min_frequency: how often two pieces must be adjacent to be merged.
         character_coverage: minimum share of words made of known characters only. The
             rarest characters beyond it are left out.
-        progress: callback for progress.
 
     Raises:
         OSError: a file cannot be read.
@@ -66,7 +64,6 @@ def learn_vocabulary(
         input_files,
         do_lower_case=do_lower_case,
         strip_accents=strip_accents,
-        progress=progress,
     )
     return vocabulary_from_counts(
         counts,
@@ -74,7 +71,6 @@ def learn_vocabulary(
         num_unused=num_unused,
         min_frequency=min_frequency,
         character_coverage=character_coverage,
-        progress=progress,
     )
 
 
@@ -83,7 +79,6 @@ def count_words(
     *,
     do_lower_case: bool = True,
     strip_accents: bool | None = None,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> collections.Counter[str]:
     """Counts the basic tokens in text files.
 
@@ -93,7 +88,9 @@ def count_words(
     """
     paths = files.expand(input_files)
     total = sum(map(files.size, paths)) / BYTES_PER_MEGABYTE
-    report = functools.partial(progress, "count words", total=total, unit="MB")
+    report = functools.partial(
+        progress_module.report, "count words", total=total, unit="MB"
+    )
     as_written: collections.Counter[str] = collections.Counter()
     num_bytes = 0
     for path in paths:
@@ -120,7 +117,6 @@ def vocabulary_from_counts(
     num_unused: int | None = None,
     min_frequency: int = 2,
     character_coverage: float = 0.99995,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from counted words.
 
@@ -129,7 +125,7 @@ def vocabulary_from_counts(
 
     Args:
         counts: how often each word occurs.
-        vocab_size, num_unused, min_frequency, character_coverage, progress: see
+        vocab_size, num_unused, min_frequency, character_coverage: see
             `learn_vocabulary`.
 
     Raises:
@@ -153,9 +149,9 @@ def vocabulary_from_counts(
         )
     known = frozenset(alphabet)
     learnable = {word: n for word, n in counts.items() if _is_learnable(word, known)}
-    progress("learn pieces", 0, 1)
+    progress_module.report("learn pieces", 0, 1)
     pieces = _learn_pieces(learnable, single, num_pieces, min_frequency)
-    progress("learn pieces", 1, 1)
+    progress_module.report("learn pieces", 1, 1)
     taken = {*reserved, *single}
     return vocabulary_module.Vocabulary(
         [*reserved, *single, *(piece for piece in pieces if piece not in taken)]

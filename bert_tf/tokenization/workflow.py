@@ -6,7 +6,6 @@ import logging
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.tokenization import coverage
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
@@ -47,8 +46,6 @@ class VocabularyReport:
 
 def build_vocabulary(
     options: tokenization_options.BuildVocabularyOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> VocabularyReport:
     """Learns a vocabulary or adds words to one, and writes it.
 
@@ -61,10 +58,10 @@ def build_vocabulary(
     _check_output(options, inputs)
     flag = "output_file" if options.output_file else "vocab_file"
     with locks.output_file(options.written_file, flag=flag):
-        return _build_vocabulary(options, inputs, progress)
+        return _build_vocabulary(options, inputs)
 
 
-def _build_vocabulary(options, inputs, progress):
+def _build_vocabulary(options, inputs):
     counts = None
     if inputs:
         if options.strip_accents not in (None, options.do_lower_case):
@@ -78,7 +75,6 @@ def _build_vocabulary(options, inputs, progress):
             inputs,
             do_lower_case=options.do_lower_case,
             strip_accents=options.strip_accents,
-            progress=progress,
         )
         vocabulary = learning.vocabulary_from_counts(
             counts,
@@ -86,7 +82,6 @@ def _build_vocabulary(options, inputs, progress):
             num_unused=options.num_unused,
             min_frequency=options.min_frequency,
             character_coverage=options.character_coverage,
-            progress=progress,
         )
     else:
         vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)

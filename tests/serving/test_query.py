@@ -162,9 +162,8 @@ def ask_file(path, content, **values):
     )
 
 
-def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path):
+def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path, reported):
     output_file = tmp_path / "answers.jsonl"
-    batches = []
     options = serving_options.QuerySavedModelOptions(
         export_dir="x",
         input_file=str(tmp_path / "texts.tsv"),
@@ -172,9 +171,7 @@ def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path):
         batch_size=2,
     )
     (tmp_path / "texts.tsv").write_text("one\ta\ntwo, three\tb\nfour\tc\n")
-    report = query.run(
-        options, progress=lambda stage, done, total, unit: batches.append((done, total))
-    )
+    report = query.run(options)
     assert report == f"Answers: {output_file} (3 lines)"
     lines = [json.loads(line) for line in output_file.read_text().splitlines()]
     assert [(line["text"], line["text_b"]) for line in lines] == [
@@ -182,7 +179,7 @@ def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path):
         ("two, three", "b"),
         ("four", "c"),
     ]
-    assert batches == [(2, 3), (3, 3)]
+    assert [call[1:] for call in reported] == [(2, 3), (3, 3)]
     assert asked.asked == {"text": ["four"], "text_b": ["c"]}
 
 

@@ -130,18 +130,14 @@ def test_text_without_words_is_refused(tmp_path):
         learning.count_words(str(tmp_path / "text.txt"))
 
 
-def test_progress_is_reported_to_the_end(tmp_path):
+def test_progress_is_reported_to_the_end(tmp_path, reported):
     (tmp_path / "text.txt").write_text("a b\n" * 30_000, encoding="utf-8")
-    told = []
-    learning.count_words(
-        str(tmp_path / "text.txt"),
-        progress=lambda stage, done, total, unit: told.append((stage, done, total)),
-    )
-    done = [row[1] for row in told]
-    assert {row[0] for row in told} == {"count words"}
+    learning.count_words(str(tmp_path / "text.txt"))
+    done = [call[1] for call in reported]
+    assert {call[0] for call in reported} == {"count words"}
     assert done == sorted(done)
     assert len(done) > 3
-    assert done[-1] == told[-1][2] == 0.12
+    assert done[-1] == reported[-1][2] == 0.12
 
 
 def test_words_take_the_place_of_unused_tokens():

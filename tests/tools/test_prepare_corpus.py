@@ -478,6 +478,7 @@ def test_other_files_are_not_overwritten(run_tool, prepare, tmp_path):
 
 KILLED = """
 import os, signal, sys, time
+from bert_tf import progress
 from bert_tf.preparation import extraction, inputs, options, workflow
 
 STAGE, WORKERS, KILLED, INPUT, OUTPUT = sys.argv[1:]
@@ -513,13 +514,13 @@ class Killed(workflow.JobFolder):
 workflow.JobFolder = Killed
 
 if __name__ == "__main__":
-    workflow.prepare_corpus(
-        options.PrepareCorpusOptions(
-            input_file=INPUT, output_dir=OUTPUT, shard_mb=0.002,
-            num_workers=int(WORKERS),
-        ),
-        progress=stop,
-    )
+    with progress.reporting_to(stop):
+        workflow.prepare_corpus(
+            options.PrepareCorpusOptions(
+                input_file=INPUT, output_dir=OUTPUT, shard_mb=0.002,
+                num_workers=int(WORKERS),
+            )
+        )
 """
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
@@ -51,7 +50,6 @@ class Extractor:
     Args:
         options: what to extract.
         start: the opened checkpoint. None: `options` name it.
-        progress: called during a download; see `bert_tf.progress`.
 
     Attributes:
         options: the options, with the settings of the checkpoint.
@@ -70,14 +68,12 @@ class Extractor:
         options: feature_extraction_options.ExtractionOptions,
         *,
         start: starting_point.StartingPoint | None = None,
-        progress: progress_module.Progress = progress_module.silent,
     ):
         start = start or starting_point.find(
             options.init_checkpoint,
             bert_config_file=options.bert_config_file,
             vocab_file=options.vocab_file,
             do_lower_case=options.do_lower_case,
-            progress=progress,
         )
         self.config = start.config
         # `find` was given a checkpoint, so it returns a vocabulary and a source.

@@ -24,8 +24,6 @@ from bert_tf.tasks.feature_extraction import options as feature_extraction_optio
 
 def run(
     options: feature_extraction_options.ExtractFeaturesOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the vectors of every line of a file; returns a report.
 
@@ -38,7 +36,7 @@ def run(
     if not num_lines:
         raise ValueError(f"{options.input_file} is empty; expected one text per line.")
     with locks.output_file(options.output_file):
-        extractor = extraction.Extractor(options, progress=progress)
+        extractor = extraction.Extractor(options)
         lines = examples.read_examples(options.input_file)
         known = cast(
             feature_extraction_options.ExtractFeaturesOptions, extractor.options
@@ -46,7 +44,7 @@ def run(
         with formats.open_writer(known, extractor.vocabulary) as write:
             for index, extracted in enumerate(extractor.extract_each(lines), start=1):
                 write(extracted)
-                progress("extract", index, num_lines, unit="lines")
+                progress_module.report("extract", index, num_lines, unit="lines")
     return f"Vectors of {num_lines} lines are in {options.output_file}."
 
 
@@ -98,7 +96,6 @@ def embed(
     batch_size: int = 32,
     normalize: bool | None = None,
     do_lower_case: bool | None = None,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> np.ndarray:
     """Returns one vector per text, float32 [N, H].
 
@@ -128,7 +125,6 @@ def embed(
         normalize: whether to scale the vectors to length 1. None: as described above.
         do_lower_case: whether to lowercase the texts. None: as the checkpoint says, or
             else True, unless the vocabulary has cased pieces.
-        progress: see `bert_tf.progress`.
 
     Raises:
         OSError: a file cannot be read.
@@ -142,7 +138,7 @@ def embed(
     lines = [_line(index, item) for index, item in enumerate(items)]
     backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
-    start = starting_point.find(source, do_lower_case=do_lower_case, progress=progress)
+    start = starting_point.find(source, do_lower_case=do_lower_case)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)
     text = opened.text
@@ -166,7 +162,6 @@ def embed(
             backend=backend,
         ),
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
-        progress=progress,
     )
     # The longest first, so that a batch that does not fit into memory fails at once.
     lengths = [input_items.total_length(item) for item in items]
@@ -175,7 +170,7 @@ def embed(
     extracted = extractor.extract_each(lines[index] for index in order)
     for done, (index, one) in enumerate(zip(order, extracted, strict=True), start=1):
         vectors[index] = one.vector
-        progress("embed", done, len(lines), unit="texts")
+        progress_module.report("embed", done, len(lines), unit="texts")
     return vectors
 
 

@@ -196,20 +196,18 @@ def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
     assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
 
 
-def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint):
+def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint, reported):
     texts = [LONG, "the bee", *["the lamp is slow"] * 3, ("the lamp", "is slow")]
     values = {"layers": (-1,), "pooling": "mean", "max_seq_length": 64}
     expected = extract(checkpoint, texts, normalize=True, **values)
-    seen = []
     found = bert_tf.embed(
         checkpoint,
         iter(texts),
         batch_size=2,
-        progress=lambda stage, done, total, **_: seen.append((stage, done, total)),
     )
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert seen[-1] == ("embed", 6, 6)
+    assert reported[-1] == ("embed", 6, 6)
     unscaled = bert_tf.embed(checkpoint, texts, normalize=False)
     np.testing.assert_allclose(
         unscaled, extract(checkpoint, texts, **values), atol=1e-5
