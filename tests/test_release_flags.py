@@ -37,7 +37,7 @@ RELEASED = {
     },
     "run_pretraining": {
         **_TRAINING,
-        "input_file": (REQUIRED, *OPTIONAL),  # With --phase each has its own.
+        "input_file": REQUIRED,
         "output_dir": REQUIRED,
         "bert_config_file": (REQUIRED, *OPTIONAL),
         "init_checkpoint": OPTIONAL,

@@ -1,8 +1,8 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
-import itertools
 import logging
 import os
+from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import options as options_module
@@ -40,6 +40,7 @@ def open_examples(
     config: config_module.BertConfig,
     vocabulary: vocabulary_module.Vocabulary | None,
     source: source_module.Source | None,
+    is_phase: bool = False,
     progress: progress_module.Progress = progress_module.silent,
 ) -> Examples:
     """Opens files of examples and checks them.
@@ -50,6 +51,7 @@ def open_examples(
         config: the model's configuration.
         vocabulary: the vocabulary, or None if it is unknown.
         source: the checkpoint that training starts from, or None.
+        is_phase: whether to open only the records that have the length of `options`.
         progress: see `bert_tf.progress`.
 
     Raises:
@@ -62,48 +64,24 @@ def open_examples(
         paths = local_copies.local_copies(paths, options.cache_dir, progress=progress)
     if record_index.are_text(paths):
         return _open_text(paths, options, config, vocabulary, source)
-    records = _open_records(paths, options, config, vocabulary)
+    if is_phase:
+        paths = _with_length(paths, options.max_seq_length)
+    records = _open_records(paths, options, config, vocabulary, is_phase=is_phase)
     _check_casing(records, source)
     return records
 
 
-def check_later(
-    options: pretraining_options.RunPretrainingOptions,
-    config: config_module.BertConfig,
-    vocabulary: vocabulary_module.Vocabulary | None,
-) -> None:
-    """Checks the records of a phase that starts later.
-
-    Files that do not exist are logged, because they may be created while an earlier
-    phase trains. Remote records without a side file, which would have to be downloaded,
-    are checked only when their phase starts.
-
-    Args:
-        options: of the phase.
-        config: the model's configuration.
-        vocabulary: the vocabulary, or None if it is unknown.
-
-    Raises:
-        OSError, ValueError: as `open_examples`.
-    """
-    for patterns in filter(None, (options.input_file, options.eval_input_file)):
-        try:
-            paths = files.expand(patterns)
-        except FileNotFoundError as error:
-            logger.warning(
-                "%s It has to exist when the training in %s starts.",
-                error,
-                options.output_dir,
-            )
-            continue
-        is_quick = files.map_paths(_can_be_checked_quickly, paths)
-        paths = list(itertools.compress(paths, is_quick))
-        if paths and not record_index.are_text(paths):
-            _open_records(paths, options, config, vocabulary)
-
-
-def _can_be_checked_quickly(path):
-    return not files.is_remote(path) or files.exists(record_index.side_path(path))
+def _with_length(paths, length):
+    """Returns the records that have the length of a phase."""
+    schemas = files.map_paths(lambda path: tfrecord.RecordFiles([path]).schema, paths)
+    lengths = [schema["input_ids"].length for schema in schemas]
+    chosen = [path for path, one in zip(paths, lengths, strict=True) if one == length]
+    if not chosen:
+        raise ValueError(
+            f"--phases has a phase of length {length}, but the records of {paths[0]} "
+            f"and the other files have only {', '.join(map(str, sorted({*lengths})))}."
+        )
+    return chosen
 
 
 def is_text(examples: Examples) -> bool:
@@ -211,7 +189,7 @@ def recorded_vocabulary(
 
 
 def data_set(
-    patterns: str | None, examples: Examples, *, window: int | None = None
+    patterns: str, sources: Sequence[Examples], *, window: int | None = None
 ) -> result_files.DataSet:
     """Returns the data set of examples.
 
@@ -220,18 +198,19 @@ def data_set(
 
     Args:
         patterns: names and globs; the first one names the data set.
-        examples: the examples.
+        sources: the examples of each phase.
         window: `shuffle_buffer_size`, if they are to train on.
     """
-    order, remote_files = None, ()
-    if window is not None and isinstance(examples, tfrecord.RecordFiles):
-        order = remote_blocks.order_of(examples, window)
-        if examples.is_remote:
-            remote_files = tuple(_described_files(examples.paths))
+    paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
+    order, remote_files, first = None, (), sources[0]
+    if window is not None and isinstance(first, tfrecord.RecordFiles):
+        order = remote_blocks.order_of(first, window)
+        if first.is_remote:
+            remote_files = tuple(_described_files(paths))
     return result_files.DataSet(
-        name=result_files.stem(str(patterns).split(",")[0]),
-        paths=tuple(examples.paths),
-        by_size=not is_text(examples),
+        name=result_files.stem(patterns.split(",")[0]),
+        paths=paths,
+        by_size=not is_text(first),
         order=order,
         remote_files=remote_files,
     )
@@ -245,11 +224,12 @@ def _described_files(paths):
         yield f"{os.path.basename(path)}: {size} bytes, changed at {seconds}"
 
 
-def _open_records(paths, options, config, vocabulary):
+def _open_records(paths, options, config, vocabulary, *, is_phase):
     records = tfrecord.RecordFiles(paths)
     max_predictions = None
     if dynamic_masking.is_masked(records.schema):
-        max_predictions = options.max_predictions_per_seq
+        if not is_phase:
+            max_predictions = options.max_predictions_per_seq
     elif not config.is_causal:
         dynamic_masking.check_num_predictions(paths[0], options)
     records.check(

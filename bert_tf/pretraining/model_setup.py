@@ -1,4 +1,4 @@
-"""Chooses the model of a run: its starting point and its configuration."""
+"""The model of a run: its starting point, configuration, objective and losses."""
 
 import dataclasses
 import os
@@ -13,9 +13,15 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import left_to_right
+from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+MASKED_LM = "masked_lm"
+LEFT_TO_RIGHT = "left_to_right"
+_NEXT_SENTENCE = "next_sentence_labels"
 
 # Values of a configuration that other flags determine, with those flags.
 _SET_ELSEWHERE = {
@@ -88,7 +94,7 @@ def _vocab_size(options, vocabulary):
     paths = files.expand(options.input_file)
     if record_index.are_text(paths):
         raise text_examples.no_vocabulary(paths)
-    records = tfrecord.RecordFiles(paths)
+    records = tfrecord.RecordFiles(paths[:1])
     found = records.metadata.get("vocab_size")
     if found is None:
         folder = os.path.dirname(records.paths[0])
@@ -147,3 +153,88 @@ def override(
 
 def _error(what):
     return options_module.OptionError(f"--config_overrides: {what}")
+
+
+def with_attention(
+    config: config_module.BertConfig, objective: str | None
+) -> config_module.BertConfig:
+    """Returns the configuration with the attention that the objective needs.
+
+    Args:
+        config: the configuration from a file or checkpoint.
+        objective: `MASKED_LM`, `LEFT_TO_RIGHT`, or None for the configuration's.
+
+    Raises:
+        ValueError: the objective is `MASKED_LM` and the model is causal.
+    """
+    if objective == LEFT_TO_RIGHT:
+        return dataclasses.replace(config, attention="causal")
+    if objective == MASKED_LM and config.is_causal:
+        raise ValueError(
+            f"--objective={MASKED_LM} needs a bidirectional model, but attention is "
+            f"causal in this one's bert_config.json. Pass --objective={LEFT_TO_RIGHT} "
+            "or another model."
+        )
+    return config
+
+
+def objective_of(config: config_module.BertConfig) -> str:
+    """Returns `LEFT_TO_RIGHT` for a causal configuration, else `MASKED_LM`."""
+    return LEFT_TO_RIGHT if config.is_causal else MASKED_LM
+
+
+def check_records(
+    config: config_module.BertConfig, records: tfrecord.RecordFiles
+) -> None:
+    """Checks that the records suit the objective.
+
+    Args:
+        config: the model's configuration.
+        records: the training examples.
+
+    Raises:
+        ValueError: the records are sentence pairs and the model is causal. Every other
+            B is random, and a left-to-right model has no task that would use it.
+    """
+    if config.is_causal and _NEXT_SENTENCE in records.schema:
+        raise ValueError(
+            f"{records.paths[0]} contains sentence pairs, but "
+            f"--objective={LEFT_TO_RIGHT} needs continuous text. Create the examples "
+            "with --next_sentence=false."
+        )
+
+
+def loss_names(
+    config: config_module.BertConfig, records: tfrecord.RecordFiles
+) -> tuple[str, ...]:
+    """Returns the names of the losses of the model of `create_model`."""
+    if config.is_causal:
+        return left_to_right.BertLeftToRight.loss_names
+    sentence_loss = ("next_sentence_loss",) if _NEXT_SENTENCE in records.schema else ()
+    return ("masked_lm_loss", *sentence_loss)
+
+
+def create_model(
+    config: config_module.BertConfig,
+    records: tfrecord.RecordFiles,
+    dtype: str,
+) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
+    """Returns the model, not yet built, that learns from the records."""
+    model: left_to_right.BertLeftToRight | pretrainer.BertPretrainer
+    if config.is_causal:
+        model = left_to_right.BertLeftToRight(config, dtype=dtype)
+    else:
+        model = pretrainer.BertPretrainer(
+            config, next_sentence=_NEXT_SENTENCE in records.schema, dtype=dtype
+        )
+    return model
+
+
+def estimate_arguments(
+    config: config_module.BertConfig,
+    options: pretraining_options.RunPretrainingOptions,
+) -> dict[str, typing.Any]:
+    """Returns the arguments of `estimates.estimate` that depend on the objective."""
+    if config.is_causal:
+        return {"num_predictions": options.max_seq_length, "keeps_logits": False}
+    return {"num_predictions": options.max_predictions_per_seq}

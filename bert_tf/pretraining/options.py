@@ -1,10 +1,12 @@
 """Options of run_pretraining and fill_mask."""
 
 import dataclasses
+import itertools
+import math
+import re
 
 from bert_tf import options as options_module
 from bert_tf.options import option
-from bert_tf.pretraining import phases
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.training import options as training_options
 
@@ -18,8 +20,7 @@ class RunPretrainingOptions(
     With --objective=left_to_right, the model predicts each next word piece instead.
     """
 
-    input_file: str | None = option(
-        None,
+    input_file: str = option(
         help="TFRecord files written by create_pretraining_data, or text files with "
         "one sentence per line and a blank line between documents: names and globs, "
         "separated by commas.",
@@ -31,22 +32,12 @@ class RunPretrainingOptions(
         "Default: read the examples where they are, in blocks.",
         group="advanced",
     )
-    phase: tuple[str, ...] = option(
+    phases: tuple[str, ...] = option(
         (),
-        repeated=True,
-        help="Train in several phases instead of one. Repeat the flag for each phase, "
-        "with the flags that differ, for example --phase='input_file=a/* "
-        "max_seq_length=512'. Each phase starts from the weights of the previous one "
-        "and writes to phase_1, phase_2, ... in output_dir.",
-        group="training",
-    )
-    phase_schedule: str = option(
-        phases.SEPARATE,
-        choices=(phases.SEPARATE, phases.SHARED),
-        help="separate: each phase has its own warm-up and decay, new optimizer slots, "
-        "and counts its steps from 1. shared: all phases together have one warm-up "
-        "and one linear decay, and the slots and the step count carry over, as in the "
-        "paper. The num_train_steps of a phase are its own steps in both cases.",
+        help="Steps and sequence length of each phase, such as 900000@128,100000@512, "
+        "instead of num_train_steps, max_seq_length and max_predictions_per_seq. All "
+        "phases have one learning rate schedule. Each reads the records of input_file "
+        "that have its length, or makes examples of its length from text.",
         group="training",
     )
     bert_config_file: str | None = option(
@@ -139,28 +130,13 @@ class RunPretrainingOptions(
     num_train_steps: int = option(
         100000,
         minimum=1,
-        help="Total number of training steps. With continue_schedule they include the "
-        "steps of init_checkpoint.",
+        help="Total number of training steps.",
         group="training",
     )
     num_warmup_steps: int = option(
         10000,
         minimum=0,
         help="Number of steps over which the learning rate rises to its maximum.",
-        group="training",
-    )
-    schedule_steps: int | None = option(
-        None,
-        minimum=1,
-        help="Step at which the learning rate reaches 0, if another run with "
-        "continue_schedule follows this one. Default: num_train_steps.",
-        group="training",
-    )
-    continue_schedule: bool = option(
-        False,
-        help="Take the optimizer's slots and the step from init_checkpoint as well, "
-        "and continue its learning rate schedule. For phases with one schedule that "
-        "are separate commands, as on several machines.",
         group="training",
     )
     max_train_minutes: float | None = option(
@@ -187,21 +163,8 @@ class RunPretrainingOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_schedule()
-        if self.phase:
-            # Finds errors in a later phase before the first.
-            phases.phase_options(self)
-        elif self.input_file is None:
-            raise options_module.OptionError(
-                "--input_file is required: the TFRecord or text files to train on."
-            )
-        if self.device == "multi_worker":
-            self._refuse(  # A process can create a multi-worker strategy only once.
-                "phase",
-                "cannot be combined with --device=multi_worker; run each phase "
-                "separately, with the folder of the previous one as --init_checkpoint "
-                "(and --continue_schedule for one schedule over all of them)",
-            )
+        if self.phases:
+            self._set_lengths()
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "needs --max_train_minutes")
         else:
@@ -212,33 +175,49 @@ class RunPretrainingOptions(
                     "with --warmup_proportion",
                 )
 
-    def _check_schedule(self):
-        if not self.phase:
-            self._refuse("phase_schedule", "needs --phase")
-        if self.continue_schedule and self.init_checkpoint is None:
+    def _set_lengths(self) -> None:
+        """Sets the options that phases determine: the last step, the longest length."""
+        for name in ("max_train_minutes", "early_stopping_evals"):
+            self._refuse(name, "cannot be combined with --phases, which set the steps")
+        phases = self.each_phase()
+        longest = max(phases, key=lambda phase: phase.max_seq_length)
+        values = {
+            "num_train_steps": phases[-1].num_train_steps,
+            "max_seq_length": longest.max_seq_length,
+            "max_predictions_per_seq": longest.max_predictions_per_seq,
+        }
+        for name, value in values.items():
+            if getattr(self, name) != value:
+                self._refuse(name, "cannot be combined with --phases, which set it")
+            # The record is frozen, but its construction is not finished yet.
+            object.__setattr__(self, name, value)
+
+    def each_phase(self) -> "list[RunPretrainingOptions]":
+        """Returns the options of each phase, or of the run if it has no phases.
+
+        The `num_train_steps` of a phase is the step at which it ends.
+        """
+        if not self.phases:
+            return [self]
+        pairs = [re.fullmatch(r"([1-9]\d*)@([1-9]\d*)", text) for text in self.phases]
+        if not all(pairs):
             raise options_module.OptionError(
-                "--continue_schedule needs --init_checkpoint: the run whose schedule "
-                "is continued."
+                f"--phases={','.join(self.phases)}: expected STEPS@LENGTH for each "
+                "phase, such as 900000@128,100000@512."
             )
-        if self.schedule_steps is not None and (
-            self.schedule_steps < self.num_train_steps
-        ):
-            raise options_module.OptionError(
-                f"--schedule_steps={self.schedule_steps} is less than "
-                f"--num_train_steps={self.num_train_steps}, so the learning rate would "
-                "be 0 in the last steps."
+        steps, lengths = zip(
+            *(map(int, pair.groups()) for pair in pairs if pair), strict=True
+        )
+        return [
+            dataclasses.replace(
+                self,
+                phases=(),
+                num_train_steps=end,
+                max_seq_length=length,
+                max_predictions_per_seq=max(1, math.ceil(length * self.masked_lm_prob)),
             )
-        for name in ("schedule_steps", "continue_schedule"):
-            if self.phase:
-                self._refuse(
-                    name, "cannot be combined with --phase; see --phase_schedule"
-                )
-            if self.max_train_minutes is not None:
-                self._refuse(
-                    name,
-                    "cannot be combined with --max_train_minutes, which makes the "
-                    "schedule follow the clock",
-                )
+            for end, length in zip(itertools.accumulate(steps), lengths, strict=True)
+        ]
 
     def _refuse(self, name, reason):
         if not self.is_default(name):

@@ -9,9 +9,30 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import predictions
-from bert_tf.pretraining import task as task_module
 from bert_tf.tokenization import full
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task(task_record.TaskRecord):
+    """How to fill the masks of texts.
+
+    It is made from a checkpoint. The task.json of a pretraining run describes the
+    records that it trains on instead.
+    """
+
+    KIND = "pretraining"
+
+    top_k: int = 5  # Candidates per mask of a SavedModel.
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> pretrainer.BertPretrainer:
+        """See `TaskRecord.create_model`."""
+        return pretrainer.BertPretrainer(config, next_sentence=False, dtype=dtype)
 
 
 class MaskPredictor(fine_tuning_predictor.Predictor):
@@ -21,7 +42,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         filler: also fills masks one after the other; see `predictions.MaskFiller`.
     """
 
-    task: task_module.Task
+    task: Task
 
     def __init__(self, run_dir: str, settings: fine_tuning_predictor.LoadSettings):
         if settings.backend != backends.TENSORFLOW:
@@ -35,7 +56,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         values = settings.task_values() | predictions.tokenizer_arguments(start)
         super().__init__(
             run_dir,
-            task_module.Task(**values),
+            Task(**values),
             create_tokenizer=full.FullTokenizer,
             settings=settings,
         )

@@ -9,21 +9,27 @@ rows of its own share of each batch.
 
 import functools
 import json
+import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.data import batching
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import schema as schema_module
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import row_counts
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_rows
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+# Beside the run: how many examples each pool has, which depends on the pairs drawn.
+COUNTS_FILE = "text_examples.json"
+_ADVICE = "remove it; it will be computed again"
 
 _MAX_INT64 = np.iinfo(np.int64).max
 # The epoch that evaluation draws its examples for: always the same, never training's.
@@ -99,7 +105,7 @@ class TextExamples:
             },
             sort_keys=True,
         )
-        self._evaluation_counts = row_counts.RowCounts(
+        self._evaluation_counts = RowCounts(
             self._pools,
             self._key,
             first=_EVALUATION_EPOCH * self._pools.num_pools,
@@ -116,7 +122,7 @@ class TextExamples:
             checksum: identifies the text.
             is_written: whether this process writes to the folder.
         """
-        counts = row_counts.RowCounts(
+        counts = RowCounts(
             self._pools,
             f"{checksum} {self._key}",
             folder=folder,
@@ -139,6 +145,104 @@ class TextExamples:
         )
 
 
+class RowCounts:
+    """The number of rows of each pool of a text, from some pool on.
+
+    It is only known once a pool was sampled. A run records the numbers in its folder,
+    which only saves time: missing numbers are computed again.
+
+    Args:
+        pools: the pools.
+        key: identifies the text, the settings and the seed. Recorded numbers with a
+            different key are not used.
+        first: number of the first pool.
+        folder: of the run that records the numbers; None: they are not recorded.
+        is_written: False: the folder is only read, as on all workers but the chief.
+
+    Raises:
+        OSError: the recorded numbers cannot be read.
+        ValueError: the file with the recorded numbers is damaged.
+    """
+
+    def __init__(
+        self,
+        pools: graph_pools.TextPools,
+        key: str,
+        *,
+        first: int = 0,
+        folder: str | None = None,
+        is_written: bool = True,
+    ):
+        self.first = first
+        self._pools = pools
+        self._key = key
+        self._path = None if folder is None else os.path.join(folder, COUNTS_FILE)
+        self._is_written = is_written
+        self._lock = threading.Lock()
+        self._counts = self._read()
+
+    def find(self, row: int) -> tuple[int, int]:
+        """Returns the number of the pool with a row, and the index of its first row.
+
+        Args:
+            row: index of the row in all pools.
+        """
+        rows_before, index = 0, 0
+        while rows_before < row and rows_before + self._count(index) <= row:
+            rows_before += self._count(index)
+            index += 1
+        return self.first + index, rows_before
+
+    def total(self, enough: int | None = None) -> int:
+        """Returns the number of rows of an epoch.
+
+        Args:
+            enough: a number that suffices; later pools are then not sampled.
+        """
+        total = 0
+        for index in range(self._pools.num_pools):
+            if enough is not None and total >= enough:
+                break
+            total += self._count(index)
+        return total
+
+    def record(self, number: int, count: int) -> None:
+        """Records the number of rows of a pool that was sampled.
+
+        Args:
+            number: number of the pool.
+            count: its rows.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with self._lock:
+            if number - self.first != len(self._counts):
+                return
+            self._counts.append(count)
+            if self._path is None or not self._is_written:
+                return
+            with files.complete_or_absent(self._path) as file:
+                json.dump({"key": self._key, "num_examples": self._counts}, file)
+
+    def _count(self, index):
+        if index == len(self._counts):
+            self.record(self.first + index, self._pools.count(self.first + index))
+        return self._counts[index]
+
+    def _read(self):
+        if self._path is None or not files.exists(self._path):
+            return []
+        recorded = files.read_json(self._path, advice=_ADVICE)
+        counts = recorded.get("num_examples")
+        if not (isinstance(counts, list) and all(type(n) is int for n in counts)):
+            raise ValueError(
+                f"{self._path} has an unexpected value of num_examples: "
+                f"{counts!r:.80}; {_ADVICE}."
+            )
+        return counts if recorded.get("key") == self._key else []
+
+
 class TextSource(batching.Source):
     """The rows of the pools of a text, one after another.
 
@@ -153,7 +257,7 @@ class TextSource(batching.Source):
     def __init__(
         self,
         pools: graph_pools.TextPools,
-        counts: row_counts.RowCounts,
+        counts: RowCounts,
         schema: schema_module.Schema,
         *,
         seed: int,

@@ -66,10 +66,6 @@ class Trainer:
         options: of all parts of training.
         num_train_steps: the step at which the run ends; 0: the model is not trained.
         num_warmup_steps: steps over which the learning rate rises.
-        num_decay_steps: the step at which the learning rate reaches 0; None:
-            `num_train_steps`.
-        continues_source: whether to take the slots and the step from `source` as well,
-            which is then a release checkpoint.
         time_limit: ends the run after some time; the learning rate then follows the
             time instead of the step.
         frozen_layers: which layers are not trained; see `building.freeze`.
@@ -106,8 +102,6 @@ class Trainer:
         *,
         num_train_steps: int = 0,
         num_warmup_steps: int = 0,
-        num_decay_steps: int | None = None,
-        continues_source: bool = False,
         time_limit: timing.TimeLimit | None = None,
         frozen_layers: str | None = None,
         source: source_module.Source | None = None,
@@ -115,7 +109,7 @@ class Trainer:
     ):
         self.options = options
         self.num_train_steps = num_train_steps
-        self._num_decay_steps = num_decay_steps or num_train_steps
+        self._last_step = num_train_steps
         self.time_limit = time_limit
         self.progress = progress
         self.strategy = distribution.create_strategy(options)
@@ -148,7 +142,7 @@ class Trainer:
             progress=progress,
         )
         self.resumed = False
-        self.step = self._load(source, continues_source)
+        self.step = self._load(source)
         # The first step of a run is logged. A resumed run has logged it before.
         self._logged_steps = (num_train_steps, 1 if self.resumed else self.step + 1)
 
@@ -174,14 +168,14 @@ class Trainer:
         self.optimizer = optimizers.create_optimizer(
             self.model,
             options,
-            num_train_steps=self._num_decay_steps,
+            num_train_steps=self.num_train_steps,
             num_warmup_steps=num_warmup_steps,
             scale_loss=options.dtype == training_options.MIXED_FLOAT16,
             schedule=schedule,
         )
 
     def _warn_about_schedule(self, num_warmup_steps: int) -> None:
-        rate, num_steps = self.options.learning_rate, self._num_decay_steps
+        rate, num_steps = self.options.learning_rate, self.num_train_steps
         if rate == 0:
             logger.warning("--learning_rate=0: training does not change the weights.")
         elif self.time_limit is None and num_warmup_steps > num_steps:
@@ -194,15 +188,11 @@ class Trainer:
                 rate,
             )
 
-    def _load(self, source: source_module.Source | None, continues_source: bool) -> int:
+    def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
         self.workers.check_same("the step of the latest checkpoint", step or 0)
         if step is not None:
             self.resumed = True
-            return step
-        if source is not None and continues_source and self.optimizer is not None:
-            step = saving.restore_checkpoint(source.path, self.model, self.optimizer)
-            self.workers.check_same("the step of --init_checkpoint", step)
             return step
         if source is not None:
             loading.load_source(self.model, source)
@@ -218,6 +208,7 @@ class Trainer:
         *,
         evaluate: Evaluate | None = None,
         group_by_length: bool = False,
+        last_step: int | None = None,
     ) -> dict[str, float]:
         """Trains to the last step, or until the time limit or an early stop.
 
@@ -226,6 +217,7 @@ class Trainer:
             evaluate: returns {"eval_...": score}; called every `eval_every_steps`;
                 required if that is set.
             group_by_length: whether batches contain sequences of similar length.
+            last_step: the step to stop at, if other examples follow; None: the last.
 
         Returns:
             `loss` of the last step that was taken, and `global_step`.
@@ -240,6 +232,7 @@ class Trainer:
                 f"eval_every_steps is {self.options.eval_every_steps}, but `evaluate` "
                 "is None; pass a function that returns scores, or set it to 0."
             )
+        self._last_step = last_step or self.num_train_steps
         if not self.has_steps_left():
             return self.nothing_left()
         self._remove_leftovers()
@@ -295,7 +288,7 @@ class Trainer:
             saving.remove_leftovers(self.options.output_dir)
 
     def _is_done(self) -> bool:
-        return self.step >= self.num_train_steps or self._budget.is_spent
+        return self.step >= self._last_step or self._budget.is_spent
 
     def _build_train_steps(self) -> Callable:
         return steps.build_train_steps(
@@ -319,7 +312,7 @@ class Trainer:
         self._read_batches = functools.partial(
             examples.training_batches,
             batch_size=self.options.train_batch_size,
-            num_steps=self.num_train_steps,
+            num_steps=self._last_step,
             seed=self.options.random_seed,
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
@@ -362,7 +355,7 @@ class Trainer:
             self._pace.num_steps,
             self.options.iterations_per_loop,
             *(period - self.step % period for period in periods),
-            self.num_train_steps - self.step,
+            self._last_step - self.step,
         )
 
     def _stop_at_non_finite_step(

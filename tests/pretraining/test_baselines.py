@@ -6,7 +6,7 @@ import pytest
 from bert_tf import files
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
-from bert_tf.pretraining import baselines
+from bert_tf.pretraining import scores
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -43,7 +43,7 @@ def _record(ids, weights, label):
 def test_masked_words_are_predicted_from_their_training_frequencies():
     trained = Records(_record([7, 7, 0], [1.0, 1.0, 0.0], 0))
     evaluated = Records(_record([7, 5, 0], [1.0, 1.0, 0.0], 0), _record([7], [1.0], 1))
-    found = baselines.record_baselines(trained, evaluated, vocab_size=10)
+    found = scores.record_baselines(trained, evaluated, vocab_size=10)
     # 12 counts: 3 of id 7 (two and one added), one of every other id.
     loss = -(2 * math.log(3 / 12) + math.log(1 / 12)) / 3
     assert found["eval_masked_lm_loss"]["value"] == pytest.approx(loss)
@@ -55,7 +55,7 @@ def test_masked_words_are_predicted_from_their_training_frequencies():
 
 def test_records_without_masks_have_no_baselines():
     records = Records({"input_ids": [1]})
-    assert baselines.record_baselines(records, records, vocab_size=10) == {}
+    assert scores.record_baselines(records, records, vocab_size=10) == {}
 
 
 def test_remote_records_take_few_requests(tmp_path, monkeypatch):
@@ -70,7 +70,7 @@ def test_remote_records_take_few_requests(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_gfile", lambda: store)
     records = tfrecord.RecordFiles(["store://train"])
     with store.counted() as requests:
-        found = baselines.record_baselines(records, records, vocab_size=10)
+        found = scores.record_baselines(records, records, vocab_size=10)
     assert len(requests) < 200
     assert found["eval_masked_lm_accuracy"]["value"] == 1.0
 
@@ -86,7 +86,7 @@ def test_only_what_is_written_is_read(tmp_path, is_chief, evaluated, is_read):
     records, read = Records(_record([7], [1.0], 0)), []
     read_records = records.read
     records.read = lambda indices: read.append(indices) or read_records(indices)
-    baselines.write(
+    scores.write_baselines(
         run_folder.RunFolder(str(tmp_path), is_written=is_chief),
         records,
         records,

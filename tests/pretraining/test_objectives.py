@@ -10,7 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import objectives
+from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import scores
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
@@ -304,7 +304,7 @@ def test_sentence_pairs_are_refused(golden):
         paths=["pairs.tfrecord"], schema={"next_sentence_labels": None}
     )
     with pytest.raises(ValueError, match=r"pairs.tfrecord .* --next_sentence=false"):
-        objectives.check_records(causal, pairs)
+        model_setup.check_records(causal, pairs)
 
 
 def test_a_dry_run_reports_the_size_that_is_named(tmp_path, pretrain):

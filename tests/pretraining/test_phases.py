@@ -1,5 +1,6 @@
-"""Two phases, of short and of long sequences, from one command."""
+"""Phases of different lengths under one schedule: one warm-up, one decay, one run."""
 
+import json
 import os
 import signal
 
@@ -7,13 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.release import rotation
-from bert_tf.data import record_index
-from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import examples
+from bert_tf.optimization import schedules
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import run_folder
+
+TOTAL, WARMUP = 7, 2
 
 
 @pytest.fixture(scope="module")
@@ -33,205 +33,163 @@ def short_records(golden, sample_data, tmp_path_factory, run_tool):
     return path
 
 
-@pytest.fixture
-def pretrain(golden, tmp_path, run_tool, short_records):
-    """Runs the tool with flags before those of two phases."""
+@pytest.fixture(scope="module")
+def options_in(golden, recorded_config):
+    """Returns the options of a run in a folder: options_in(folder, **changes)."""
 
-    def run(*flags, name="run", second=""):
-        long_records = golden / "model" / "examples.tfrecord"
-        return run_tool(
-            "run_pretraining",
-            f"--output_dir={tmp_path / name}",
-            f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
-            f"--vocab_file={golden / 'vocab.txt'}",
-            "--train_batch_size=4",
-            "--log_every_steps=1",
-            "--learning_rate=0.001",
-            f"--phase=input_file={short_records} max_seq_length=32 "
-            "max_predictions_per_seq=5 num_train_steps=3 num_warmup_steps=1",
-            f"--phase=input_file={long_records} max_seq_length=64 "
-            f"max_predictions_per_seq=10 num_train_steps=6 num_warmup_steps=1 {second}",
-            *flags,
-        )
+    def create(folder, **changes):
+        values = {
+            "input_file": str(golden / "model" / "examples.tfrecord"),
+            "output_dir": str(folder),
+            "bert_config_file": recorded_config,
+            "vocab_file": str(golden / "vocab.txt"),
+            "train_batch_size": 4,
+            "learning_rate": 1e-3,
+            "num_warmup_steps": WARMUP,
+            "log_every_steps": 1,
+            "do_train": True,
+        }
+        return pretraining_options.RunPretrainingOptions(**(values | changes))
 
-    return run
+    return create
 
 
-def weights_of(folder):
-    """Returns {name: array} of a folder's last checkpoint, without Adam's slots."""
-    checkpoint = tf.train.load_checkpoint(str(folder))
-    return {
-        name: checkpoint.get_tensor(name)
-        for name in checkpoint.get_variable_to_shape_map()
-        if not name.endswith(("adam_m", "adam_v", "global_step"))
-    }
+@pytest.fixture(scope="module")
+def uninterrupted(options_in, tmp_path_factory):
+    """Folder of a run of all steps in one phase."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    options = options_in(
+        folder, num_train_steps=TOTAL, max_seq_length=64, max_predictions_per_seq=10
+    )
+    pretraining_workflow.run(options)
+    return folder
 
 
-def assert_same(first, second):
+def state_of(prefix):
+    """Returns {name: array} of a checkpoint, slots and step included."""
+    checkpoint = tf.train.load_checkpoint(str(prefix))
+    names = checkpoint.get_variable_to_shape_map()
+    return {name: checkpoint.get_tensor(name) for name in names}
+
+
+def metrics_of(folder):
+    """Returns the logged lines without the speed."""
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [{k: v for k, v in x.items() if "_per_second" not in k} for x in lines]
+
+
+def assert_same_run(folder, other):
+    first, second = state_of(folder), state_of(other)
     assert first.keys() == second.keys()
-    for name, weight in first.items():
-        np.testing.assert_array_equal(weight, second[name], err_msg=name)
+    assert any(name.endswith("adam_v") for name in first)
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name], err_msg=name)
+    assert metrics_of(folder) == metrics_of(other)
 
 
-def test_two_phases_are_two_runs_from_one_command(pretrain, tmp_path):
-    done = pretrain("--do_train", "--do_eval", second="learning_rate=0.0")
-    assert done.exit_code == 0, done.stderr
-    assert "Trained to step 3" in done.stdout
-    assert "Trained to step 6" in done.stdout
-    first, second = tmp_path / "run" / "phase_1", tmp_path / "run" / "phase_2"
-    assert tf.train.latest_checkpoint(str(first)).endswith("-3")
-    assert tf.train.latest_checkpoint(str(second)).endswith("-6")
-    # With rate 0 the second phase ends with the weights that it began with.
-    assert_same(weights_of(first), weights_of(second))
-    assert (second / "eval_results.txt").exists()
+class KilledError(BaseException):
+    """What ends a run here, as a kill would: nothing catches it."""
 
 
-def test_a_run_that_ends_in_its_second_phase_goes_on_there(
-    pretrain, tmp_path, monkeypatch
+def test_phases_of_the_same_length_equal_one_run_even_if_killed_in_each(
+    options_in, uninterrupted, tmp_path, monkeypatch
 ):
-    assert pretrain("--do_train", name="uninterrupted").exit_code == 0
+    options = options_in(
+        tmp_path,
+        phases="4@64,3@64",
+        save_checkpoints_steps=5,
+        iterations_per_loop=1,
+    )
+    log = run_folder.RunFolder.log
+
+    # At step 4 the second phase begins, and step 5 has a checkpoint.
+    for last_step in (2, 4, 5, 6):
+
+        def log_and_die(self, step, values, *, tag="train", last=last_step):
+            log(self, step, values, tag=tag)
+            if step == last:
+                raise KilledError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(run_folder.RunFolder, "log", log_and_die)
+            with pytest.raises(KilledError):
+                pretraining_workflow.run(options)
+    assert "Trained to step 7," in pretraining_workflow.run(options)
+    assert_same_run(uninterrupted, tmp_path)
+    assert "Trained to step 7," in pretraining_workflow.run(options)  # Nothing is left.
+
+
+def test_each_phase_reads_the_records_of_its_length(
+    options_in, golden, short_records, tmp_path, monkeypatch
+):
+    both = f"{golden / 'model' / 'examples.tfrecord'},{short_records}"
+    changes = {"input_file": both, "phases": ("4@32", "3@64")}
+    report = pretraining_workflow.run(options_in(tmp_path, **changes, dry_run=True))
+    assert report.count("parameters") == 2
+    assert "learning rate     0.0005 in step 1, 0.0007143 in step 2" in report
+    assert report.endswith("learning rate     0.0002857 in step 5, 0 in step 7")
+    assert not list(tmp_path.iterdir())
+    options = options_in(tmp_path, **changes, do_eval=True)
     log = run_folder.RunFolder.log
 
     def log_and_send(self, step, values, *, tag="train"):
         log(self, step, values, tag=tag)
-        if self.path.endswith("phase_2") and step == 2:
+        if step == 5:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
         patch.setattr(run_folder.RunFolder, "log", log_and_send)
-        assert pretrain("--do_train").exit_code == 143
-    first = (tmp_path / "run" / "phase_1" / "metrics.jsonl").read_bytes()
-    assert pretrain("--do_train").exit_code == 0
-    assert (tmp_path / "run" / "phase_1" / "metrics.jsonl").read_bytes() == first
-    assert_same(
-        weights_of(tmp_path / "run" / "phase_2"),
-        weights_of(tmp_path / "uninterrupted" / "phase_2"),
+        with pytest.raises(KeyboardInterrupt):
+            pretraining_workflow.run(options)
+    assert "masked_lm_accuracy = " in pretraining_workflow.run(options)
+    lines = metrics_of(tmp_path)
+    schedule = schedules.WarmupLinearDecay(1e-3, TOTAL, WARMUP)
+    assert [line["step"] for line in lines] == [1, 2, 3, 4, 5, 6, 7]
+    np.testing.assert_allclose(
+        [line["learning_rate"] for line in lines],
+        [float(schedule(step)) for step in range(TOTAL)],
+        rtol=1e-5,
     )
+    # Rows of positions that phase 1 never saw get their first gradient in phase 2.
+    first, last = state_of(tmp_path / "model.ckpt-4"), state_of(tmp_path)
+    name = "bert/embeddings/position_embeddings/adam_v"
+    assert not first[name][32:].any()
+    assert last[name][32:64].any()
+    # Adam keeps 0.999 of each second moment in a step.
+    name = "bert/pooler/dense/kernel/adam_v"
+    assert (last[name] >= 0.99 * first[name]).all()
+    task = json.loads((tmp_path / "task.json").read_text())
+    assert task["max_seq_length"] == 64
 
 
 @pytest.mark.parametrize(
-    "second, sentence",
+    "flags, exit_code, sentence",
     [
-        ("max_seq_length=4096", "max_seq_length is 4096, but the model has at most"),
-        ("max_predictions_per_seq=9", "max_predictions_per_seq"),
-    ],
-)
-def test_a_mistake_in_the_second_phase_is_found_before_the_first_one_trains(
-    pretrain, tmp_path, second, sentence
-):
-    failed = pretrain("--do_train", second=second)
-    assert failed.exit_code == 1
-    assert sentence in failed.stderr.splitlines()[-1]
-    assert not (tmp_path / "run" / "phase_1").exists()
-
-
-def test_records_of_a_later_phase_may_be_written_while_the_first_one_trains(
-    pretrain, tmp_path
-):
-    failed = pretrain("--do_train", second="input_file=later.tfrecord")
-    assert failed.exit_code == 1
-    assert "No such file: later.tfrecord. It has to exist when the" in failed.stderr
-    assert "No such file: later.tfrecord" in failed.stderr.splitlines()[-1]
-    assert rotation.latest(str(tmp_path / "run" / "phase_1")).endswith("-3")
-
-
-def test_remote_records_without_a_side_file_are_not_downloaded_early(
-    golden, short_records
-):
-    remote = "ram://phases/short.tfrecord"
-    tf.io.gfile.copy(str(short_records), remote, overwrite=True)
-    options = pretraining_options.RunPretrainingOptions(
-        bert_config_file=golden / "model" / "bert_config.json",
-        output_dir="unused",
-        input_file=remote,
-        max_seq_length=64,  # The records have 32.
-    )
-    config = config_module.BertConfig(vocab_size=512)
-    examples.check_later(options, config, None)
-    tf.io.gfile.copy(
-        record_index.side_path(str(short_records)), record_index.side_path(remote)
-    )
-    with pytest.raises(ValueError, match="max_seq_length 32, expected 64"):
-        examples.check_later(options, config, None)
-
-
-def test_a_dry_run_reports_both_phases_and_python_accepts_them_too(
-    pretrain, golden, short_records, tmp_path
-):
-    done = pretrain("--dry_run")
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout.count("parameters") == 2
-    assert not (tmp_path / "run").exists()
-    reached = pretraining_workflow.train(
-        pretraining_options.RunPretrainingOptions(
-            bert_config_file=golden / "model" / "bert_config.json",
-            output_dir=tmp_path / "python",
-            train_batch_size=2,
-            max_seq_length=32,
-            max_predictions_per_seq=5,
-            input_file=short_records,
-            phase=("num_train_steps=1", "num_train_steps=2"),
-        )
-    )
-    assert reached["global_step"] == 2
-
-
-@pytest.mark.parametrize("schedule", ["separate", "shared"])
-def test_a_phase_gets_no_more_steps_after_the_next_one_has_started(
-    golden, short_records, tmp_path, schedule
-):
-    def train(*num_steps):
-        return pretraining_workflow.train(
-            pretraining_options.RunPretrainingOptions(
-                bert_config_file=golden / "model" / "bert_config.json",
-                output_dir=tmp_path,
-                train_batch_size=2,
-                max_seq_length=32,
-                max_predictions_per_seq=5,
-                input_file=short_records,
-                phase=tuple(f"num_train_steps={number}" for number in num_steps),
-                phase_schedule=schedule,
-            )
-        )
-
-    train(1, 1)
-    with pytest.raises(ValueError, match="phase_2 has already started from its weight"):
-        train(2, 1)
-    assert tf.train.latest_checkpoint(str(tmp_path / "phase_1")).endswith("-1")
-
-
-@pytest.mark.parametrize(
-    "phase, sentence",
-    [
-        ("max_seq_lenght=64", "A phase cannot set 'max_seq_lenght=64'"),
-        ("output_dir=x", "A phase cannot set 'output_dir=x'"),
-        ("max_seq_length", "A phase cannot set 'max_seq_length'"),
-        ("max_seq_length=long", "--max_seq_length: expected a whole number, got"),
-        ("input_file='a", "No closing quotation"),
+        (["--phases=3x64"], 2, "--phases=3x64: expected STEPS@LENGTH"),
+        (["--phases=0@64"], 2, "--phases=0@64: expected STEPS@LENGTH"),
+        (["--phases=1@64", "--num_train_steps=2"], 2, "--num_train_steps cannot be"),
+        (["--phases=1@64", "--max_seq_length=32"], 2, "--max_seq_length cannot be"),
+        (["--phases=1@64", "--max_train_minutes=1"], 2, "--max_train_minutes cannot"),
         (
-            "input_file=a max_train_minutes=1 num_train_steps=2",
-            "--num_train_steps cannot be combined with",
+            ["--phases=1@64", "--early_stopping_evals=1", "--eval_every_steps=1"],
+            2,
+            "--early_stopping_evals cannot be",
         ),
-        ("max_seq_length=64", "--input_file is required"),  # There is none for all.
+        (["--phases=1@4096"], 1, "max_seq_length is 4096, but the model has at most"),
+        (["--phases=1@64,1@16"], 1, "has a phase of length 16, but the records of"),
     ],
 )
-def test_a_mistake_in_a_phase_is_one_line(run_tool, tmp_path, phase, sentence):
-    done = run_tool(
-        "run_pretraining", f"--output_dir={tmp_path}", "--do_train", f"--phase={phase}"
-    )
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "number 1" in done.stderr
-    assert sentence in done.stderr
-
-
-def test_several_machines_take_one_phase_at_a_time(run_tool, tmp_path):
+def test_a_mistake_is_one_line_before_the_first_phase_trains(
+    run_tool, golden, tmp_path, flags, exit_code, sentence
+):
     done = run_tool(
         "run_pretraining",
-        f"--output_dir={tmp_path}",
+        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
+        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+        f"--output_dir={tmp_path / 'run'}",
         "--do_train",
-        "--device=multi_worker",
-        "--phase=input_file=a",
+        *flags,
     )
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "run each phase separately" in done.stderr
-    assert "--init_checkpoint" in done.stderr
+    assert done.exit_code == exit_code, done.stderr
+    assert sentence in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()

@@ -10,7 +10,7 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import row_counts
+from bert_tf.pretraining import text_examples
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import loop
@@ -94,7 +94,7 @@ def test_a_run_goes_on_with_the_same_batches_at_any_step(
     monkeypatch.setattr(graph_pools.TextPools, "count", None)
     source = examples.training_source(str(tmp_path), "text", is_written=True)
     assert_same_batches(read(source, start_step=63), whole[63:])
-    recorded = json.loads((tmp_path / row_counts.FILE).read_text())
+    recorded = json.loads((tmp_path / text_examples.COUNTS_FILE).read_text())
     assert len(recorded["num_examples"]) > examples._pools.num_pools > 4
     # Those of another text are not used.
     source = examples.training_source(str(tmp_path), "other", is_written=True)
@@ -169,7 +169,7 @@ def test_another_order_than_that_of_the_pools_is_refused(examples):
 
 @pytest.mark.parametrize("values", [{}, {"num_examples": ["1"]}, {"num_examples": 3}])
 def test_a_damaged_file_of_numbers_is_named(examples, tmp_path, values):
-    (tmp_path / row_counts.FILE).write_text(json.dumps(values))
+    (tmp_path / text_examples.COUNTS_FILE).write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"text_examples\.json.*remove it"):
         examples.training_source(str(tmp_path), "text", is_written=True)
 

@@ -10,7 +10,7 @@ from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import pretrainer
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
-from bert_tf.pretraining import task as mask_task
+from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.serving import export
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import task as class_task
@@ -133,7 +133,7 @@ def mask_run(golden, tmp_path_factory):
         str(tmp_path_factory.mktemp("runs") / "masks"),
         golden,
         pretrainer.BertPretrainer(config_of(golden)),
-        mask_task.Task(max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True),
+        mask_predictor.Task(max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True),
     )
 
 

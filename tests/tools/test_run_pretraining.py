@@ -1,7 +1,6 @@
 """run_pretraining as its user sees it: files, scores, resuming, mistakes."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -141,33 +140,6 @@ def test_max_eval_steps_limits_the_evaluation_and_says_so(pretrain, golden, tmp_
     assert read_results(tmp_path / "run")["masked_lm_loss"] == pytest.approx(
         recorded["before_each_step"][0][0], rel=1e-5
     )
-
-
-def test_a_run_of_the_2018_code_is_continued_with_slots_and_step(
-    pretrain, golden, tmp_path
-):
-    run = tmp_path / "run"
-    run.mkdir()
-    for path in (golden / "model").glob("trained.ckpt.*"):
-        shutil.copy(path, run / path.name.replace("trained.ckpt", "model.ckpt-12"))
-    (run / "checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-12"\n'
-        'all_model_checkpoint_paths: "model.ckpt-12"\n'
-    )
-    # Rate 0 and one step: weights stay, slots take in one tenth of a new gradient.
-    done = pretrain(
-        do_train=True, num_train_steps=13, learning_rate=0.0, log_every_steps=1
-    )
-    assert done.exit_code == 0, done.stderr
-    assert [line["step"] for line in read_metrics(run)] == [13]
-    before = tf.train.load_checkpoint(str(golden / "model" / "trained.ckpt"))
-    after = tf.train.load_checkpoint(str(run / "model.ckpt-13"))
-    assert after.get_tensor("global_step") == 13
-    name = "bert/embeddings/word_embeddings"
-    np.testing.assert_array_equal(after.get_tensor(name), before.get_tensor(name))
-    old, new = (ckpt.get_tensor(f"{name}/adam_m") for ckpt in (before, after))
-    # The gradient is clipped to norm 1.
-    assert 0 < np.linalg.norm(new - 0.9 * old) <= 0.1
 
 
 def test_finished_run_is_left_as_it_is(pretrain, tmp_path):
