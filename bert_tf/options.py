@@ -39,6 +39,11 @@ GROUPS = (
 )
 
 
+# Whether a command that resumes a run may change an option.
+REFUSED, FREE, LONGER = "refused", "free", "longer"
+_FREE_GROUPS = ("devices", "evaluation", "saving")
+
+
 class Implicit:
     """Base class of defaults that are distinct from an equal value given by a user."""
 
@@ -154,6 +159,8 @@ class Declaration:
     maximum: float | None
     is_repeated: bool  # Whether the flag is given once for each item of a tuple.
     group: str  # One of `GROUPS`.
+    on_resume: str  # REFUSED, FREE or LONGER.
+    is_path: bool  # Whether it names files, folders or checkpoints.
     introduced_by: type  # The base-most class that declares the option.
 
     @property
@@ -193,6 +200,8 @@ def option(
     maximum: float | None = None,
     repeated: bool = False,
     group: str | None = None,
+    on_resume: str | None = None,
+    is_path: bool | None = None,
 ) -> Any:
     """Returns a dataclass field that declares an option.
 
@@ -208,9 +217,15 @@ def option(
         repeated: for a tuple whose items may contain commas: the flag is given once
             for each item.
         group: one of `GROUPS`; default: the `flag_group` of the declaring class.
+        on_resume: whether a command that resumes a run may change the value: `FREE`,
+            `REFUSED`, or `LONGER`, if the run then has steps left. Default: `FREE` for
+            devices, evaluation and saving, which decide nothing that is trained.
+        is_path: whether the value names files, folders or checkpoints. Default:
+            whether the name ends in _file or _dir.
     """
     limits = {"choices": choices, "minimum": minimum, "maximum": maximum}
     metadata = {"help": help, "is_repeated": repeated, "group": group, **limits}
+    metadata |= {"on_resume": on_resume, "is_path": is_path}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -289,6 +304,12 @@ def _declaration(
         alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
     kind = typing.get_origin(alternatives[0]) or alternatives[0]
     item_kind = typing.get_args(alternatives[0])[0] if kind is tuple else kind
+    group = _group(options_class, field.name)
+    default = FREE if group in _FREE_GROUPS else REFUSED
+    on_resume = field.metadata["on_resume"] or default
+    is_path = field.metadata["is_path"]
+    if is_path is None:
+        is_path = field.name.endswith(("_file", "_dir"))
     return Declaration(
         name=field.name,
         kind=kind,
@@ -296,7 +317,12 @@ def _declaration(
         is_optional=alternatives != [annotation],
         default=field.default,
         introduced_by=_declaring_classes(options_class, field.name)[-1],
-        **{**field.metadata, "group": _group(options_class, field.name)},
+        **{
+            **field.metadata,
+            "group": group,
+            "on_resume": on_resume,
+            "is_path": is_path,
+        },
     )
 
 

@@ -200,29 +200,20 @@ def rewrite_scores(
         return _write(folder.path, facts | {"scores": dict(scores)})
 
 
-def settings(
-    options: options_module.Options, earlier: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """Returns the options that a card shows as training settings, by name.
-
-    Args:
-        options: options of the last steps.
-        earlier: flags that differed in earlier steps; see `RunFolder.earlier_settings`.
-    """
+def settings(options: options_module.Options) -> dict[str, Any]:
+    """Returns the options that a card shows as training settings, by name."""
     flags = run_settings.flags_of(options)
-    shown = {
+    hidden = (*run_settings.WITHOUT_EFFECT, "do_predict", "init_checkpoint")
+    hidden += ("predict_batch_size",)
+    return {
         field.name: flags[field.name]
         for field in dataclasses.fields(options)
-        if field.name not in (*run_settings.WITHOUT_EFFECT, "init_checkpoint")
+        if field.name not in hidden
         and not field.name.endswith(("_file", "_dir"))  # Listed elsewhere.
         and (
             field.name in ALWAYS_SHOWN or getattr(options, field.name) != field.default
         )
     }
-    for steps in earlier:
-        for name, value in steps["flags"].items():
-            shown[f"{name} until step {steps['until_step']}"] = value
-    return shown
 
 
 def render(template: str, **values: Any) -> str:
@@ -271,9 +262,7 @@ def _write_wrong_examples(folder, evaluated):
     """Writes the wrong examples. Returns the suffix of the file; see `result_files`."""
     suffix = ""
     if evaluated.data_set is not None:
-        suffix = folder.record_data_set(
-            run_folder.EVAL_RESULTS_FILE, evaluated.data_set
-        )
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, evaluated.data_set)
     name = result_files.with_suffix(WRONG_EXAMPLES_FILE, suffix)
     with files.complete_or_absent(os.path.join(folder.path, name)) as file:
         for wrong in evaluated.wrong:
@@ -294,7 +283,7 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "labels": card.labels or (),
         "base_model": result_files.read_run(folder.path).get("hub_name")
         or (start and run_settings.short_name(start)),
-        "settings": settings(options, folder.earlier_settings()),
+        "settings": settings(options),
         # A list, because a search over restarts records one value per restart.
         "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
         "wrong_examples": list(map(dataclasses.asdict, shown)),

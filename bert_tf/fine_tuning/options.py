@@ -47,20 +47,25 @@ class TaskOptions(training_options.FineTuningOptions):
         help="JSON file with the model configuration. Default: the configuration of "
         "init_checkpoint.",
         group="model",
+        on_resume=options_module.FREE,
     )
     vocab_file: str | None = option(
         None,
         help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
         group="model",
+        on_resume=options_module.FREE,
     )
     do_predict: bool = option(
-        False, help="Predict the test file, or predict_file, with the last checkpoint."
+        False,
+        help="Predict the test file, or predict_file, with the last checkpoint.",
+        on_resume=options_module.FREE,
     )
     num_train_epochs: float = option(
         3.0,
         minimum=0.0,
         help="Number of passes over the training examples.",
         group="training",
+        on_resume=options_module.LONGER,
     )
     warmup_proportion: float = option(
         0.1,

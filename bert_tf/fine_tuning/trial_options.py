@@ -49,6 +49,7 @@ class TrialOptions(fine_tuning_options.TaskOptions):
         "keep the run whose last checkpoint has the best best_metric. Useful for "
         "small data sets, where results vary a lot between runs.",
         group="advanced",
+        on_resume=options_module.FREE,
     )
     sweep: str | None = option(
         None,
@@ -57,6 +58,7 @@ class TrialOptions(fine_tuning_options.TaskOptions):
         "sweep.tsv and keeps the run whose last checkpoint has the best "
         "best_metric.",
         group="advanced",
+        on_resume=options_module.FREE,
     )
 
     def __post_init__(self) -> None:

@@ -53,7 +53,9 @@ _COUNTS = ("global_step", "loss")
 _WITHOUT_EFFECT = (
     *run_settings.WITHOUT_EFFECT,
     "best_metric",
+    "do_predict",
     "num_restarts",
+    "predict_batch_size",
     "predict_file",
     "sweep",
 )
@@ -266,15 +268,14 @@ def _keep(output_dir, best, train_again, more_results):
 
 def _remove_results(folder, more_results):
     """Removes the scores and predictions of the run that was the best before."""
-    for recorded in result_files.recorded_files(folder):
-        root, extension = os.path.splitext(recorded)
-        main, dash, rest = root.partition("-")
-        for name in (main + extension, *more_results.get(main + extension, ())):
-            name = result_files.with_suffix(name, dash + rest)
+    written = {*result_files.read_run(folder).get("results", {}), *more_results}
+    written |= {name for names in more_results.values() for name in names}
+    for name in files.list_folder(folder):
+        root, extension = os.path.splitext(name)
+        if root.partition("-")[0] + extension in written:
             path = os.path.join(folder, name)
-            if files.exists(path):
-                logger.info("Removing %s of the run that was kept before.", path)
-                files.remove(path)
+            logger.info("Removing %s of the run that was kept before.", path)
+            files.remove(path)
 
 
 def _copy(source, target):

@@ -229,6 +229,7 @@ def train(
             setup.config,
             options,
             training_data=setup.data_sets["train"],
+            results=setup.own_results(),
             step=trainer.step,
             has_steps_left=has_steps_left,
         )
@@ -237,15 +238,13 @@ def train(
             trainer.folder.mark_finished(trainer.step)
             return trainer.nothing_left()
     trainer.folder.create()
-    trainer.folder.claim_results(setup.own_results(), is_new=not trainer.resumed)
-    if options.eval_every_steps:
-        trainer.folder.check_own_evaluation(setup.data_sets["dev"])
     trainer.folder.write_settings(
         task=setup.task.to_dict(),
         config=setup.config,
         vocabulary=setup.vocabulary,
         options=options,
         training_data=setup.data_sets["train"],
+        results=setup.own_results(),
         hub_name=None if setup.source is None else setup.source.hub_name,
         step=trainer.step,
     )
@@ -281,7 +280,7 @@ def write_results(
         results["loss"] = results["eval_loss"]
     suffix = ""
     if data_set is not None:
-        suffix = trainer.folder.record_data_set(run_folder.EVAL_RESULTS_FILE, data_set)
+        suffix = trainer.folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
     earlier = trainer.folder.read_eval_results(suffix)
     if earlier.get("global_step") == trainer.step:
         prefixes = {name[:5] for name in scores}  # "eval_" or "test_".

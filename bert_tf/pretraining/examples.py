@@ -1,7 +1,6 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
 import logging
-import os
 from collections.abc import Sequence
 
 from bert_tf import files
@@ -202,26 +201,15 @@ def data_set(
         window: `shuffle_buffer_size`, if they are to train on.
     """
     paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
-    order, remote_files, first = None, (), sources[0]
+    order, first = None, sources[0]
     if window is not None and isinstance(first, tfrecord.RecordFiles):
         order = remote_blocks.order_of(first, window)
-        if first.is_remote:
-            remote_files = tuple(_described_files(paths))
     return result_files.DataSet(
         name=result_files.stem(patterns.split(",")[0]),
         paths=paths,
         by_size=not is_text(first),
         order=order,
-        remote_files=remote_files,
     )
-
-
-def _described_files(paths):
-    for path, facts in zip(
-        paths, files.map_paths(files.size_and_time, paths), strict=True
-    ):
-        size, seconds = facts
-        yield f"{os.path.basename(path)}: {size} bytes, changed at {seconds}"
 
 
 def _open_records(paths, options, config, vocabulary, *, is_phase):

@@ -24,6 +24,7 @@ class RunPretrainingOptions(
         help="TFRecord files written by create_pretraining_data, or text files with "
         "one sentence per line and a blank line between documents: names and globs, "
         "separated by commas.",
+        on_resume=options_module.FREE,
     )
     cache_dir: str | None = option(
         None,
@@ -31,6 +32,7 @@ class RunPretrainingOptions(
         "Later runs use the copies again. Copies are shuffled like local files. "
         "Default: read the examples where they are, in blocks.",
         group="advanced",
+        on_resume=options_module.FREE,
     )
     phases: tuple[str, ...] = option(
         (),
@@ -45,6 +47,7 @@ class RunPretrainingOptions(
         help="JSON file with the model's configuration. Default: that of "
         "init_checkpoint, or of the run in output_dir.",
         group="model",
+        on_resume=options_module.FREE,
     )
     model_size: str | None = option(
         None,
@@ -52,6 +55,7 @@ class RunPretrainingOptions(
         "medium, base or large; or layers and width, as in L-6_H-768; or also heads, "
         "as in L-6_H-768_A-3. The vocabulary size is that of the examples.",
         group="model",
+        on_resume=options_module.FREE,
     )
     config_overrides: tuple[str, ...] = option(
         (),
@@ -59,6 +63,7 @@ class RunPretrainingOptions(
         "hidden_dropout_prob=0,position_initializer=sinusoidal. With init_checkpoint, "
         "only dropout rates. Changing one size does not change the others.",
         group="model",
+        on_resume=options_module.FREE,
     )
     objective: str | None = option(
         None,
@@ -67,6 +72,7 @@ class RunPretrainingOptions(
         "piece; each position attends only to itself and earlier positions. Default: "
         "the objective of the model, or masked_lm for a new one.",
         group="model",
+        on_resume=options_module.FREE,
     )
     eval_input_file: str | None = option(
         None,
@@ -78,11 +84,13 @@ class RunPretrainingOptions(
         help="Vocabulary of the examples, which is saved with the run. Default: that "
         "of init_checkpoint, or the one recorded in the examples. Text needs one of "
         "the first two.",
+        on_resume=options_module.FREE,
     )
     do_lower_case: bool | None = option(
         None,
         help="For text: lowercase it. Default: the setting of init_checkpoint, or "
         "true.",
+        on_resume=options_module.FREE,
     )
     next_sentence: bool = option(
         True,
@@ -132,6 +140,7 @@ class RunPretrainingOptions(
         minimum=1,
         help="Total number of training steps.",
         group="training",
+        on_resume=options_module.LONGER,
     )
     num_warmup_steps: int = option(
         10000,
@@ -146,6 +155,7 @@ class RunPretrainingOptions(
         "parts of a resumed run count. Warm-up and decay follow the clock, so such a "
         "run cannot be reproduced exactly.",
         group="training",
+        on_resume=options_module.LONGER,
     )
     warmup_proportion: float = option(
         0.1,

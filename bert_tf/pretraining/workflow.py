@@ -213,7 +213,9 @@ class Pretraining:
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
         trainer, folder = self.trainer, self.trainer.folder
-        training_data = self._training_data
+        training_data, results = self._training_data, {}
+        if self.options.do_eval or self.options.eval_every_steps:
+            results = {run_folder.EVAL_RESULTS_FILE: self._evaluation_data}
         trainer.workers.check_same_data(training_data.checksum)
         if trainer.resumed:
             has_steps_left = trainer.has_steps_left()
@@ -221,6 +223,7 @@ class Pretraining:
                 self.config,
                 self.options,
                 training_data=training_data,
+                results=results,
                 step=trainer.step,
                 has_steps_left=has_steps_left,
             )
@@ -229,13 +232,13 @@ class Pretraining:
                 folder.mark_finished(trainer.step)
                 return trainer.nothing_left()
         folder.create()
-        self._claim_results()
         folder.write_settings(
             task=self._task(),
             config=self.config,
             vocabulary=self.vocabulary,
             options=self.options,
             training_data=training_data,
+            results=results,
             hub_name=self._hub_name,
             step=trainer.step,
         )
@@ -260,15 +263,6 @@ class Pretraining:
             self._training_data.checksum,
             is_written=self.trainer.workers.is_chief,
         )
-
-    def _claim_results(self):
-        """Records the evaluation data of this command as the run's own."""
-        folder, data_set = self.trainer.folder, self._evaluation_data
-        if self.options.do_eval or self.options.eval_every_steps:
-            own = {run_folder.EVAL_RESULTS_FILE: data_set}
-            folder.claim_results(own, is_new=not self.trainer.resumed)
-        if self.options.eval_every_steps:
-            folder.check_own_evaluation(data_set)
 
     def evaluate(self) -> dict[str, float]:
         """Evaluates, writes eval_results.txt and returns its numbers.
@@ -371,7 +365,7 @@ class Pretraining:
     @functools.cached_property
     def _evaluation_data(self):
         if not self.options.eval_input_file:
-            return dataclasses.replace(self._training_data, order=None, remote_files=())
+            return dataclasses.replace(self._training_data, order=None)
         patterns = self.options.eval_input_file
         return pretraining_examples.data_set(patterns, [self.eval_records])
 

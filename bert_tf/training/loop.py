@@ -115,7 +115,7 @@ class Trainer:
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
-            self.workers.check_same_flags(run_settings.flags_of_workers(options))
+            self.workers.check_same_flags(run_settings.flags_of(options))
         self.folder = run_folder.RunFolder(
             options.output_dir, is_written=self.workers.is_chief
         )

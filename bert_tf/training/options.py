@@ -45,6 +45,7 @@ class CheckpointOptions(_TrainingRecord):
         group=options_module.TASK_AND_DATA,
         help="Output folder for checkpoints, scores and settings. If it contains a "
         "checkpoint, training resumes from it.",
+        on_resume=options_module.FREE,
     )
     init_checkpoint: str | None = option(
         None,
@@ -52,6 +53,7 @@ class CheckpointOptions(_TrainingRecord):
         help="Checkpoint to start from: in the release's format (prefix or folder), "
         "from Hugging Face, KerasHub or Keras, a SavedModel, the name of a released "
         "model, such as bert-base-uncased, or hf://organization/model.",
+        is_path=True,
     )
     save_checkpoints_steps: int = option(
         1000, minimum=1, help="Number of training steps between checkpoints."
@@ -81,11 +83,13 @@ class EvaluationOptions(_TrainingRecord):
         minimum=0,
         help="Stop training after this many evaluations in a row without a better "
         "best_metric. 0: never stop early.",
+        on_resume=options_module.LONGER,
     )
     best_metric: str = option(
         "eval_loss",
         help="Score that selects the checkpoint in best/. Lower is better if its name "
         "ends in loss or perplexity; otherwise higher is better.",
+        on_resume=options_module.REFUSED,
     )
 
     def __post_init__(self):
@@ -129,6 +133,7 @@ class OptimizerOptions(_TrainingRecord):
         minimum=1,
         help="Number of micro-batches that each replica splits its batch into, to save "
         "memory.",
+        on_resume=options_module.FREE,
     )
     recompute_layers: bool = option(
         False,
@@ -136,6 +141,7 @@ class OptimizerOptions(_TrainingRecord):
         help="Keep only the input of each encoder layer and recompute the layer in the "
         "backward pass. Saves memory, takes about a third more time, and does not "
         "change the gradients.",
+        on_resume=options_module.FREE,
     )
     random_seed: int = option(
         12345,
@@ -214,6 +220,7 @@ class DeviceOptions(_TrainingRecord):
         help="mixed_bfloat16: compute in bfloat16, but keep weights, softmax, layer "
         "normalization and losses in float32. mixed_float16: the same in float16, with "
         "dynamic loss scaling.",
+        on_resume=options_module.REFUSED,
     )
     jit_compile: bool | None = option(
         None,
@@ -292,6 +299,7 @@ class TrainerOptions(
         minimum=1,
         help="Maximum number of steps per call from the host. A call takes fewer if it "
         "would last long, or if a checkpoint or an evaluation is due.",
+        on_resume=options_module.FREE,
     )
     log_every_steps: int = option(
         100,
@@ -324,12 +332,21 @@ class TrainingOptions(TrainerOptions):
         "Run the same command again; training continues from its last checkpoint."
     )
 
-    do_train: bool = option(False, help="Train the model.")
-    do_eval: bool = option(False, help="Evaluate the latest checkpoint in output_dir.")
+    do_train: bool = option(
+        False,
+        help="Train the model.",
+        on_resume=options_module.FREE,
+    )
+    do_eval: bool = option(
+        False,
+        help="Evaluate the latest checkpoint in output_dir.",
+        on_resume=options_module.FREE,
+    )
     dry_run: bool = option(
         False,
         help="Print the model's size and the expected steps, FLOPs, memory and time, "
         "then exit.",
+        on_resume=options_module.FREE,
     )
 
 

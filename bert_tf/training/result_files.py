@@ -1,18 +1,14 @@
-"""Names of result files, which identify the data set of the results.
+"""Data sets, and the names of files with results on them.
 
-A run has one development set and one test set of its own: those of the command that
-trained it or, if that command names none, the first ones that are evaluated or
-predicted. Their results are in eval_results.txt, predictions.jsonl and so on. Files
-with results on any other data set contain its name, such as eval_results-ax.txt.
-Therefore an evaluation only replaces earlier results on the same data.
-
-data_sets.json records the data set of each file.
+The command that trains a run names its data sets: run.json records them. Results on
+these are in eval_results.txt, predictions.jsonl and so on. Files with results on any
+other data set contain its name, such as eval_results-ax.txt, so an evaluation only
+replaces earlier results on the same data.
 """
 
 import dataclasses
 import functools
 import hashlib
-import json
 import logging
 import os
 import re
@@ -20,12 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
-from bert_tf import locks
 
 logger = logging.getLogger(__name__)
 
-RECORD_FILE = "data_sets.json"
-_RUN_FILE = "run.json"
+RUN_FILE = "run.json"
 _BYTES_PER_READ = 1 << 20
 _DIGITS = 8  # Of a checksum in a file name.
 # Recorded flags; see `json_values.unexpected`.
@@ -35,14 +29,9 @@ _RUN_SHAPE = {
     "flags?": FLAGS_SHAPE,
     "training_data?": (
         None,
-        {
-            **_ENTRY_SHAPE,
-            "earlier_stages?": [_ENTRY_SHAPE],
-            "order?": str,
-            "remote_files?": [str],
-        },
+        {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE], "order?": str},
     ),
-    "earlier?": [{"until_step": int, "flags": FLAGS_SHAPE}],
+    "results?": {str: _ENTRY_SHAPE},
     "finished_step?": int,
 }
 
@@ -59,8 +48,6 @@ class DataSet:
     earlier_stages: tuple["DataSet", ...] | None = None
     # Of training data: the order that remote files are read in. None: as local files.
     order: str | None = None
-    # Of training data: name, size and time of each remote file.
-    remote_files: tuple[str, ...] = ()
     _checksum_of: dict[str, str] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )
@@ -125,43 +112,24 @@ def suffix_of(run_dir: str, file_name: str, data_set: DataSet) -> str:
         data_set: the data set of the results.
 
     Returns:
-        "" for the run's own data. Otherwise "-NAME", or "-NAME-CHECKSUM" if another
-        data set has the same name.
+        "" for the data set that the training command names, or if it names none.
+        Otherwise "-NAME", or "-NAME-CHECKSUM" if both have the same name.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: data_sets.json is damaged.
+        ValueError: run.json is damaged.
     """
-    return _suffix_in(_read(run_dir), run_dir, file_name, data_set)
-
-
-def record_data_set(run_dir: str, file_name: str, data_set: DataSet) -> str:
-    """Records the data set of result files; returns the suffix of their names.
-
-    The arguments and the suffix are those of `suffix_of`.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        ValueError: data_sets.json is damaged.
-    """
-    now = entry(data_set)  # Before the lock, because the files may be large.
-    with _locked(run_dir):
-        record = _read(run_dir)
-        suffix = _suffix_in(record, run_dir, file_name, data_set)
-        _write(run_dir, record, {with_suffix(file_name, suffix): now})
-    return suffix
-
-
-def _suffix_in(record, run_dir, file_name, data_set):
-    own = _own_of(run_dir, file_name, record, data_set)
-    if _is_same(own, data_set):
+    recorded = own_entry(run_dir, file_name)
+    if recorded is None:
         return ""
     suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
-    is_taken = own.get("name") == data_set.name
-    known = record.get(with_suffix(file_name, suffix))
-    if is_taken or (known and not _is_same(known, data_set)):
-        suffix += "-" + _short_checksum(data_set)
-    return suffix
+    if recorded["name"] != data_set.name:
+        return suffix
+    if None in (recorded["checksum"], data_set.checksum):
+        return ""
+    if recorded["checksum"] == data_set.checksum:
+        return ""
+    return f"{suffix}-{str(data_set.checksum)[:_DIGITS]}"
 
 
 def with_suffix(file_name: str, suffix: str) -> str:
@@ -170,88 +138,29 @@ def with_suffix(file_name: str, suffix: str) -> str:
     return f"{root}{suffix}{extension}"
 
 
-def claim(run_dir: str, data_sets: Mapping[str, DataSet], *, is_new: bool) -> None:
-    """Records the data sets of the command that trains a run as the run's own.
+def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
+    """Returns name and checksum of the data that the training command names.
 
     Args:
         run_dir: folder of the run.
-        data_sets: by main result file. Their files are not read, and need not exist.
-        is_new: whether the training starts. Otherwise recorded data sets remain.
+        file_name: the main file of the results.
+
+    Returns:
+        The record of the data set. None if the command names none.
 
     Raises:
-        OSError: data_sets.json cannot be read or written.
-        ValueError: data_sets.json is damaged.
+        OSError: run.json cannot be read.
+        ValueError: run.json is damaged.
     """
-    with _locked(run_dir):
-        record = _read(run_dir)
-        claimed = {
-            name: {"name": data_set.name, "checksum": None}
-            for name, data_set in data_sets.items()
-            if is_new or name not in record
-        }
-        _write(run_dir, record, claimed)
+    return read_run(run_dir).get("results", {}).get(file_name)
 
 
-def own_name(run_dir: str, file_name: str) -> str | None:
-    """Returns the name of the data set of a result file; None if it is not recorded.
-
-    Raises:
-        OSError: data_sets.json cannot be read.
-        ValueError: data_sets.json is damaged.
-    """
-    return (own_entry(run_dir, file_name) or {}).get("name")
-
-
-def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
-    """Returns the `entry` of the data set of a result file; None if not recorded.
-
-    Raises:
-        OSError: data_sets.json cannot be read.
-        ValueError: data_sets.json is damaged.
-    """
-    return _read(run_dir).get(file_name)
-
-
-def recorded_files(run_dir: str) -> list[str]:
-    """Returns the names of the main result files whose data sets are recorded.
-
-    Raises:
-        OSError: data_sets.json cannot be read.
-        ValueError: data_sets.json is damaged.
-    """
-    return list(_read(run_dir))
-
-
-def refuse_other(run_dir: str, file_name: str, data_set: DataSet) -> None:
-    """Raises a ValueError: evaluations during training would use other data."""
-    own = own_name(run_dir, file_name) or "other data"
-    raise ValueError(
-        f"{run_dir} was evaluated on {own}, so evaluations during training cannot use "
-        f"{data_set.name}; use the same data, or another --output_dir."
-    )
-
-
-def _own_of(run_dir, file_name, record, data_set):
-    """Returns the entry of the run's own data; `data_set` itself if there is none."""
-    if file_name in record:
-        return record[file_name]
-    if not files.exists(os.path.join(run_dir, file_name)):
-        return entry(data_set)
-    # Runs of earlier versions have no record. Their flags may name the data.
-    flags = read_run(run_dir).get("flags", {})
-    texts = [value for value in flags.values() if isinstance(value, str)]
-    names = {text.lower() for text in texts} | {stem(text) for text in texts}
-    names |= {os.path.basename(os.path.abspath(text)) for text in texts}
-    if data_set.name in names:
-        return entry(data_set)
-    return {"name": None, "checksum": None}
-
-
-def _is_same(entry, data_set):
-    if entry["name"] != data_set.name:
-        return False
-    checksums = {entry["checksum"], data_set.checksum}
-    return None in checksums or len(checksums) == 1
+def result_entry(data_set: DataSet) -> dict[str, Any]:
+    """Returns the record of a data set that need not exist, without a checksum then."""
+    try:
+        return {"name": data_set.name, "checksum": data_set.checksum}
+    except OSError:
+        return {"name": data_set.name, "checksum": None}
 
 
 def entry(data_set: DataSet) -> dict[str, Any]:
@@ -260,14 +169,12 @@ def entry(data_set: DataSet) -> dict[str, Any]:
     Raises:
         OSError: a file of the data set cannot be read.
     """
-    found: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
+    record: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
     if data_set.earlier_stages is not None:
-        found["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
+        record["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
     if data_set.order is not None:
-        found["order"] = data_set.order
-    if data_set.remote_files:
-        found["remote_files"] = list(data_set.remote_files)
-    return found
+        record["order"] = data_set.order
+    return record
 
 
 def is_same_data(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -319,11 +226,6 @@ def _sha256_of(path):
     return digest.hexdigest()
 
 
-def _short_checksum(data_set):
-    text = data_set.checksum or hashlib.sha256(data_set.name.encode()).hexdigest()
-    return text[:_DIGITS]
-
-
 def read_run(run_dir: str) -> dict[str, Any]:
     """Returns the content of run.json; empty if there is none.
 
@@ -331,29 +233,8 @@ def read_run(run_dir: str) -> dict[str, Any]:
         OSError: run.json cannot be read.
         ValueError: run.json is damaged.
     """
-    return _read_json(os.path.join(run_dir, _RUN_FILE), _RUN_SHAPE)
-
-
-def _locked(run_dir):
-    """Locks data_sets.json, so that no other process changes it meanwhile."""
-    path = os.path.join(run_dir, RECORD_FILE)
-    return locks.output_file(path, flag="output_dir", waits=True)
-
-
-def _read(run_dir) -> dict[str, Any]:
-    return _read_json(os.path.join(run_dir, RECORD_FILE), {str: _ENTRY_SHAPE})
-
-
-def _read_json(path, shape):
+    path = os.path.join(run_dir, RUN_FILE)
     if not files.exists(path):
         return {}
     advice = "expected the file that a run writes"
-    return files.read_json(path, advice=advice, shape=shape)
-
-
-def _write(run_dir, record, changed):
-    if all(record.get(name) == entry for name, entry in changed.items()):
-        return
-    text = json.dumps(record | changed, indent=2, ensure_ascii=False, sort_keys=True)
-    with files.complete_or_absent(os.path.join(run_dir, RECORD_FILE)) as file:
-        file.write(text + "\n")
+    return files.read_json(path, advice=advice, shape=_RUN_SHAPE)

@@ -1,4 +1,10 @@
-"""The settings, metrics and scores of a run: its output_dir without checkpoints."""
+"""The folder of a run: its lock, its record, its metrics and scores.
+
+run.json describes the run: its flags, its data and its versions. It contains file and
+folder names without their parent folders, because a run's folder may be published. A
+command that resumes the run must have the same flags, except those whose declaration
+says that they may change (`options.option(on_resume=...)`), and the same data.
+"""
 
 import contextlib
 import json
@@ -6,6 +12,7 @@ import logging
 import math
 import os
 import time
+import types
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +21,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import locks
+from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.training import metrics_file
 from bert_tf.training import result_files
@@ -24,7 +32,6 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 EVAL_RESULTS_FILE = "eval_results.txt"
-RUN_FILE = "run.json"
 _REMOTE_WRITE_SECONDS = 10.0  # Between writes of metrics.jsonl to an object store.
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
@@ -97,6 +104,7 @@ class RunFolder:
         vocabulary: Any,
         options: Any,
         training_data: result_files.DataSet | None = None,
+        results: Mapping[str, result_files.DataSet] = types.MappingProxyType({}),
         hub_name: str | None = None,
         step: int = 0,
     ) -> None:
@@ -108,17 +116,13 @@ class RunFolder:
             vocabulary: `Vocabulary`, or None if it is not known.
             options: the tool's options record, with a `random_seed`.
             training_data: what the run trains on.
+            results: the data sets that the command names, by main result file.
             hub_name: `Source.hub_name` of the checkpoint that the run starts from.
             step: finished optimizer steps.
         """
         if not self.is_written:
             return
         run = self._read_run() if step else {}
-        earlier = run.get("earlier", [])
-        found = run_settings.changed_flags(run.get("flags", {}), options)
-        if found:
-            before = {name: pair[0] for name, pair in found.items()}
-            earlier = [*earlier, {"until_step": step, "flags": before}]
         self._write_json(
             companion_files.TASK_FILE,
             companion_files.with_fingerprint(task, vocabulary),
@@ -127,12 +131,16 @@ class RunFolder:
         if vocabulary is not None:
             vocabulary.save(self._file(companion_files.VOCAB_FILE))
         self._write_json(
-            RUN_FILE,
+            result_files.RUN_FILE,
             {
                 "flags": run_settings.flags_of(options),
-                "earlier": earlier,
                 "hub_name": run.get("hub_name") if step else hub_name,
                 "training_data": training_data and result_files.entry(training_data),
+                "results": {
+                    name: result_files.result_entry(data_set)
+                    for name, data_set in results.items()
+                }
+                | run.get("results", {}),
                 "seed": options.random_seed,
                 "versions": training_facts.package_versions(),
                 "commit": training_facts.git_commit(),
@@ -148,11 +156,7 @@ class RunFolder:
         """Records in run.json, if there is one, that the training is finished."""
         run = self._read_run()
         if self.is_written and run and run.get("finished_step") != step:
-            self._write_json(RUN_FILE, run | {"finished_step": step})
-
-    def earlier_settings(self) -> list[dict[str, Any]]:
-        """Returns flags that differed in earlier steps, as `until_step` and `flags`."""
-        return self._read_run().get("earlier", [])
+            self._write_json(result_files.RUN_FILE, run | {"finished_step": step})
 
     def check_same_run(
         self,
@@ -160,57 +164,62 @@ class RunFolder:
         options: Any,
         *,
         training_data: result_files.DataSet | None = None,
+        results: Mapping[str, result_files.DataSet] = types.MappingProxyType({}),
         step: int = 0,
         has_steps_left: bool = True,
     ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
-        A finished run can only be made longer, with otherwise the same settings. An
-        unfinished run may get different settings, which are logged.
-
         Args:
             config: `BertConfig` of the model that resumes the run.
             options: the tool's options record.
             training_data: what the run trains on.
+            results: as for `write_settings`.
             step: finished optimizer steps.
-            has_steps_left: whether the command has steps to train.
+            has_steps_left: whether the command has steps to train. Otherwise it must
+                not ask for a shorter run either.
 
         Raises:
-            ValueError: see `check_same_model`; or the run is finished and was trained
-                with other settings; or the training data, their order or the score
-                that selects best/ differ.
+            ValueError: see `check_same_model`; or a flag differs that may not change;
+                or the training data or their order differ; or best/ would be selected
+                by scores on different data.
         """
         changed = self.check_same_model(config)
         run = self._read_run()
-        found = run_settings.changed_flags(run.get("flags", {}), options)
-        recorded_data = run.get("training_data")
-        data = run_settings.changed_data(recorded_data, training_data)
-        run_settings.check_order(self.path, run, training_data, found | data)
-        if not has_steps_left or (step and run.get("finished_step") == step):
-            refused = data | run_settings.refused_changes(
-                found,
-                options,
-                has_data=recorded_data is not None,
-                has_steps_left=has_steps_left,
-            )
-            if changed or refused:
-                run_settings.refuse(self.path, step, changed | refused)
-        elif data and not (training_data and training_data.by_size):
-            run_settings.refuse_data(self.path, data)
-        if has_steps_left:
-            run_settings.check_best(self.path, found, options)
-            run_settings.warn_of_changed_files(self.path, recorded_data, training_data)
-            changed |= found | data
+        if not has_steps_left or run.get("finished_step") == step:
+            self._refuse(step, changed)
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
+        may_change = {options_module.FREE}
+        if has_steps_left:
+            may_change.add(options_module.LONGER)
+        declared = options_module.declarations(type(options))
+        flags = {d.name for d in declared if d.on_resume not in may_change}
+        changed = run_settings.changed_flags(run.get("flags", {}), options)
+        self._refuse(step, {n: pair for n, pair in changed.items() if n in flags})
+        run_settings.check_data(self.path, run.get("training_data"), training_data)
+        evaluated = results.get(EVAL_RESULTS_FILE)
+        if evaluated is None or not options.eval_every_steps:
+            return
+        if self.suffix_of(EVAL_RESULTS_FILE, evaluated):
+            raise ValueError(
+                f"{self.path} contains a run that was not evaluated on "
+                f"{evaluated.name}; evaluate on the same data while training, or "
+                "choose another --output_dir."
+            )
 
-    def check_own_evaluation(self, data_set: result_files.DataSet) -> None:
-        """Raises a ValueError if the training would be evaluated on other data.
-
-        Its scores are compared with those in metrics.jsonl to select best/.
-        """
-        if result_files.suffix_of(self.path, EVAL_RESULTS_FILE, data_set):
-            result_files.refuse_other(self.path, EVAL_RESULTS_FILE, data_set)
+    def _refuse(self, step, changed):
+        if not changed:
+            return
+        before, now = (
+            ", ".join(f"{name} {_shown(pair[i])}" for name, pair in changed.items())
+            for i in (0, 1)
+        )
+        raise ValueError(
+            f"{self.path} contains a run ({step} steps) with {before}; this command "
+            f"has {now}. Choose another --output_dir to train with these settings, or "
+            "omit --do_train to use the run as it is."
+        )
 
     def check_same_model(self, config: Any) -> dict[str, tuple[Any, Any]]:
         """Checks that a configuration computes the same as that of the run.
@@ -260,13 +269,10 @@ class RunFolder:
         )
 
     def copy_settings_to(self, folder: str) -> None:
-        """Copies `SETTINGS_FILES` into the folder of another checkpoint.
-
-        The run's own data is also that of the other checkpoint.
-        """
+        """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
         if not self.is_written:
             return
-        for name in (*SETTINGS_FILES, result_files.RECORD_FILE):
+        for name in SETTINGS_FILES:
             if files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
                     RunFolder(folder)._write_text(name, source.read())
@@ -331,21 +337,9 @@ class RunFolder:
         self._unwritten = []
         self._written_at = time.monotonic()
 
-    def claim_results(
-        self, data_sets: Mapping[str, result_files.DataSet], *, is_new: bool
-    ) -> None:
-        """Records the run's own data sets; see `result_files.claim`."""
-        if self.is_written:
-            result_files.claim(self.path, data_sets, is_new=is_new)
-
-    def record_data_set(self, file_name: str, data_set: result_files.DataSet) -> str:
-        """Records the data set of result files; returns the suffix of their names.
-
-        See `result_files.suffix_of`.
-        """
-        if not self.is_written:
-            return result_files.suffix_of(self.path, file_name, data_set)
-        return result_files.record_data_set(self.path, file_name, data_set)
+    def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
+        """Returns the suffix of result files; see `result_files.suffix_of`."""
+        return result_files.suffix_of(self.path, file_name, data_set)
 
     def write_eval_results(
         self,
@@ -362,7 +356,7 @@ class RunFolder:
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
         suffix = ""
         if data_set is not None:
-            suffix = self.record_data_set(EVAL_RESULTS_FILE, data_set)
+            suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
             if suffix:
                 lines = [f"data_set = {data_set.name}", *lines]
         if self.is_written:
@@ -447,3 +441,9 @@ def write_scalar(name: str, value: float, step: int) -> None:
         plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
     )
     tf.summary.write(name, tf.constant(value, tf.float32), step, metadata)
+
+
+def _shown(value):
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import math
 import os
@@ -146,32 +145,6 @@ def test_settings_say_how_the_run_was_made(folder):
 def test_a_folder_that_is_no_run_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"contains no task\.json"):
         run_folder.RunFolder(str(tmp_path)).read_task()
-
-
-def test_a_flag_missing_from_an_older_run_counts_as_its_default(folder, caplog):
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
-    )
-    bert_config = config_module.BertConfig.named("bert-tiny")
-    folder.write_settings(
-        task={"task": "pretraining"},
-        config=bert_config,
-        vocabulary=None,
-        options=options,
-    )
-    path = os.path.join(folder.path, "run.json")
-    with open(path) as file:
-        run = json.load(file)
-    del run["flags"]["config_overrides"], run["flags"]["learning_rate"]
-    with open(path, "w") as file:
-        json.dump(run, file)
-
-    folder.check_same_run(bert_config, options)
-    assert not caplog.messages
-    other = dataclasses.replace(options, learning_rate=1e-4)
-    folder.check_same_run(bert_config, other)
-    [line] = caplog.messages
-    assert "learning_rate was 5e-05, now 0.0001" in line
 
 
 def test_of_several_workers_only_the_chief_locks_the_folder(folder, monkeypatch):

@@ -1,9 +1,8 @@
-"""A finished run refuses other settings, and run.json describes what was trained."""
+"""A run refuses other settings, and run.json describes what was trained."""
 
 import contextlib
 import dataclasses
 import json
-import re
 
 import pytest
 
@@ -49,21 +48,20 @@ def folder(options, data):
     return folder
 
 
-def write(folder, options, training_data, step=0, hub_name=None):
+def write(folder, options, training_data, **values):
     folder.write_settings(
         task={"task": "classification"},
         config=CONFIG,
         vocabulary=None,
         options=options,
         training_data=training_data,
-        hub_name=hub_name,
-        step=step,
+        **values,
     )
 
 
 def check(folder, options, training_data, **values):
-    given = {"step": 60, "has_steps_left": False} | values
-    folder.check_same_run(CONFIG, options, training_data=training_data, **given)
+    arguments = {"step": 60, "has_steps_left": False} | values
+    folder.check_same_run(CONFIG, options, training_data=training_data, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def check(folder, options, training_data, **values):
     [
         {},
         {"eval_batch_size": 99, "do_eval": True, "eval_file": "other.tsv"},
-        {"train_file": "/moved/train.tsv"},  # The content is the same.
+        {"train_file": "/moved/other.tsv"},  # The content is the same.
         {"init_checkpoint": "/moved/uncased/bert_model.ckpt"},
         {"device": "cpu", "save_checkpoints_steps": 7, "card_examples": True},
     ],
@@ -80,12 +78,12 @@ def test_a_finished_run_accepts_the_same_settings(folder, options, data, changed
     check(folder, dataclasses.replace(options, **changed), data())
 
 
+@pytest.mark.parametrize("has_steps_left", [False, True])
 @pytest.mark.parametrize(
     "changed, before, now",
     [
         ({"learning_rate": 1e-4}, "learning_rate 5e-05", "learning_rate 0.0001"),
         ({"random_seed": 7}, "random_seed 12345", "random_seed 7"),
-        ({"num_train_epochs": 2.0}, "num_train_epochs 3.0", "num_train_epochs 2.0"),
         ({"train_batch_size": 64}, "train_batch_size 32", "train_batch_size 64"),
         ({"dtype": "mixed_bfloat16"}, "dtype float32", "dtype mixed_bfloat16"),
         ({"frozen_layers": "1"}, "frozen_layers none", "frozen_layers 1"),
@@ -94,21 +92,27 @@ def test_a_finished_run_accepts_the_same_settings(folder, options, data, changed
             "init_checkpoint uncased/bert_model.ckpt",
             "init_checkpoint bert-base-cased",
         ),
+        (
+            {"eval_every_steps": 5, "best_metric": "eval_accuracy"},
+            "best_metric eval_loss",
+            "best_metric eval_accuracy",
+        ),
     ],
 )
-def test_a_finished_run_refuses_other_settings(
-    folder, options, data, changed, before, now
+def test_a_run_refuses_other_settings(
+    folder, options, data, changed, before, now, has_steps_left
 ):
+    changed = dataclasses.replace(options, **changed)
     with pytest.raises(ValueError, match="another --output_dir") as error:
-        check(folder, dataclasses.replace(options, **changed), data())
-    assert f"contains a finished run (60 steps) with {before}; " in str(error.value)
+        check(folder, changed, data(), step=30, has_steps_left=has_steps_left)
+    assert f"contains a run (30 steps) with {before}; " in str(error.value)
     assert f"this command has {now}. " in str(error.value)
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
 def test_a_finished_run_refuses_other_dropout(folder, options, has_steps_left):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
-    with pytest.raises(ValueError, match=r"finished run .* hidden_dropout_prob 0\.1"):
+    with pytest.raises(ValueError, match=r"a run .* hidden_dropout_prob 0\.1"):
         folder.check_same_run(config, options, step=60, has_steps_left=has_steps_left)
 
 
@@ -116,43 +120,6 @@ def test_other_dropout_of_a_run_that_goes_on_is_logged(folder, options, caplog):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
     folder.check_same_run(config, options, step=30)
     assert "hidden_dropout_prob was 0.1, now 0.0" in caplog.text
-
-
-def test_other_records_of_the_same_name_are_logged(folder, options, data, caplog):
-    def records(text):
-        return dataclasses.replace(data(text, name="a.tfrecord"), by_size=True)
-
-    write(folder, options, records("1"), step=0)
-    check(folder, options, records("1"), step=30, has_steps_left=True)
-    assert not caplog.messages
-    check(folder, options, records("12"), step=30, has_steps_left=True)
-    assert "training data was a, now a (different content)" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "before, now, names",
-    [
-        (("a: 1", "b: 1"), ("a: 1", "b: 1"), None),
-        (("a: 1", "b: 1"), ("a: 1", "b: 2"), r"1 of the remote training files .*\(b\)"),
-        ((), ("a: 1",), None),  # Earlier versions recorded nothing.
-        (("a: 1",), (), None),  # Copied with --cache_dir: the order is compared.
-        (
-            tuple(f"{name}: 1" for name in "abcdefg"),
-            tuple(f"{name}: 2" for name in "abcdefg"),
-            r"7 of .*\(a, b, c, d, e, \.\.\.\)",
-        ),
-    ],
-)
-def test_remote_files_that_changed_are_named(
-    folder, options, data, caplog, before, now, names
-):
-    def records(remote_files):
-        return dataclasses.replace(data(), remote_files=remote_files)
-
-    write(folder, options, records(before))
-    check(folder, options, records(now), step=30, has_steps_left=True)
-    assert len(caplog.messages) == (names is not None)
-    assert re.search(names or "", caplog.text)
 
 
 def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tmp_path):
@@ -168,64 +135,23 @@ def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tm
 
 
 @pytest.mark.parametrize(
-    "before, now, changed, said",
+    "before, now, said",
     [
-        (None, None, {}, None),
-        ("16 blocks of 7", "16 blocks of 7", {}, None),
-        # The user asked for another order, which is logged.
-        ("16 blocks of 7", None, {"shuffle_buffer_size": 100}, None),
-        (None, "16 blocks of 7", {}, "order of local files, .*; pass --cache_dir"),
-        ("16 blocks of 7", None, {}, "files in 16 blocks of 7, .*; omit --cache_dir"),
+        ("16 blocks of 7", "16 blocks of 7", None),
+        (None, "16 blocks of 7", "order of local files, but .* in 16 blocks of 7;"),
+        ("16 blocks of 7", None, "files in 16 blocks of 7, but .* of local files;"),
     ],
 )
-def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, changed, said):
+def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
     options = pretraining_options.RunPretrainingOptions(
         input_file="a", output_dir=str(tmp_path), bert_config_file="b"
     )
     folder = run_folder.RunFolder(options.output_dir)
     write(folder, options, result_files.DataSet(name="train", order=before))
-    options = dataclasses.replace(options, cache_dir="cache", **changed)
+    options = dataclasses.replace(options, cache_dir="cache")
     raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
     with raises:
-        check(
-            folder,
-            options,
-            result_files.DataSet(name="train", order=now),
-            step=30,
-            has_steps_left=True,
-        )
-
-
-def test_the_folder_of_copies_may_change_after_a_run(tmp_path):
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="a",
-        output_dir=str(tmp_path),
-        bert_config_file="b",
-        cache_dir="/mnt/one",
-    )
-    folder = run_folder.RunFolder(options.output_dir)
-    write(folder, options, result_files.DataSet(name="train"))
-    moved = dataclasses.replace(options, cache_dir="/mnt/two")
-    check(folder, moved, result_files.DataSet(name="train"))
-
-
-@pytest.mark.parametrize(
-    "before, now, is_changed",
-    [
-        (False, None, False),  # Both are the default, of an earlier version and now.
-        (None, None, False),
-        (True, None, True),
-        (False, True, True),
-    ],
-)
-def test_the_earlier_default_of_jit_compile_is_no_change(
-    options, before, now, is_changed
-):
-    recorded = run_settings.flags_of(options) | {"jit_compile": before}
-    found = run_settings.changed_flags(
-        recorded, dataclasses.replace(options, jit_compile=now)
-    )
-    assert bool(found) == is_changed
+        check(folder, options, result_files.DataSet(name="train", order=now), step=30)
 
 
 def test_addresses_of_machines_are_not_recorded(options):
@@ -235,9 +161,6 @@ def test_addresses_of_machines_are_not_recorded(options):
     options = dataclasses.replace(options, device="multi_worker", **values)
     assert "internal" not in json.dumps(run_settings.flags_of(options))
     assert "internal" not in json.dumps(model_card.settings(options))
-    recorded = {"worker_hosts": ["old:1", "b:1"], "device": "multi_worker"}
-    recorded = run_settings.flags_of(options) | recorded  # Of an earlier version.
-    assert run_settings.changed_flags(recorded, options) == {}
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
@@ -266,10 +189,6 @@ def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
     assert changed_names(recorded, "a", "c") is None
     assert changed_names(recorded, "b", "c") == ("a,c", "b,c")
     assert changed_names(recorded, "c") == ("a,c", "c")
-    # Earlier versions recorded the last file only.
-    del recorded["earlier_stages"]
-    assert changed_names(recorded, "b", "c") is None
-    assert changed_names(recorded, "c", "a") == ("c", "a")
 
 
 @pytest.mark.parametrize(
@@ -293,42 +212,16 @@ def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_ac
         assert "num_train_epochs" not in str(error.value)
 
 
-def test_a_limit_on_a_run_without_one_does_not_make_it_longer(tmp_path):
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="a", output_dir=str(tmp_path / "run"), bert_config_file="b"
-    )
-    folder = run_folder.RunFolder(options.output_dir)
-    write(folder, options, None)
-    folder.mark_finished(60)
-    limited = dataclasses.replace(options, max_train_minutes=5.0)
-    with pytest.raises(ValueError, match="max_train_minutes none"):
-        folder.check_same_run(CONFIG, limited, step=60)
-    write(folder, limited, None)
-    folder.mark_finished(60)
-    folder.check_same_run(CONFIG, options, step=60)  # Without the limit: longer.
+@pytest.mark.parametrize("epochs, has_steps_left", [(2.0, False), (6.0, False)])
+def test_another_length_without_steps_left_is_refused(
+    folder, options, data, epochs, has_steps_left
+):
+    other = dataclasses.replace(options, num_train_epochs=epochs)
+    with pytest.raises(ValueError, match=r"num_train_epochs 3\.0; this"):
+        check(folder, other, data(), has_steps_left=has_steps_left)
 
 
-def test_a_run_without_recorded_data_compares_the_name(folder, options, data):
-    path = f"{folder.path}/run.json"
-    with open(path) as file:
-        run = json.load(file)
-    with open(path, "w") as file:
-        json.dump({"flags": run["flags"] | {"train_file": "/old/train.tsv"}}, file)
-    check(folder, options, data())
-    other = dataclasses.replace(options, train_file="/data/more.tsv")
-    with pytest.raises(ValueError, match=r"train_file train\.tsv; .* more\.tsv"):
-        check(folder, other, data())
-
-
-def test_run_json_has_no_folders_and_the_settings_of_all_steps(folder, options, data):
-    first = dataclasses.replace(options, learning_rate=1e-4)
-    write(folder, first, data())  # Training from step 0.
-    assert folder.earlier_settings() == []
-    write(folder, options, data(), step=20)
-    write(folder, options, data(), step=40)
-    assert folder.earlier_settings() == [
-        {"until_step": 20, "flags": {"learning_rate": 1e-4}}
-    ]
+def test_run_json_has_no_folders(folder):
     with open(f"{folder.path}/run.json") as file:
         text = file.read()
     assert "/data" not in text
@@ -336,24 +229,15 @@ def test_run_json_has_no_folders_and_the_settings_of_all_steps(folder, options, 
     assert json.loads(text)["flags"]["train_file"] == "train.tsv"
 
 
-def test_best_keeps_the_score_that_selected_it(folder, options, data, tmp_path):
-    accuracy, loss = (
-        dataclasses.replace(options, eval_every_steps=5, best_metric=f"eval_{name}")
-        for name in ("accuracy", "loss")
+def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
+    options = dataclasses.replace(options, eval_every_steps=5)
+    dev, other = (
+        {"eval_results.txt": result_files.DataSet(name=name)} for name in ("dev", "ax")
     )
-    write(folder, accuracy, data())
-    check(folder, loss, data(), step=10, has_steps_left=True)  # No best/ yet.
-    (tmp_path / "run" / "best").mkdir()
-    with pytest.raises(ValueError, match="was selected by eval_accuracy, not eval_los"):
-        check(folder, loss, data(), step=10, has_steps_left=True)
-
-
-def test_evaluations_of_one_training_use_one_data_set(folder):
-    dev, other = (result_files.DataSet(name=name) for name in ("dev", "other"))
-    folder.claim_results({"eval_results.txt": dev}, is_new=True)
-    folder.check_own_evaluation(dev)
-    with pytest.raises(ValueError, match=r"evaluated on dev, so .* cannot use other"):
-        folder.check_own_evaluation(other)
+    write(folder, options, data(), results=dev)
+    check(folder, options, data(), results=dev)
+    with pytest.raises(ValueError, match=r"not evaluated on ax;"):
+        check(folder, options, data(), results=other)
 
 
 def test_the_model_that_a_run_started_from_stays_recorded(folder, options, data):

@@ -41,6 +41,7 @@ class DataOptions(trial_options.TrialOptions):
         None,
         help="Folder with the task's files, such as train.tsv, dev.tsv and test.tsv. "
         "With tfds_name: the folder of TensorFlow Datasets.",
+        on_resume=options_module.FREE,
     )
     train_language: tuple[str, ...] = option(
         (),
@@ -50,6 +51,7 @@ class DataOptions(trial_options.TrialOptions):
         (),
         help="XNLI: one or more languages to evaluate on and to predict, or all. "
         "Default: train_language.",
+        on_resume=options_module.FREE,
     )
     tfds_name: str | None = option(
         None,
@@ -63,10 +65,17 @@ class DataOptions(trial_options.TrialOptions):
         None,
         help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
         "first line of a .tsv or .csv file names the columns.",
+        on_resume=options_module.FREE,
     )
-    eval_file: str | None = option(None, help="Your own table to evaluate on.")
+    eval_file: str | None = option(
+        None,
+        help="Your own table to evaluate on.",
+        on_resume=options_module.FREE,
+    )
     predict_file: str | None = option(
-        None, help="Your own table to predict. It needs no labels."
+        None,
+        help="Your own table to predict. It needs no labels.",
+        on_resume=options_module.FREE,
     )
     validation_split: float = option(
         0.0,

@@ -195,7 +195,8 @@ def _runs(input_dir):
 def _check_data(folder, task_name, results):
     """Checks that the results of a run are those of its task's development sets."""
     columns = [column for column in COLUMNS if column.task_name == task_name]
-    evaluated = result_files.own_name(folder, run_folder.EVAL_RESULTS_FILE)
+    entry = result_files.own_entry(folder, run_folder.EVAL_RESULTS_FILE) or {}
+    evaluated = entry.get("name")
     is_of_task = evaluated in (None, task_name) or evaluated.startswith("glue/")
     lacking = [column.key for column in columns if column.key not in results]
     if columns and (lacking or not is_of_task):

@@ -53,6 +53,7 @@ class RunClassifierOptions(data_options.DataOptions):
         help="Run folder of a trained model with the same classes. The new model also "
         "learns to match that model's logits (distillation).",
         group="training",
+        is_path=True,
     )
     distillation_temperature: float = option(
         2.0,
@@ -115,5 +116,6 @@ class EvaluateGlueOptions(options_module.Options):
         None,
         help="Folder with the GLUE tasks (CoLA, MNLI and so on). Answer files are "
         "scored on their dev sets.",
+        on_resume=options_module.FREE,
     )
     output_file: str | None = option(None, help="JSON file to write the scores to.")

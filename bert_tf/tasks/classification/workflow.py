@@ -232,7 +232,7 @@ class Classification:
         tables = [table for table in found if table is not None]
         if self.options.task_name is None and tables:
             text = "\n\n".join(tables)
-            suffix = self.trainer.folder.record_data_set(
+            suffix = self.trainer.folder.suffix_of(
                 run_folder.EVAL_RESULTS_FILE, self.setup.data_sets["dev"]
             )
             name = result_files.with_suffix(class_scores.FILE, suffix)
@@ -271,7 +271,7 @@ class Classification:
         )
         self.trainer.folder.create()
         folder = self.options.output_dir
-        suffix = self.trainer.folder.record_data_set(
+        suffix = self.trainer.folder.suffix_of(
             self.setup.predictions_file, self.setup.data_sets["test"]
         )
         submission_files = self._submission_files(suffix)

@@ -52,6 +52,7 @@ class RunSwagOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
         help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
         "dev.tsv and test.tsv (CODAH). With tfds_name: the folder of TensorFlow "
         "Datasets.",
+        on_resume=options_module.FREE,
     )
     tfds_name: str | None = option(
         None,
@@ -63,10 +64,17 @@ class RunSwagOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
         None,
         help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
         "first line of a .tsv or .csv file names the columns.",
+        on_resume=options_module.FREE,
     )
-    eval_file: str | None = option(None, help="Your own table to evaluate on.")
+    eval_file: str | None = option(
+        None,
+        help="Your own table to evaluate on.",
+        on_resume=options_module.FREE,
+    )
     predict_file: str | None = option(
-        None, help="Your own table to predict. It needs no labels."
+        None,
+        help="Your own table to predict. It needs no labels.",
+        on_resume=options_module.FREE,
     )
     start_column: str | None = option(
         None,

@@ -48,7 +48,7 @@ class Answers:
         """Writes the release's files and predictions.jsonl; returns their paths."""
         folder = run_folder.RunFolder(output_dir)
         folder.create()
-        suffix = folder.record_data_set(
+        suffix = folder.suffix_of(
             question_answering_predictions.JSON_LINES_FILE,
             result_files.file_data_set(self.squad_file.path),
         )

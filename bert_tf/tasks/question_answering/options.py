@@ -39,11 +39,13 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         help="SQuAD JSON file to train on. Several files are used one after the other: "
         "each has its own steps and learning rate schedule and starts from the "
         "weights of the previous one.",
+        on_resume=options_module.FREE,
     )
     predict_file: str | None = option(
         None,
         help="SQuAD JSON file with the questions to answer. With --do_eval, its "
         "answers are used to score the predictions.",
+        on_resume=options_module.FREE,
     )
     tfds_name: str | None = option(
         None,
@@ -55,7 +57,9 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         help="Splits of tfds_name: to train on, and to evaluate on and to predict.",
     )
     data_dir: str | None = option(
-        None, help="With tfds_name: the folder of TensorFlow Datasets."
+        None,
+        help="With tfds_name: the folder of TensorFlow Datasets.",
+        on_resume=options_module.FREE,
     )
     do_lower_case: bool = option(
         True,
@@ -132,11 +136,13 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         (),
         help="Folders of trained runs. Predict with the average of their n-best lists.",
         group="evaluation",
+        is_path=True,
     )
     verbose_logging: bool = option(
         False,
         help="Log every answer that cannot be located in the original text.",
         group="advanced",
+        on_resume=options_module.FREE,
     )
 
     def __post_init__(self):

@@ -62,16 +62,19 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         help="Queries with their passages: .jsonl, .tsv or .csv with `query`, "
         "`passage` and optionally `id`, or a SQuAD .json file. JSON lines may "
         "also have `negatives`, a list of wrong passages.",
+        on_resume=options_module.FREE,
     )
     eval_file: str | None = option(
         None,
         help="Queries to evaluate on, in the same formats. Their passages must be in "
         "corpus_file.",
+        on_resume=options_module.FREE,
     )
     predict_file: str | None = option(
         None,
         help="Queries to predict, in the same formats without passages, or a text file "
         "with one query per line.",
+        on_resume=options_module.FREE,
     )
     corpus_file: str | None = option(
         None,
@@ -153,6 +156,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         help="Run folder of the bi_encoder whose best passages a cross_encoder ranks, "
         "or a sentence encoder of sentence-transformers.",
         group="evaluation",
+        is_path=True,
     )
     num_candidates: int = option(
         100,

@@ -183,7 +183,7 @@ class Retrieval:
             self.options.output_dir,
             self.examples["test"],
             rankings,
-            suffix=self.trainer.folder.record_data_set(
+            suffix=self.trainer.folder.suffix_of(
                 self.setup.predictions_file, self.setup.data_sets["test"]
             ),
         )

@@ -33,6 +33,7 @@ class RunNerOptions(tfds_options.TfdsOptions):
         None,
         help="Folder with train.txt, dev.txt and test.txt. Only the files that the run "
         "reads are required. With tfds_name: the folder of TensorFlow Datasets.",
+        on_resume=options_module.FREE,
     )
     tfds_name: str | None = option(
         None,
@@ -43,6 +44,7 @@ class RunNerOptions(tfds_options.TfdsOptions):
         None,
         help="Plain text to tag with --do_predict instead of test.txt, one sentence "
         "per line. The tags are written to predictions.jsonl.",
+        on_resume=options_module.FREE,
     )
     word_column: int | None = option(
         None,
@@ -69,7 +71,9 @@ class RunNerOptions(tfds_options.TfdsOptions):
         "entity type in train.txt, all prefixes of the scheme.",
     )
     label_list: str | None = option(
-        None, help="File with all tags in this order, one per line, instead of labels."
+        None,
+        help="File with all tags in this order, one per line, instead of labels.",
+        is_path=True,
     )
     do_lower_case: bool = option(
         True,

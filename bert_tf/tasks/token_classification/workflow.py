@@ -171,7 +171,7 @@ class Tagging:
         logits = self._word_logits("test", evaluation.predict)
         tags = predictions.best_tags(logits, task.labels)
         self.trainer.folder.create()
-        suffix = self.trainer.folder.record_data_set(
+        suffix = self.trainer.folder.suffix_of(
             self.setup.predictions_file, self.setup.data_sets["test"]
         )
         folder, path = self.options.output_dir, run_setup.path_of(self.options, "test")
