@@ -228,7 +228,7 @@ class Run:
             )
         )
         if details.files:
-            suffix = self.trainer.folder.record_data_set(
+            suffix = self.trainer.folder.suffix_of(
                 run_folder.EVAL_RESULTS_FILE, data_set
             )
             self._write_files({n: [text] for n, text in details.files.items()}, suffix)
@@ -247,9 +247,7 @@ class Run:
         predicted = self.task.predict(evaluation.predict)
         self.trainer.folder.create()
         data_set = self.setup.data_sets["test"]
-        suffix = self.trainer.folder.record_data_set(
-            self.setup.predictions_file, data_set
-        )
+        suffix = self.trainer.folder.suffix_of(self.setup.predictions_file, data_set)
         paths = self._write_files(predicted.files, suffix)
         if predicted.table is not None:
             name = self.task.file_name(TABLE_FILE, suffix)

@@ -225,8 +225,9 @@ def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
 
 
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
-    own = result_files.DataSet(name="weather")
-    result_files.claim(str(run_dir), {"eval_results.txt": own}, is_new=True)
+    entry = result_files.result_entry(result_files.DataSet(name="weather"))
+    record = {"results": {"eval_results.txt": entry}}
+    (run_dir / "run.json").write_text(json.dumps(record))
     write(run_dir, evaluated(training=TRAINING))
     before = [(run_dir / name).read_bytes() for name in NAMES]
     found = model_card.Evaluated(
@@ -239,20 +240,6 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     assert [(run_dir / name).read_bytes() for name in NAMES] == before
     others = (run_dir / "wrong_examples-moods.jsonl").read_text()
     assert len(others.splitlines()) == 1
-
-
-def test_other_settings_of_earlier_steps_are_shown(run_dir):
-    earlier = [
-        {"until_step": 20, "flags": {"learning_rate": 1e-4}},
-        {"until_step": 40, "flags": {"learning_rate": 2e-4, "group_by_length": False}},
-    ]
-    (run_dir / "run.json").write_text(json.dumps({"earlier": earlier}))
-    write(run_dir, card(training=TRAINING))
-    text = (run_dir / "README.md").read_text()
-    assert "| learning_rate | 5e-05 |" in text
-    assert "| learning_rate until step 20 | 0.0001 |" in text
-    assert "| learning_rate until step 40 | 0.0002 |" in text
-    assert "| group_by_length until step 40 | False |" in text
 
 
 def test_retraining_drops_the_scores_of_the_earlier_training(run_dir, data):

@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -80,9 +81,9 @@ def test_remote_records_take_few_requests(tmp_path, monkeypatch):
     [(True, "dev", True), (False, "dev", False), (True, "other", False)],
 )
 def test_only_what_is_written_is_read(tmp_path, is_chief, evaluated, is_read):
-    dev = result_files.DataSet(name="dev")
-    own = {run_folder.EVAL_RESULTS_FILE: dev}
-    result_files.claim(str(tmp_path), own, is_new=True)
+    entry = {"name": "dev", "checksum": None}
+    record = {"results": {run_folder.EVAL_RESULTS_FILE: entry}}
+    (tmp_path / "run.json").write_text(json.dumps(record))
     records, read = Records(_record([7], [1.0], 0)), []
     read_records = records.read
     records.read = lambda indices: read.append(indices) or read_records(indices)

@@ -225,10 +225,10 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     assert "num_attention_heads is 2 there, 4" in done.stderr.strip().splitlines()[-1]
 
     other.write_text(json.dumps(config | {"hidden_dropout_prob": 0.0}))
-    changed = {"num_train_steps": 4, "bert_config_file": other, "random_seed": 7}
+    changed = {"num_train_steps": 4, "bert_config_file": other}
     done = pretrain(do_train=True, **changed)
     assert done.exit_code == 1
-    assert "hidden_dropout_prob 0.1, random_seed 12345; " in done.stderr
+    assert "hidden_dropout_prob 0.1; " in done.stderr
 
     path = tmp_path / "run" / "run.json"
     run = json.loads(path.read_text())
@@ -237,7 +237,9 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     done = pretrain(do_train=True, **changed)
     assert done.exit_code == 0
     assert "hidden_dropout_prob was 0.1, now 0.0" in done.stderr
-    assert "random_seed was 12345, now 7" in done.stderr
+    done = pretrain(do_train=True, **changed | {"random_seed": 7})
+    assert done.exit_code == 1
+    assert "random_seed 12345; this command has random_seed 7" in done.stderr
 
 
 def test_scores_of_random_weights_are_labeled(pretrain):
