@@ -268,7 +268,8 @@ def _keep(output_dir, best, train_again, more_results):
 
 def _remove_results(folder, more_results):
     """Removes the scores and predictions of the run that was the best before."""
-    written = {*result_files.read_run(folder).get("results", {}), *more_results}
+    written = {run_folder.EVAL_RESULTS_FILE, *more_results}
+    written |= result_files.read_run(folder).get("results", {}).keys()
     written |= {name for names in more_results.values() for name in names}
     for name in files.list_folder(folder):
         root, extension = os.path.splitext(name)

@@ -64,6 +64,6 @@ def stop_training(
         f"{values['loss']:.4g} and its gradient norm {values['global_grad_norm']:.4g} "
         f"(learning rate {values['learning_rate']:.4g}). Earlier checkpoints are "
         f"unaffected. The batch of this step is saved in {path}: check it for bad "
-        f"values, or start a new run from these weights (--init_checkpoint={output_dir}) "
-        f"with {remedy}."
+        "values, or start a new run from these weights, as --init_checkpoint, with "
+        f"{remedy}."
     )

@@ -166,11 +166,9 @@ def test_results_of_an_earlier_best_run_are_removed(create, tmp_path):
     runner = Runner(lambda options: 1 / options.random_seed)
     more = {"more_results": {"predictions.jsonl": ["test_results.tsv"]}}
     search(create(num_restarts=2, random_seed=1), runner, **more)
-    entry = {"name": "ax", "checksum": None}
-    listed = ("eval_results-ax.txt", "predictions.jsonl", "predictions-ax-0a.jsonl")
-    (tmp_path / "data_sets.json").write_text(json.dumps(dict.fromkeys(listed, entry)))
-    stale = (*listed, "test_results.tsv", "test_results-ax-0a.tsv")
-    for name in (*stale, "predictions-mine.jsonl", "notes.txt"):
+    stale = ("eval_results-ax.txt", "predictions.jsonl", "predictions-ax-0a.jsonl")
+    stale += ("test_results.tsv", "test_results-ax-0a.tsv")
+    for name in (*stale, "notes.txt"):
         (tmp_path / name).write_text("of the first best run")
     # The best run remains the same, and so do its predictions.
     search(create(num_restarts=2, random_seed=1), runner, **more)
@@ -178,7 +176,6 @@ def test_results_of_an_earlier_best_run_are_removed(create, tmp_path):
     search(create(num_restarts=3, random_seed=1), runner, **more)
     assert (tmp_path / "checkpoint").read_text() == f"weights of {1 / 3}"
     assert not any((tmp_path / name).exists() for name in stale)
-    assert (tmp_path / "predictions-mine.jsonl").exists()
     assert (tmp_path / "notes.txt").exists()
 
 
@@ -283,8 +280,8 @@ class DataRunner(Runner):
         found = super().__call__(options)
         folder = pathlib.Path(options.output_dir)
         train, dev = map(result_files.entry, data_sets_in(self.data_dir).values())
-        (folder / "run.json").write_text(json.dumps({"training_data": train}))
-        (folder / "data_sets.json").write_text(json.dumps({"eval_results.txt": dev}))
+        record = {"training_data": train, "results": {"eval_results.txt": dev}}
+        (folder / "run.json").write_text(json.dumps(record))
         return found
 
 
