@@ -212,7 +212,7 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
         ("trial.json", {"settings": {"train_file": {}}, "results": {}}),
         ("trial.json", {"settings": {}, "results": {"eval_loss": 0.5}}),  # No accuracy.
         ("run.json", {"training_data": "wet"}),
-        ("data_sets.json", {"eval_results.txt": "dry"}),
+        ("run.json", {"results": {"eval_results.txt": "dry"}}),
         ("../kept.json", {"kept": ["random_seed=1"]}),
     ],
 )
