@@ -203,8 +203,8 @@ def rewrite_scores(
 def settings(options: options_module.Options) -> dict[str, Any]:
     """Returns the options that a card shows as training settings, by name."""
     flags = run_settings.flags_of(options)
-    hidden = (*run_settings.WITHOUT_EFFECT, "do_predict", "init_checkpoint")
-    hidden += ("predict_batch_size",)
+    hidden = {*run_settings.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
+    hidden.add("init_checkpoint")
     return {
         field.name: flags[field.name]
         for field in dataclasses.fields(options)
