@@ -4,8 +4,12 @@ The release puts the first two beside its checkpoints. task.json is ours: it say
 no variable name can, such as casing, the kind of head and the names of the labels.
 """
 
+import contextlib
 import json
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +43,7 @@ def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
 
     Raises:
         ValueError: the file is not a valid vocabulary, or its fingerprint differs from
-            the one in the folder's task.json. (Older files have none.)
+            the one in the folder's task.json.
     """
     path = os.path.join(folder, VOCAB_FILE)
     if not files.exists(path):
@@ -90,6 +94,19 @@ def read_task(folder: str) -> Mapping[str, Any]:
     """
     path = os.path.join(folder, TASK_FILE)
     return files.read_json(path) if files.exists(path) else {}
+
+
+@contextlib.contextmanager
+def local_copy(path: str, suffix: str) -> Iterator[str]:
+    """Yields the local path of a file for a library; a remote one is copied first."""
+    if not files.is_remote(path):
+        yield path
+        return
+    with tempfile.NamedTemporaryFile(suffix=suffix) as copy:
+        with files.open_file(path, "rb") as file:
+            shutil.copyfileobj(file, copy, 1 << 24)
+        copy.flush()
+        yield copy.name
 
 
 def write_json(path: str, values: Any) -> None:

@@ -132,53 +132,20 @@ def open_source(
         return _open_released(path, progress)
     name = hub_names.parse(path)
     if name is not None and (name.is_explicit or not _exists(path)):
-        source = _open_from_hub(name, progress)
-        if source is not None:
-            return source
-    return module_of(format_name or detect(path)).open_source(path)
-
-
-def _open_from_hub(
-    name: hub_names.HubName, progress: progress_module.Progress
-) -> source_module.Source | None:
-    """Returns the `Source` of a model on the hub; None if the name must be a path."""
-    snapshot = hub_names.cached(name)
-    if snapshot is None and not hub_names.downloads(name):
-        return None
-    if snapshot is None:
-        try:
+        snapshot = hub_names.cached(name)
+        if snapshot is None and hub_names.downloads(name):
             snapshot = hub_names.download(name, progress=progress)
-        except (ImportError, OSError, ValueError) as error:
-            released_name = hub_names.released_name(name)
-            if released_name is None:
-                raise
-            logger.warning(
-                "%s The release's own files are used instead. Their activation is the "
-                "tanh form of GELU.",
-                error,
-            )
-            return _open_released(released_name, progress)
-    logger.info("%s is read from %s.", snapshot.name, snapshot.folder)
-    source = open_source(snapshot.folder)
-    return dataclasses.replace(source, hub_name=snapshot.name)
+        if snapshot is not None:
+            logger.info("%s is read from %s.", snapshot.name, snapshot.folder)
+            source = open_source(snapshot.folder)
+            return dataclasses.replace(source, hub_name=snapshot.name)
+    return module_of(format_name or detect(path)).open_source(path)
 
 
 def _open_released(
     name: str, progress: progress_module.Progress
 ) -> source_module.Source:
-    try:
-        folder = fetching.fetch(name, progress=progress)
-    except OSError as error:
-        cached = hub_names.cached(hub_names.HubName(repository=name))
-        if cached is None:
-            raise
-        logger.warning(
-            "%s Hugging Face's copy is used: %s. Its activation is the exact GELU.",
-            error,
-            cached.folder,
-        )
-        return dataclasses.replace(open_source(cached.folder), hub_name=cached.name)
-    source = open_source(folder, "bert")
+    source = open_source(fetching.fetch(name, progress=progress), "bert")
     do_lower_case = models.find(name).model.do_lower_case
     text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
     return dataclasses.replace(source, text=text)

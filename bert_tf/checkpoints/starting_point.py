@@ -79,8 +79,6 @@ def find(
     """
     if init_checkpoint is not None:
         init_checkpoint = os.fspath(init_checkpoint)
-    if do_lower_case is not None:
-        full.validate_case_matches_checkpoint(do_lower_case, init_checkpoint)
     source = None
     if init_checkpoint is not None:
         source = formats.open_source(init_checkpoint, progress=progress)
@@ -92,8 +90,23 @@ def find(
         needs_vocabulary=needs_vocabulary,
     )
     # A pretraining without a vocabulary reads records, which are lowercased or not.
-    if needs_vocabulary:
-        _check_cased_pieces(start, vocab_file, do_lower_case, logs=logs_casing)
+    text = text_encoding.TextEncoding() if source is None else source.text
+    if (
+        start.vocabulary is None
+        or not needs_vocabulary
+        or text.do_lower_case is not None
+    ):
+        return start
+    text = dataclasses.replace(text, vocabulary=start.vocabulary)
+    path = vocab_file if source is None else source.path
+    text.lowercases(do_lower_case, str(path), flag="--do_lower_case")
+    warning = full.casing_warning(
+        start.vocabulary,
+        do_lower_case=start.do_lower_case,
+        never_split=text.never_split,
+    )
+    if logs_casing and warning is not None:
+        logger.warning("%s", warning)
     return start
 
 
@@ -136,20 +149,21 @@ def complete_source(
 ) -> StartingPoint:
     """Returns what a run starts from, given an opened checkpoint; see `find`."""
     config = _config(bert_config_file, source)
+    text = text_encoding.TextEncoding() if source is None else source.text
+    # Whether an unknown casing fits the vocabulary is checked by `find`.
+    casing = dataclasses.replace(text, vocabulary=None).lowercases(
+        do_lower_case, "" if source is None else source.path, flag="--do_lower_case"
+    )
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
     warning = None
     if vocabulary is not None:
         config.check_vocabulary_size(len(vocabulary))
-    if vocabulary is not None and vocab_file is not None:
-        warning = (
-            vocabulary_checks.check_new(vocabulary, vocab_file, config)
-            if source is None
-            else vocabulary_checks.check_given(vocabulary, vocab_file, source)
-        )
+    if vocabulary is not None and vocab_file is not None and source is not None:
+        warning = vocabulary_checks.check_given(vocabulary, vocab_file, source)
     return StartingPoint(
         config=config,
         vocabulary=vocabulary,
-        do_lower_case=_do_lower_case(do_lower_case, source),
+        do_lower_case=casing,
         source=source,
         warnings=() if warning is None else (warning,),
     )
@@ -176,19 +190,19 @@ def _warn_of_differences(
     Other sizes are errors when the weights are loaded, but no shape shows the
     activation or the number of heads.
     """
-    given, own = config.to_dict(), source.required_config().to_dict()
-    names = sorted({*given, *own} - {*config.FREE_VALUES})
-    found = [
-        f"{name} {given.get(name)} instead of {own.get(name)}"
+    values, trained = config.to_dict(), source.required_config().to_dict()
+    names = sorted({*values, *trained} - {*config.FREE_VALUES})
+    differences = [
+        f"{name} {values.get(name)} instead of {trained.get(name)}"
         for name in names
-        if given.get(name) != own.get(name)
+        if values.get(name) != trained.get(name)
     ]
-    if found:
+    if differences:
         logger.warning(
             "--bert_config_file=%s has %s, with which %s was trained; it will compute "
             "something else.",
             path,
-            ", ".join(found),
+            ", ".join(differences),
             source.path,
         )
 
@@ -204,43 +218,6 @@ def _vocabulary(
         return None
     vocabulary_checks.check_own(source)
     return source.vocabulary
-
-
-def _do_lower_case(given: bool | None, source: source_module.Source | None) -> bool:
-    recorded = None if source is None else source.do_lower_case
-    if source is not None and None not in (given, recorded) and given != recorded:
-        text = "lowercased" if recorded else "cased"
-        raise ValueError(
-            f"--do_lower_case={given}, but {source.path} was trained on {text} text; "
-            f"pass --do_lower_case={recorded}."
-        )
-    known = recorded if given is None else given
-    return True if known is None else known
-
-
-def _check_cased_pieces(
-    start: StartingPoint, vocab_file: str | None, given: bool | None, *, logs: bool
-) -> None:
-    """Refuses to guess the casing of a cased vocabulary; logs one that is wrong."""
-    source = start.source
-    is_known = source is not None and source.do_lower_case is not None
-    if start.vocabulary is None or is_known:
-        return
-    never_split = () if source is None else source.text.never_split
-    cased = full.cased_piece(start.vocabulary, never_split)
-    if given is None and start.do_lower_case and cased is not None:
-        path = vocab_file if source is None else source.path
-        raise ValueError(
-            f"{path} does not say whether text is lowercased, and its vocabulary has "
-            f"cased pieces such as {cased!r}; pass --do_lower_case=False (in Python: "
-            "bert_tf.load(path, do_lower_case=False)), or True if the model was "
-            "trained on lowercased text."
-        )
-    warning = full.casing_warning(
-        start.vocabulary, do_lower_case=start.do_lower_case, never_split=never_split
-    )
-    if logs and warning is not None:
-        logger.warning("%s", warning)
 
 
 def _not_found(

@@ -13,6 +13,7 @@ from typing import Self
 
 from bert_tf.modeling import output_activation
 from bert_tf.modeling import pooling as pooling_module
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 COSINE = "cosine"
@@ -142,6 +143,39 @@ class TextEncoding:
         """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
         return {name: getattr(self, name) for name in _OF_TOKENIZER}
 
+    def lowercases(self, given: bool | None, path: str, *, flag: str) -> bool:
+        """Returns whether text is lowercased; True if that is unknown, as in 2018.
+
+        Args:
+            given: the user's argument, or None.
+            path: the checkpoint, for messages.
+            flag: name of the user's argument, for messages.
+
+        Raises:
+            ValueError: the argument contradicts the record, or nothing says whether
+                text is lowercased and the vocabulary has cased pieces.
+        """
+        recorded = self.do_lower_case
+        if None not in (given, recorded) and given != recorded:
+            trained_on = "lowercased" if recorded else "cased"
+            raise ValueError(
+                f"{flag}={given}, but {path} was trained on {trained_on} text; pass "
+                f"{flag}={recorded}."
+            )
+        for casing in (recorded, given):
+            if casing is not None:
+                return casing
+        cased = None
+        if self.vocabulary is not None:
+            cased = full.cased_piece(self.vocabulary, self.never_split)
+        if cased is not None:
+            raise ValueError(
+                f"{path} does not say whether text is lowercased, and its vocabulary "
+                f"has cased pieces such as {cased!r}; pass {flag}=False, or True if "
+                "the model was trained on lowercased text."
+            )
+        return True
+
     def prompt(self, names: Iterable[str] = ()) -> str:
         """Returns the prompt of the first name that has one, or the default prompt.
 
@@ -155,7 +189,7 @@ class TextEncoding:
 
 
 def _of_retrieval_run(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a retrieval run's task.json implies; older runs record less."""
+    """Returns what a retrieval run's task.json implies."""
     if values.get("model") == "bi_encoder":
         is_cosine = values.get("normalize", True)
         return {"normalize": True, "similarity": COSINE if is_cosine else DOT}

@@ -72,10 +72,9 @@ def find(
             f"{path} has no vocabulary; expected a {companion_files.VOCAB_FILE} or "
             f"{tokenizer.NAME} beside it. Pass the vocabulary's own file instead."
         )
-    casing = _casing(do_lower_case, text, path)
     return dataclasses.replace(
         text,
-        do_lower_case=casing,
+        do_lower_case=text.lowercases(do_lower_case, path, flag="do_lower_case"),
         strip_accents=_strip_accents(strip_accents, text, path),
         never_split=(*text.never_split, *never_split),
     )
@@ -88,7 +87,14 @@ def _opened(
     if isinstance(source, source_module.Source):
         return source.path, _text_of_source(source)
     if isinstance(source, full.FullTokenizer):
-        return "the tokenizer", _text_of_tokenizer(source)
+        basic = source.basic_tokenizer
+        return "the tokenizer", text_encoding.TextEncoding(
+            vocabulary=source.vocabulary,
+            do_lower_case=basic.do_lower_case,
+            strip_accents=basic.strip_accents,
+            never_split=basic.never_split,
+            max_seq_length=getattr(source, "max_seq_length", None),
+        )
     if not isinstance(source, str | os.PathLike):
         raise ValueError(
             "Expected the path or name of a checkpoint, a folder with a tokenizer, a "
@@ -101,16 +107,6 @@ def _opened(
     for warning in opened.warnings:
         logger.warning("%s: %s", opened.path, warning)
     return opened.path, _text_of_source(opened)
-
-
-def _text_of_tokenizer(source: full.FullTokenizer) -> text_encoding.TextEncoding:
-    return text_encoding.TextEncoding(
-        vocabulary=source.vocabulary,
-        do_lower_case=source.basic_tokenizer.do_lower_case,
-        strip_accents=source.basic_tokenizer.strip_accents,
-        never_split=source.basic_tokenizer.never_split,
-        max_seq_length=getattr(source, "max_seq_length", None),
-    )
 
 
 def _text_of_source(source: source_module.Source) -> text_encoding.TextEncoding:
@@ -157,29 +153,6 @@ def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
         never_split=described.never_split,
         max_seq_length=int(stated) if stated and stated < _NO_LIMIT else None,
     )
-
-
-def _casing(given: bool | None, text: text_encoding.TextEncoding, path: str) -> bool:
-    recorded = text.do_lower_case
-    if None not in (given, recorded) and given != recorded:
-        trained_on = "lowercased" if recorded else "cased"
-        raise ValueError(
-            f"do_lower_case={given}, but {path} was trained on {trained_on} text; omit "
-            "do_lower_case."
-        )
-    known = recorded if given is None else given
-    if known is not None:
-        return known
-    cased = None
-    if text.vocabulary is not None:
-        cased = full.cased_piece(text.vocabulary, text.never_split)
-    if cased is not None:
-        raise ValueError(
-            f"{path} does not say whether text is lowercased, and its vocabulary has "
-            f"cased pieces such as {cased!r}; pass do_lower_case=False, or True if "
-            "the model was trained on lowercased text."
-        )
-    return True
 
 
 def _strip_accents(

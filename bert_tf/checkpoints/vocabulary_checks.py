@@ -14,7 +14,6 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -60,8 +59,7 @@ def check_given(
     """
     own = source.vocabulary
     if own is None or _own_fault(source) is not None:
-        _check_fingerprint(vocabulary, path, source)
-        return _size_warning(vocabulary, path, source)
+        return _check_without_own(vocabulary, path, source)
     wrong = [
         index
         for index, token in enumerate(own.tokens)
@@ -83,30 +81,6 @@ def check_given(
     )
 
 
-def check_new(
-    vocabulary: vocabulary_module.Vocabulary,
-    path: str,
-    config: config_module.BertConfig,
-) -> str | None:
-    """Compares a vocabulary with the configuration of a model without weights.
-
-    Args:
-        vocabulary: the given vocabulary.
-        path: its file, for messages.
-        config: the configuration.
-
-    Returns:
-        A warning, which is also logged, or None.
-    """
-    num_pieces, num_rows = len(vocabulary), config.vocab_size
-    if num_pieces >= num_rows or _is_padded(num_pieces, num_rows):
-        return None
-    return _logged(
-        f"{path} has {num_pieces:,} pieces, but vocab_size of the configuration is "
-        f"{num_rows:,}; the other rows of the embedding table will never be used."
-    )
-
-
 def _own_fault(source: source_module.Source) -> str | None:
     """Returns what is wrong with the size of the vocabulary beside a checkpoint."""
     if source.vocabulary is None or _is_run(source):
@@ -124,39 +98,37 @@ def _own_fault(source: source_module.Source) -> str | None:
     )
 
 
-def _check_fingerprint(
+def _check_without_own(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
-) -> None:
-    """Compares a vocabulary with the fingerprint of a run without a vocab.txt."""
-    task = companion_files.read_task(_folder(source)) if _is_run(source) else {}
+) -> str | None:
+    """Compares fingerprint and size for a checkpoint without a good vocab.txt."""
+    folder = os.path.dirname(source.path)
+    task = companion_files.read_task(folder) if _is_run(source) else {}
     if task.get(companion_files.FINGERPRINT) not in (None, vocabulary.fingerprint):
         raise ValueError(
             f"{path} is not the vocabulary that {source.path} was trained with; its "
             f"{companion_files.TASK_FILE} records another fingerprint."
         )
-
-
-def _size_warning(
-    vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
-) -> str | None:
     num_pieces, num_rows = len(vocabulary), _num_rows(source)
     # `BertConfig.check_vocabulary_size` refuses more pieces.
     if num_rows is None or num_pieces >= num_rows:
         return None
-    found = (
+    sizes = (
         f"{path} has {num_pieces:,} pieces, but the embedding table of {source.path} "
         f"has {num_rows:,} rows"
     )
     if not _is_padded(num_pieces, num_rows):
         raise ValueError(
-            f"{found}, so it is not the vocabulary of this checkpoint; pass the "
+            f"{sizes}, so it is not the vocabulary of this checkpoint; pass the "
             "matching one as --vocab_file. If the last rows are unused, add a line "
             "such as [unused1] to the vocabulary for each of them."
         )
-    return _logged(
-        f"{found}. That is right only if the table was padded; there is no vocabulary "
+    warning = (
+        f"{sizes}. That is right only if the table was padded; there is no vocabulary "
         "beside the checkpoint to compare it with."
     )
+    logger.warning("%s", warning)
+    return warning
 
 
 def _is_run(source: source_module.Source) -> bool:
@@ -164,17 +136,9 @@ def _is_run(source: source_module.Source) -> bool:
 
     Its vocabulary was checked when it was written, and its table may be padded.
     """
-    task_file = os.path.join(_folder(source), companion_files.TASK_FILE)
+    folder = os.path.dirname(source.path)
+    task_file = os.path.join(folder, companion_files.TASK_FILE)
     return source.format == "bert" and files.exists(task_file)
-
-
-def _logged(warning: str) -> str:
-    logger.warning("%s", warning)
-    return warning
-
-
-def _folder(source: source_module.Source) -> str:
-    return os.path.dirname(source.path)
 
 
 def _num_rows(source: source_module.Source) -> int | None:

@@ -13,7 +13,6 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
-from bert_tf.pretraining_data import tokenized_text
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -26,7 +25,6 @@ OUTPUT_BIAS = "cls/predictions/output_bias"
 NUM_PIECES = 288  # Of the recorded checkpoint.
 # "lighthouses" was lighthouse ##s, and "keeping" was keep ##ing.
 WORDS = ["lighthouses", "", "Kéeping", "the", "keeping"]
-NEW_TEXT = "Lighthouses keeping THE keepers keepings"
 OLD_TEXTS = ["The lighthouse stands on a rock.", "Ninety steps, zyx! 2 [MASK]"]
 
 
@@ -108,31 +106,6 @@ def test_what_cannot_be_a_word_is_refused_with_its_place(tokenizer, word, messag
     assert message in str(caught.value)
 
 
-def test_no_words_and_a_single_text_are_refused(tokenizer):
-    with pytest.raises(ValueError, match="The list of words is empty"):
-        added_words.find_new(tokenizer, ["", " "])
-    with pytest.raises(ValueError, match="list of words, got 'keeping'"):
-        added_words.find_new(tokenizer, "keeping")
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (None, "Expected a list of words, got None"),
-        (["keeping", 3], "Word 1: expected a string, got 3"),
-    ],
-)
-def test_what_is_not_a_list_of_words_is_refused(tokenizer, words, message):
-    with pytest.raises(ValueError, match=message):
-        added_words.find_new(tokenizer, words)
-
-
-def test_a_cased_vocabulary_gets_the_word_as_it_is_written(golden):
-    cased = bert_tf.FullTokenizer(golden / "vocab.txt", do_lower_case=False)
-    added = added_words.find_new(cased, ["Über", "über"])
-    assert [word.token for word in added.words] == ["Über", "über"]
-
-
 def test_padding_rows_are_used_first(tokenizer):
     added = added_words.find_new(tokenizer, ["lighthouses", "keeping"])
     table = np.arange(NUM_PIECES + 3.0)
@@ -163,20 +136,6 @@ def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
     for name in ("sequence_output", "pooled_output", "next_sentence_logits"):
         np.testing.assert_array_equal(outputs[name], outputs_again[name])
     assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
-
-
-def test_all_tokenizers_give_a_new_word_its_id(tokenizer):
-    vocabulary = added_words.find_new(tokenizer, WORDS).vocabulary
-    grown = bert_tf.FullTokenizer(vocabulary)
-    pieces = grown.tokenize(NEW_TEXT)
-    assert pieces[:4] == ["lighthouses", "keeping", "the", "keeper"]
-    # A longer word that begins with a new one is split differently, too.
-    assert pieces[4:] == ["##s", "keeping", "##s"]
-    ids = grown.convert_tokens_to_ids(pieces)
-    in_graph = bert_tf.InGraphTokenizer(vocabulary)
-    assert in_graph.tokenize([NEW_TEXT]).to_list() == [ids]
-    table = tokenized_text.WordTable(vocabulary, do_lower_case=True, segmenter=None)
-    assert table.tokenize([NEW_TEXT]).ids.tolist() == ids
 
 
 def test_a_model_with_lora_and_another_tokenizer_are_refused(

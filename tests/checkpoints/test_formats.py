@@ -43,15 +43,6 @@ def test_slots_are_no_weights(golden):
     assert len(source.optimizer) == 2 * 46 + 1
 
 
-def test_weights_are_read_in_the_order_asked_for(released_folder):
-    names = ["bert/pooler/dense/kernel", "bert/embeddings/word_embeddings"]
-    source = formats.open_source(released_folder)
-    expected = bundle.read(released_folder / "bert_model.ckpt", names)
-    for asked, (name, array) in zip(names, source.read_each(names), strict=True):
-        assert name == asked
-        np.testing.assert_array_equal(array, expected[name])
-
-
 @pytest.mark.parametrize(
     "kind, task, expected",
     [
@@ -160,17 +151,6 @@ def test_a_folder_of_no_known_format_is_refused_with_what_was_looked_for(tmp_pat
         formats.open_source(tmp_path)
     for one in formats.FORMATS.values():
         assert one.shown_by in str(error.value)
-
-
-def test_a_file_of_no_known_format_is_refused(tmp_path):
-    (tmp_path / "weights.onnx").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"weights\.onnx is a file of an unknown f"):
-        formats.open_source(tmp_path / "weights.onnx")
-
-
-def test_a_format_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="Unknown format 'caffe'; expected one of be"):
-        formats.open_source("somewhere", "caffe")
 
 
 def test_a_folder_with_two_checkpoints_is_ambiguous(released_folder):

@@ -41,12 +41,6 @@ def test_a_released_checkpoint_is_read_and_reported(released, model):
     assert "in it, but not in the model: cls/" in str(report)
 
 
-def test_slots_are_not_called_left_over(released, model):
-    report = loading.load_checkpoint(model, released / "trained.ckpt")
-    assert "bert/pooler/dense/kernel/adam_m" in report.optimizer
-    assert not [name for name in report.left_over if "adam" in name]
-
-
 def test_weights_that_a_checkpoint_lacks_keep_their_values(tmp_path, released, model):
     prefix = released / "bert_model.ckpt"
     everything = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
@@ -59,22 +53,6 @@ def test_weights_that_a_checkpoint_lacks_keep_their_values(tmp_path, released, m
     assert report.missing == (kernel,)
     assert f"newly initialized: {kernel}" in str(report)
     np.testing.assert_array_equal(model.pooler.dense.kernel, before)
-
-
-def test_the_report_is_logged(released, model, caplog):
-    with caplog.at_level(logging.INFO, logger="bert_tf"):
-        loading.load_checkpoint(model, released / "bert_model.ckpt")
-    assert "weights read" in caplog.text
-
-
-def test_a_model_survives_saving_and_loading_bit_by_bit(tmp_path, released):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
-    first, second = pretrainer.BertPretrainer(read), pretrainer.BertPretrainer(read)
-    bundle.save(tmp_path / "model.ckpt", checkpoint_names.checkpoint_variables(first))
-    report = loading.load_checkpoint(second, tmp_path / "model.ckpt")
-    assert (report.missing, report.left_over) == ((), ())
-    for a, b in zip(first.weights, second.weights, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_weights_under_a_strategy_are_saved_and_loaded(tmp_path, released):
@@ -126,24 +104,6 @@ def test_a_model_is_built_from_what_a_folder_holds(released_folder):
     expected = bundle.read(released_folder / "bert_model.ckpt", weights)
     for name, weight in weights.items():
         np.testing.assert_array_equal(weight, expected[name])
-
-
-@pytest.mark.parametrize(
-    "kind, class_name",
-    [
-        ("classification", "BertClassifier"),
-        ("token_classification", "BertTokenClassifier"),
-        ("multiple_choice", "BertMultipleChoice"),
-        ("question_answering", "BertSpanPredictor"),
-    ],
-)
-def test_a_fine_tuned_model_is_built_with_its_head(fine_tuned, kind, class_name):
-    prefix = fine_tuned(kind, task={"task": kind})
-    model = loading.load_model(prefix)
-    assert type(model).__name__ == class_name
-    weights = checkpoint_names.checkpoint_variables(model)
-    [head] = [name for name in weights if name.endswith("output_weights")]
-    np.testing.assert_array_equal(weights[head], bundle.read(prefix, [head])[head])
 
 
 def test_a_head_of_another_task_is_left_over(fine_tuned, released):
@@ -254,13 +214,6 @@ def test_what_the_model_computes_otherwise_is_reported_and_logged(
     else:
         assert sentence in str(report)
         assert sentence in caplog.text
-
-
-def test_a_checkpoint_without_its_size_is_no_whole_model(released, tmp_path):
-    for path in released.glob("bert_model.ckpt*"):
-        shutil.copy(path, tmp_path)
-    with pytest.raises(ValueError, match=r"size of the model .* is unknown; put"):
-        loading.load_model(tmp_path)
 
 
 def test_a_checkpoint_without_a_weight_is_no_whole_model(released_folder):

@@ -33,21 +33,6 @@ def test_what_is_given_comes_first(released_folder, other_files, caplog):
     assert "c.json has hidden_act relu instead of gelu, with which" in caplog.text
 
 
-def test_another_dropout_is_no_contradiction(released_folder, tmp_path, caplog):
-    settings = json.loads((released_folder / "bert_config.json").read_text())
-    path = tmp_path / "c.json"
-    path.write_text(json.dumps(settings | {"hidden_dropout_prob": 0.4}))
-    start = starting_point.find(released_folder, bert_config_file=path)
-    assert start.config.hidden_dropout_prob == 0.4
-    assert caplog.text == ""
-
-
-def test_without_a_checkpoint_files_are_enough(other_files):
-    start = starting_point.find(None, **other_files)
-    assert start.source is None
-    assert start.do_lower_case is True  # As in 2018.
-
-
 @pytest.mark.parametrize("missing", ["bert_config_file", "vocab_file"])
 def test_what_is_neither_given_nor_found_is_asked_for(
     released_folder, other_files, missing
@@ -61,12 +46,6 @@ def test_what_is_neither_given_nor_found_is_asked_for(
         starting_point.find(released_folder, **given)
     start = starting_point.find(released_folder, **other_files)
     assert start.config.hidden_act == "relu"
-
-
-def test_an_unknown_vocabulary_may_be_missing(released_folder):
-    (released_folder / "vocab.txt").unlink()
-    start = starting_point.find(released_folder, needs_vocabulary=False)
-    assert start.vocabulary is None
 
 
 @pytest.mark.parametrize(
@@ -167,18 +146,3 @@ def test_a_vocabulary_has_the_size_of_its_embedding_table(
         return
     with pytest.raises(ValueError, match=message):
         starting_point.find(released_folder)
-
-
-def test_a_vocabulary_without_its_special_tokens_is_refused(released_folder):
-    tokens = (released_folder / "vocab.txt").read_text().splitlines()
-    tokens = [token.lower() for token in tokens]
-    (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    with pytest.raises(ValueError, match=r"\[CLS\], \[SEP\] missing among 288"):
-        starting_point.find(released_folder)
-
-
-def test_a_padded_table_of_hugging_face_needs_no_vocabulary_of_its_own(project_root):
-    folder = project_root / "tests/checkpoints/foreign/hugging_face/sharded"
-    start = starting_point.find(str(folder))
-    assert start.config.vocab_size == 64
-    assert len(start.vocabulary) == 40

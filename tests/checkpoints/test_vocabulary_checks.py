@@ -1,12 +1,10 @@
 """A vocabulary that differs from the checkpoint's is refused, or leads to a warning."""
 
-import json
 import logging
 import shutil
 
 import pytest
 
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import folder as release_folder
@@ -87,13 +85,6 @@ def test_a_much_smaller_vocabulary_is_refused(find, released_folder, tokens):
         find(tokens[:100])
 
 
-def test_a_given_vocabulary_replaces_a_damaged_one_of_the_right_size(
-    find, released_folder, tokens
-):
-    (released_folder / "vocab.txt").write_text("\n".join(tokens[:-1]) + "\n")
-    assert len(find(tokens).vocabulary) == NUM_PIECES
-
-
 def test_a_vocabulary_of_a_padded_hugging_face_table_is_compared(
     project_root, tmp_path
 ):
@@ -124,14 +115,6 @@ def test_a_vocabulary_that_changed_since_it_was_recorded_is_refused(
     (written / "vocab.txt").write_text("\n".join(change(tokens)) + "\n")
     with pytest.raises(ValueError, match="a line was changed, lost or added"):
         starting_point.find(written)
-
-
-def test_a_task_file_without_a_fingerprint_loads(written, tokens):
-    task = json.loads((written / "task.json").read_text())
-    del task[companion_files.FINGERPRINT]
-    (written / "task.json").write_text(json.dumps(task))
-    (written / "vocab.txt").write_text("\n".join(_swapped(tokens)) + "\n")
-    assert starting_point.find(written).vocabulary is not None
 
 
 def test_the_fingerprint_also_says_whether_a_given_vocabulary_is_right(

@@ -33,15 +33,6 @@ def test_a_checkpoint_gives_its_model_and_its_tokenizer(hugging_face, name, clas
         )
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_words_can_be_added_to_both(hugging_face):
-    model, tokenizer = bert_tf.from_pretrained(hugging_face / "encoder")
-    model, tokenizer = bert_tf.add_words(model, tokenizer, ["catsat"])
-    assert tokenizer(["the catsat"])["input_ids"].tolist() == [[2, 5, 40, 3]]
-    assert tokenizer.max_seq_length == 20
-    assert model(tokenizer(["catsat"]))["pooled_output"].shape == (1, 16)
-
-
 def test_head_and_dtype_can_be_chosen(hugging_face):
     model, _ = bert_tf.from_pretrained(
         hugging_face / "classification", head="encoder", dtype="mixed_bfloat16"

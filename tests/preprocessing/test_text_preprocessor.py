@@ -134,13 +134,6 @@ def test_two_texts_are_not_a_pair(preprocessor):
     assert_equal(preprocessor(tensors), expected)
 
 
-@pytest.mark.parametrize("num_rows", [1, 2, 3])
-def test_a_list_of_arrays_has_rows(preprocessor, num_rows):
-    rows = np.array([["the cat", "sat"], ["x", "a the"], ["a", "cat"]])[:num_rows]
-    expected = preprocessor.tokenizer(rows[:, 0].tolist(), rows[:, 1].tolist())
-    assert_equal(preprocessor(list(rows)), expected)
-
-
 def test_one_text_gives_one_row(preprocessor):
     assert preprocessor("the cat")["input_ids"].numpy().tolist() == [2, 5, 6, 3]
     row = preprocessor("the", "cat")
@@ -165,12 +158,6 @@ def test_what_is_not_text_gets_a_clear_line(preprocessor, inputs, message):
         preprocessor(*inputs)
 
 
-def test_labels_mapped_as_second_texts_get_a_clear_line(preprocessor):
-    dataset = tf.data.Dataset.from_tensor_slices((["the"], [1]))
-    with pytest.raises(ValueError, match=r"texts_b: expected strings, got .* int32"):
-        dataset.map(preprocessor)
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -181,13 +168,6 @@ def test_labels_mapped_as_second_texts_get_a_clear_line(preprocessor):
 def test_a_row_needs_a_length(golden, arguments, message):
     with pytest.raises(ValueError, match=message):
         bert_tf.TextPreprocessor(golden / "vocab.txt", **arguments)
-
-
-def test_an_argument_that_contradicts_the_source_is_refused(encoder_folder):
-    tokenizer = bert_tf.FullTokenizer(encoder_folder)
-    for source in (encoder_folder, tokenizer):
-        with pytest.raises(ValueError, match="do_lower_case=False, but"):
-            bert_tf.TextPreprocessor(source, do_lower_case=False)
 
 
 def test_a_configuration_has_the_vocabulary_and_all_settings(hugging_face):

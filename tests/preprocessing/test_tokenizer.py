@@ -7,9 +7,6 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import formats
 from bert_tf.data import packing
-from bert_tf.tokenization import full
-from bert_tf.tokenization import in_graph
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 
 def settings(tokenizer):
@@ -134,15 +131,6 @@ def test_an_argument_that_contradicts_the_folder_is_refused(
         bert_tf.FullTokenizer(bert_tf.FullTokenizer(folder), **arguments)
 
 
-def test_an_unknown_casing_of_a_cased_vocabulary_is_not_guessed(tmp_path):
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "<S>", "[unused1]"]
-    vocabulary_module.Vocabulary([*special, "The", "the"]).save(tmp_path / "vocab.txt")
-    with pytest.raises(ValueError, match="such as 'The'; pass do_lower_case=False"):
-        bert_tf.FullTokenizer(tmp_path)
-    tokenizer = bert_tf.FullTokenizer(tmp_path, do_lower_case=False)
-    assert tokenizer.tokenize("The the") == ["The", "the"]
-
-
 def test_the_length_of_a_tokenizer_alone_is_the_one_in_its_options(
     hugging_face, tmp_path
 ):
@@ -170,15 +158,3 @@ def test_what_is_no_tokenizer_gets_a_clear_line(released, tmp_path):
     (folder / "vocab.txt").unlink()
     with pytest.raises(ValueError, match=r"has no vocabulary; expected a vocab\.txt"):
         bert_tf.FullTokenizer(folder)
-
-
-@pytest.mark.parametrize("plain", [full.FullTokenizer, in_graph.InGraphTokenizer])
-def test_the_plain_tokenizers_name_the_ones_that_take_folders(plain, tmp_path):
-    with pytest.raises(ValueError, match=r"is a folder, .* bert_tf\.TextPreprocessor"):
-        plain(tmp_path)
-
-
-def test_what_is_not_a_list_of_texts_is_refused(golden):
-    tokenizer = bert_tf.FullTokenizer(golden / "vocab.txt")
-    with pytest.raises(ValueError, match=r"Expected a list of texts, got .* NoneType"):
-        tokenizer(None, max_seq_length=8)

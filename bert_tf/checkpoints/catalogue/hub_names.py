@@ -14,13 +14,10 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints.catalogue import models
 
 PREFIX = "hf://"
 # "google-bert/bert-base-uncased"; names from before 2024 have no organization.
 _NAME = re.compile(r"((?:\w[\w.-]*/)?\w[\w.-]*)(?:@(\w[\w./-]*))?")
-# Organizations of the release's authors on the hub.
-_RELEASED_BY = ("google-bert", "google")
 # Organizations whose models may be named without the organization.
 _ORGANIZATIONS = ("google-bert", "sentence-transformers")
 # Weights of the formats that we read, the best one first. Pickled weights
@@ -198,18 +195,6 @@ def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
             break
     small = [name for name in names if _SMALL.fullmatch(name) and name not in weights]
     return small, weights
-
-
-def released_name(name: HubName) -> str | None:
-    """Returns the catalogue's name of a released model, given its name on the hub.
-
-    Args:
-        name: such as that of "google/bert_uncased_L-2_H-128_A-2".
-    """
-    organization, _, own = name.repository.partition("/")
-    own = own.removeprefix("bert_")
-    is_released = organization in _RELEASED_BY and models.is_name(own)
-    return own if is_released and not name.is_explicit and not name.revision else None
 
 
 def _download(

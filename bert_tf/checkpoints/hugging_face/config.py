@@ -13,27 +13,6 @@ from bert_tf.modeling import config as config_module
 NAME = "config.json"
 # Advice about a damaged file that another program wrote.
 COPY_AGAIN = "copy it again"
-_HEADS = checkpoint_heads.HEADS
-# model_type of models whose layers or inputs differ from BERT's.
-_OTHERS = {
-    "albert": "ALBERT",
-    "bart": "BART",
-    "camembert": "CamemBERT",
-    "convbert": "ConvBERT",
-    "deberta": "DeBERTa",
-    "deberta-v2": "DeBERTa",
-    "distilbert": "DistilBERT",
-    "electra": "ELECTRA",
-    "ernie": "ERNIE",
-    "gpt2": "GPT-2",
-    "mobilebert": "MobileBERT",
-    "modernbert": "ModernBERT",
-    "mpnet": "MPNet",
-    "nomic_bert": "Nomic BERT",
-    "roberta": "RoBERTa",
-    "t5": "T5",
-    "xlm-roberta": "XLM-RoBERTa",
-}
 # Hugging Face's activation -> ours. Its "gelu" is the exact form. Ours is the release's
 # tanh form, which Hugging Face offers under several names.
 _ACTIVATIONS = {
@@ -119,9 +98,9 @@ def read(folder: str) -> Description:
         config = config_module.BertConfig.from_dict(fields)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    classes = {kind: row.hugging_face_class for kind, row in _HEADS.items()}
-    class_name = _class_name(values) or classes["encoder"]
-    kinds = {name: kind for kind, name in classes.items()}
+    heads = checkpoint_heads.HEADS
+    kinds = {row.hugging_face_class: kind for kind, row in heads.items()}
+    class_name = _class_name(values) or heads["encoder"].hugging_face_class
     return Description(
         config=config,
         class_name=class_name,
@@ -181,51 +160,30 @@ def _class_name(values: Mapping[str, Any]) -> str | None:
 
 
 def _check_architecture(values: Mapping[str, Any], path: str) -> None:
-    kind, class_name = values.get("model_type"), _class_name(values)
-    if kind == "bert":
-        return
+    model_type, class_name = values.get("model_type"), _class_name(values)
     # Folders written in 2018 and 2019 have no model_type.
-    if kind is None and (class_name is None or class_name.startswith("Bert")):
-        return
-    kind = str(kind or "")
-    of_class = (class_name or "").split("For")[0].removesuffix("Model")
-    found = _OTHERS.get(kind, kind) or of_class or "a different architecture"
-    stated = [
-        f"{key} {value}"
-        for key, value in (("model_type", kind), ("architecture", class_name))
-        if value
-    ]
-    raise ValueError(
-        f"{path} describes {found} ({', '.join(stated)}), which is not BERT: its "
-        "layers or inputs differ; pass a folder whose model_type is bert."
-    )
+    is_old = model_type is None and (class_name or "Bert").startswith("Bert")
+    if model_type != "bert" and not is_old:
+        raise ValueError(
+            f"{path} has the model_type {model_type} and the class {class_name}, which "
+            "is not BERT: its layers or inputs differ; pass a folder whose model_type "
+            "is bert."
+        )
 
 
 def _check_variant(values: Mapping[str, Any], path: str) -> None:
     refused = {
-        "position_embedding_type": (
-            values.get("position_embedding_type", "absolute") not in ("absolute", None),
-            "only absolute positions are supported",
-        ),
-        "is_decoder": (
-            bool(values.get("is_decoder")),
-            "an encoder also attends to the words on the right",
-        ),
-        "add_cross_attention": (
-            bool(values.get("add_cross_attention")),
-            "an encoder attends only to its own text",
-        ),
-        "pruned_heads": (
-            bool(values.get("pruned_heads")),
-            "all layers must have the same number of heads",
-        ),
+        "is_decoder": "an encoder also attends to the words on the right",
+        "add_cross_attention": "an encoder attends only to its own text",
+        "pruned_heads": "all layers must have the same number of heads",
         "quantization_config": (
-            bool(values.get("quantization_config")),
-            "weights must be floating-point numbers; use the model before quantization",
+            "weights must be floating-point numbers; use the model before quantization"
         ),
     }
-    for key, (is_refused, reason) in refused.items():
-        if is_refused:
+    if values.get("position_embedding_type") not in ("absolute", None):
+        refused["position_embedding_type"] = "only absolute positions are supported"
+    for key, reason in refused.items():
+        if values.get(key):
             raise ValueError(
                 f"{path} has {key} {json.dumps(values[key])}, a BERT variant that "
                 f"bert_tf does not support: {reason}."

@@ -8,8 +8,6 @@ model.safetensors, so that all later steps treat both files alike.
 
 import contextlib
 import dataclasses
-import shutil
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +15,7 @@ import h5py
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints.hugging_face import names
 
@@ -78,23 +77,16 @@ def read(file: h5py.File, weight: StoredWeight) -> np.ndarray:
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Any]:
     """Yields the open file; a remote one is copied first."""
-    with contextlib.ExitStack() as stack:
-        local = path
-        if files.is_remote(path):
-            copy = stack.enter_context(tempfile.NamedTemporaryFile(suffix=".h5"))
-            with files.open_file(path, "rb") as remote:
-                shutil.copyfileobj(remote, copy, 1 << 24)
-            copy.flush()
-            local = copy.name
-        try:
-            yield stack.enter_context(h5py.File(local))
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise ValueError(
-                f"{path} cannot be read: it is truncated or damaged "
-                f"({files.size(path)} bytes); copy or download it again."
-            ) from error
+    try:
+        with companion_files.local_copy(path, ".h5") as local, h5py.File(local) as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read: it is truncated or damaged ({files.size(path)} "
+            "bytes); copy or download it again."
+        ) from error
 
 
 def _described(data_set: h5py.Dataset) -> tuple[str, StoredWeight]:

@@ -78,16 +78,10 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     folder = _folder(path)
     described = hugging_face_config.read(folder)
     stored = shards.stored_tensors(folder, described.class_name)
-    of_tensorflow = [
-        name
-        for name, tensor in stored.items()
-        if tensor.h5 is None and name.endswith(":0")
-    ]
-    if of_tensorflow:
+    if any(name.endswith(":0") and one.h5 is None for name, one in stored.items()):
         raise ValueError(
-            f"{folder}: {shards.NAME} was saved by a TensorFlow class of transformers "
-            f"(it has names such as {of_tensorflow[0]}); save the model there without "
-            "safe_serialization, as tf_model.h5."
+            f"{folder}: {shards.NAME} was saved by a TensorFlow class of transformers; "
+            "save the model there without safe_serialization, as tf_model.h5."
         )
     num_layers = described.config.num_hidden_layers
     if num_layers > len(stored):  # Checked before names are listed for each layer.
@@ -99,12 +93,19 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     weights = _assigned(folder, stored, described)
     head, head_notes = _head(weights.by_name, described)
     _check_weights(folder, weights.by_name, described.config, head)
-    text = tokenizer.read(folder)
-    encoding = _text(folder, text, described)
-    if described.label_kind is None:
-        head = _with_activation(head, encoding)
+    text, encoding = _text(folder, described)
+    has_sigmoid = encoding.output_activation == output_activation.SIGMOID
+    is_ranker = described.label_kind is None and has_sigmoid
+    if is_ranker and head.num_labels not in (None, 1):
+        head = dataclasses.replace(head, label_kind="multi_label")
     size_notes = _check_vocabulary(folder, text.vocabulary, described.config)
     by_name = weights.by_name
+    warnings = []
+    if described.custom_code is not None:
+        warnings.append(
+            f"{hugging_face_config.NAME} names custom code ({described.custom_code}), "
+            "which bert_tf does not run: it computes what BERT computes."
+        )
     return source_module.Source(
         path=folder,
         format=FORMAT,
@@ -118,43 +119,26 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         text=encoding,
         unmapped=weights.unmapped,
         own_names={name: own_name for name, (own_name, _) in by_name.items()},
-        warnings=tuple(_warnings(described, text)),
-        notes=(
-            *weights.notes,
-            *head_notes,
-            *size_notes,
-            *text.notes,
-        ),
+        warnings=(*warnings, *text.warnings),
+        notes=(*weights.notes, *head_notes, *size_notes, *text.notes),
     )
-
-
-def _warnings(
-    described: hugging_face_config.Description, text: tokenizer.Description
-) -> Iterator[str]:
-    if described.custom_code is not None:
-        yield (
-            f"{hugging_face_config.NAME} names custom code ({described.custom_code}), "
-            "which bert_tf does not run: it computes what BERT computes."
-        )
-    yield from text.warnings
 
 
 def _text(
-    folder: str,
-    described_text: tokenizer.Description,
-    described: hugging_face_config.Description,
-) -> text_encoding.TextEncoding:
-    text = text_encoding.TextEncoding(
-        vocabulary=described_text.vocabulary,
-        do_lower_case=described_text.do_lower_case,
-        strip_accents=described_text.strip_accents,
-        never_split=described_text.never_split,
+    folder: str, described: hugging_face_config.Description
+) -> tuple[tokenizer.Description, text_encoding.TextEncoding]:
+    text = tokenizer.read(folder)
+    encoding = text_encoding.TextEncoding(
+        vocabulary=text.vocabulary,
+        do_lower_case=text.do_lower_case,
+        strip_accents=text.strip_accents,
+        never_split=text.never_split,
     )
     more = sentence_layout.read(
-        folder, text, described=described, max_length=described_text.max_length
+        folder, encoding, described=described, max_length=text.max_length
     )
-    return text_encoding.TextEncoding.from_dict(
-        {**text.to_dict(), **more}, path=folder, vocabulary=text.vocabulary
+    return text, text_encoding.TextEncoding.from_dict(
+        {**encoding.to_dict(), **more}, path=folder, vocabulary=text.vocabulary
     )
 
 
@@ -238,18 +222,16 @@ def _without_tied(by_normal_name: _Tensors) -> tuple[_Tensors, list[str]]:
 
 
 def _dtype_notes(by_name: _Tensors) -> Iterator[str]:
-    found = set()
     for own_name, tensor in by_name.values():
         if not tensor.is_float:
             raise ValueError(
                 f"{tensor.path}: {own_name} is stored as {tensor.dtype}, expected "
                 "floating-point numbers; use the model before quantization."
             )
-        found.add(tensor.dtype)
-    words = {"F16": "float16", "BF16": "bfloat16", "F64": "float64"}
-    for dtype in sorted(found & set(words)):
+    dtypes = {tensor.dtype for _, tensor in by_name.values()}
+    for dtype in sorted(dtypes - {"F32"}):
         how = "rounded" if dtype == "F64" else "exactly"
-        yield f"Weights are stored as {words[dtype]} and become float32, {how}."
+        yield f"Weights are stored as {dtype} and become float32, {how}."
 
 
 def _head(
@@ -310,16 +292,6 @@ def _with_label_kind(
         )
         return head, [*notes, sentence]
     return dataclasses.replace(head, label_kind=label_kind), notes
-
-
-def _with_activation(
-    head: checkpoint_heads.Head, text: text_encoding.TextEncoding
-) -> checkpoint_heads.Head:
-    """Returns a ranker's head. A sigmoid for several outputs makes it multi-label."""
-    has_sigmoid = text.output_activation == output_activation.SIGMOID
-    if not has_sigmoid or head.num_labels in (None, 1):
-        return head
-    return dataclasses.replace(head, label_kind="multi_label")
 
 
 def _check_weights(

@@ -1,4 +1,4 @@
-"""Reads and writes model.safetensors, or several such files with an index.
+"""Reads model.safetensors, or several such files with an index; writes one file.
 
 A folder without them may have tf_model.h5, which is also read. Names and layouts in
 this module are those of model.safetensors.
@@ -9,10 +9,6 @@ import dataclasses
 import json
 import os
 import re
-import shutil
-import struct
-import tempfile
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import safetensors
+import safetensors.numpy
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.hugging_face import h5_weights
 
 NAME = "model.safetensors"
 INDEX_NAME = f"{NAME}.index.json"
-# transformers' limit for one file.
-MAX_SHARD_BYTES = 5 * 10**9
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 # Weight files of other frameworks -> the argument with which `from_pretrained` of
 # transformers reads them.
@@ -41,10 +37,6 @@ _FOREIGN = {
 _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 # dtypes of weights in a safetensors file.
 _FLOATS = {"F16", "BF16", "F32", "F64"}
-# The data of a safetensors file starts at a multiple of this.
-_ALIGNMENT = 8
-# Suffixes of unfinished downloads of browsers and hub clients.
-_UNFINISHED = (".part", ".incomplete", ".crdownload", ".download")
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -94,11 +86,7 @@ def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
             f"{folder} has shards such as model-00001-of-00002.safetensors, but no "
             f"{INDEX_NAME}; copy it from the source of the shards."
         )
-    unfinished = [name for name in names if name.endswith(_UNFINISHED)]
-    hint = ""
-    if unfinished:
-        hint = f", but an unfinished download, {unfinished[0]}: finish it"
-    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}{hint}.")
+    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}.")
 
 
 def read_each(
@@ -128,74 +116,21 @@ def read_each(
             yield key, open_files[tensor.path].get_tensor(name)
 
 
-def write(
-    folder: str,
-    shapes: Mapping[str, Sequence[int]],
-    read_each: Callable[[Iterable[str]], Iterable[tuple[str, np.ndarray]]],
-    max_shard_bytes: int = MAX_SHARD_BYTES,
-) -> None:
-    """Writes float32 tensors: one file, or shards and then their index.
+def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
+    """Writes model.safetensors with float32 tensors; all are in memory at once.
 
     Args:
         folder: an existing folder.
-        shapes: {name: shape}, in the order of the shards.
-        read_each: names -> (name, float32 array) one after the other.
-        max_shard_bytes: the largest size of a file, unless one tensor is larger.
+        tensors: (name, float32 array).
 
     Raises:
         OSError: it cannot be written.
     """
-    shards = _divided(shapes, max_shard_bytes)
-    if len(shards) == 1:
-        _write_file(os.path.join(folder, NAME), read_each(shards[0]))
-        return
-    weight_map: dict[str, str] = {}
-    for number, names in enumerate(shards, start=1):
-        shard = f"model-{number:05d}-of-{len(shards):05d}.safetensors"
-        _write_file(os.path.join(folder, shard), read_each(names))
-        weight_map |= dict.fromkeys(names, shard)
-    sizes = map(_num_bytes, shapes.values())
-    index = {"metadata": {"total_size": sum(sizes)}, "weight_map": weight_map}
-    with files.complete_or_absent(os.path.join(folder, INDEX_NAME)) as file:
-        file.write(json.dumps(index, indent=2, sort_keys=True) + "\n")
-
-
-def _divided(shapes: Mapping[str, Sequence[int]], max_bytes: int) -> list[list[str]]:
-    shards: list[list[str]] = [[]]
-    size = 0
-    for name, shape in shapes.items():
-        if shards[-1] and size + _num_bytes(shape) > max_bytes:
-            shards.append([])
-            size = 0
-        shards[-1].append(name)
-        size += _num_bytes(shape)
-    return shards
-
-
-def _num_bytes(shape: Sequence[int]) -> int:
-    return 4 * int(np.prod(shape, dtype=np.int64))
-
-
-def _write_file(path: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
-    # safetensors' own `save_file` needs a local path and a second copy in memory, and
-    # creates files that other users cannot read. The format is a length, a header and
-    # the bytes.
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    end = 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        header[name] = {
-            "dtype": "F32",
-            "shape": array.shape,
-            "data_offsets": (start, end),
-        }
-    text = json.dumps(header).encode("utf-8")
-    text += b" " * (-len(text) % _ALIGNMENT)
-    with files.complete_or_absent(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in arrays.values():
-            file.write(array.tobytes())
+    # transformers reads only files that say which framework they are of.
+    content = safetensors.numpy.save(arrays, {"format": "pt"})
+    with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
+        file.write(content)
 
 
 def _tensors_of_shards(folder: str, names: Sequence[str]) -> dict[str, StoredTensor]:
@@ -259,7 +194,7 @@ def _tensors_of(path: str) -> dict[str, StoredTensor]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    with _local(path) as local:
+    with companion_files.local_copy(path, ".safetensors") as local:
         try:
             with safetensors.safe_open(local, framework="numpy") as file:
                 yield file
@@ -269,19 +204,6 @@ def _opened(path: str) -> Iterator[Any]:
             raise
         except OSError as error:  # For example a folder; the library does not name it.
             raise OSError(f"{path} cannot be read: {error}.") from error
-
-
-@contextlib.contextmanager
-def _local(path: str) -> Iterator[str]:
-    """Yields the local path of a file, after copying a remote one."""
-    if not files.is_remote(path):
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(suffix=".safetensors") as copy:
-        with files.open_file(path, "rb") as file:
-            shutil.copyfileobj(file, copy, 1 << 24)
-        copy.flush()
-        yield copy.name
 
 
 def _what_is_wrong(path: str, error: Exception) -> str:

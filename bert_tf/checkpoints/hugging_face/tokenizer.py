@@ -117,19 +117,18 @@ def _tokens(
         return max(tokens, in_json or (), key=len), []
     if in_json is not None:
         return in_json, []
-    if whole:
-        return (), [
-            f"The tokenizer is {model.get('type', 'unknown')} and not WordPiece: its "
-            "vocabulary is ignored."
-        ]
-    return (), []
+    if not whole:
+        return (), []
+    kind = model.get("type", "unknown")
+    return (), [
+        f"The tokenizer is {kind} and not WordPiece; its vocabulary is ignored."
+    ]
 
 
 def _in_order(ids: Any, path: str) -> tuple[str, ...]:
-    is_whole = isinstance(ids, dict) and set(map(repr, ids.values())) == set(
-        map(repr, range(len(ids)))
-    )
-    if not is_whole:
+    # As text, because the ids may be any JSON values.
+    numbers = set(map(repr, ids.values())) if isinstance(ids, dict) else set()
+    if numbers != set(map(repr, range(len(ids)))) or not numbers:
         raise ValueError(
             f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it again, "
             f"or pass {VOCABULARY_NAME}."
@@ -170,7 +169,7 @@ def _with_added(
 def _differences(
     options: Mapping[str, Any], whole: Mapping[str, Any], do_lower_case: bool | None
 ) -> Iterator[str]:
-    """Yields a sentence per option that gives different ids from `FullTokenizer`."""
+    """Yields a sentence per setting that gives different ids from `FullTokenizer`."""
     normalizer = _part(whole, "normalizer")
     stated = normalizer.get("lowercase")
     if None not in (stated, do_lower_case) and stated != do_lower_case:
@@ -178,17 +177,32 @@ def _differences(
             f"{OPTIONS_NAME} has do_lower_case {do_lower_case}, {NAME} the opposite; "
             "the former is used."
         )
-    chinese = options.get(
-        "tokenize_chinese_chars", normalizer.get("handle_chinese_chars", True)
-    )
-    if not chinese:
+    settings = {
+        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
+        "clean_text": normalizer.get("clean_text"),
+        "do_basic_tokenize": None,
+    } | dict(options)
+    meanings = {
+        "tokenize_chinese_chars": "treats every Chinese character as a word",
+        "clean_text": "deletes control characters",
+        "do_basic_tokenize": "splits text at punctuation",
+    }
+    for name, meaning in meanings.items():
+        if settings[name] is False:
+            yield f"{name} is false; bert_tf {meaning}."
+    class_name = options.get("tokenizer_class") or _CLASSES[0]
+    if class_name.removesuffix("Fast") not in _CLASSES:
+        yield f"The tokenizer is a {class_name}: a text may get different ids here."
+    expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+    for name, kind in expected.items():
+        other = _part(whole, name).get("type")
+        if whole and other != kind:
+            yield f"The {name} is {other} and not {kind}: a text may get different ids."
+    if "auto_map" in options:
         yield (
-            "tokenize_chinese_chars is false; bert_tf treats every Chinese character "
-            "as a word."
+            f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
+            "a text may get different ids."
         )
-    if normalizer.get("clean_text") is False:
-        yield "clean_text is false; bert_tf deletes control characters."
-    yield from _other_parts(options, whole)
 
 
 def _differences_of_kept(
@@ -198,16 +212,15 @@ def _differences_of_kept(
     do_lower_case: bool | None,
 ) -> Iterator[str]:
     """Yields sentences about never-split tokens that are matched differently here."""
-    lost = [t for t in options.get("never_split") or () if t not in never_split]
-    lost = [t for t in lost if t not in vocabulary_module.SPECIAL_TOKENS]
+    known = {*never_split, *vocabulary_module.SPECIAL_TOKENS}
+    lost = [t for t in options.get("never_split") or () if t not in known]
     if lost:
         yield (
             f"never_split has {_named(lost)}, which the vocabulary lacks: Hugging Face "
             "makes [UNK] of them, bert_tf splits them."
         )
     flags = {token["content"]: token for token in whole.get("added_tokens") or ()}
-    kept = {token: flags.get(token, {}) for token in never_split}
-    words = [token for token, found in kept.items() if found.get("single_word")]
+    words = [t for t in never_split if flags.get(t, {}).get("single_word")]
     if words:
         yield (
             f"Hugging Face keeps {_named(words)} whole only as separate words, bert_tf "
@@ -215,8 +228,8 @@ def _differences_of_kept(
         )
     cased = [
         token
-        for token, found in kept.items()
-        if found.get("normalized") and token.lower() != token.upper()
+        for token in never_split
+        if flags.get(token, {}).get("normalized") and token.lower() != token.upper()
     ]
     if cased and do_lower_case is not False:
         yield (
@@ -226,31 +239,13 @@ def _differences_of_kept(
 
 
 def _notes(whole: Mapping[str, Any]) -> Iterator[str]:
-    model = _part(whole, "model")
-    limit = model.get("max_input_chars_per_word", wordpiece.MAX_INPUT_CHARS_PER_WORD)
-    if limit != wordpiece.MAX_INPUT_CHARS_PER_WORD:
+    ours = wordpiece.MAX_INPUT_CHARS_PER_WORD
+    limit = _part(whole, "model").get("max_input_chars_per_word", ours)
+    if limit != ours:
         yield (
             f"Hugging Face's tokenizer maps words of more than {limit} characters to "
-            f"[UNK], bert_tf those of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD}."
+            f"[UNK], bert_tf those of more than {ours}."
         )
-
-
-def _other_parts(options: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[str]:
-    class_name = options.get("tokenizer_class") or _CLASSES[0]
-    if class_name.removesuffix("Fast") not in _CLASSES:
-        yield f"The tokenizer is a {class_name}: a text may get different ids here."
-    expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
-    for name, kind in expected.items():
-        found = _part(whole, name).get("type")
-        if whole and found != kind:
-            yield f"The {name} is {found} and not {kind}: a text may get different ids."
-    if "auto_map" in options:
-        yield (
-            f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
-            "a text may get different ids."
-        )
-    if options.get("do_basic_tokenize") is False:
-        yield "do_basic_tokenize is false; bert_tf splits text at punctuation."
 
 
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:

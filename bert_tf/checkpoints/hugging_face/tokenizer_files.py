@@ -63,10 +63,15 @@ def write(
     }
     companion_files.write_json(os.path.join(folder, tokenizer.OPTIONS_NAME), options)
     companion_files.write_json(os.path.join(folder, _SPECIAL_NAME), special)
-    whole = tokenizer_json(
-        vocabulary, do_lower_case, strip_accents=strip_accents, never_split=never_split
+    companion_files.write_json(
+        os.path.join(folder, tokenizer.NAME),
+        tokenizer_json(
+            vocabulary,
+            do_lower_case,
+            strip_accents=strip_accents,
+            never_split=never_split,
+        ),
     )
-    companion_files.write_json(os.path.join(folder, tokenizer.NAME), whole)
 
 
 def tokenizer_json(
@@ -91,7 +96,15 @@ def tokenizer_json(
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            _added_token(vocabulary, token, is_special=token in special)
+            {
+                "id": vocabulary.id_of(token),
+                "content": token,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": token in special,
+            }
             for token in added
         ],
         "normalizer": {
@@ -117,20 +130,6 @@ def tokenizer_json(
 def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
     """Returns the vocabulary's special tokens. Others get ids beyond the table."""
     return {name: token for name, token in _SPECIAL.items() if token in vocabulary}
-
-
-def _added_token(
-    vocabulary: vocabulary_module.Vocabulary, token: str, *, is_special: bool
-) -> dict[str, Any]:
-    return {
-        "id": vocabulary.id_of(token),
-        "content": token,
-        "single_word": False,
-        "lstrip": False,
-        "rstrip": False,
-        "normalized": False,
-        "special": is_special,
-    }
 
 
 def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:

@@ -1,10 +1,6 @@
 """Writes a checkpoint of any format as a Hugging Face folder."""
 
 import os
-from collections.abc import Iterable
-from collections.abc import Iterator
-
-import numpy as np
 
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
@@ -57,12 +53,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
     )
 
 
-def write(
-    source: source_module.Source,
-    folder: str,
-    *,
-    max_shard_bytes: int = shards.MAX_SHARD_BYTES,
-) -> None:
+def write(source: source_module.Source, folder: str) -> None:
     """Writes config.json, model.safetensors and the tokenizer's files.
 
     For an encoder, this includes the files from which sentence-transformers learns how
@@ -71,24 +62,17 @@ def write(
     Args:
         source: `Source`. Weights without a place are left out.
         folder: an existing, empty folder.
-        max_shard_bytes: larger models are split into shards, as transformers does.
 
     Raises:
         OSError: a file cannot be written.
         ValueError: as `placement`.
     """
     places = placement(source).places
-    release_names = {name_in_file: name for name, name_in_file in places.items()}
-    shapes = {
-        name_in_file: names.transposed_shape(name, source.shapes[name])
-        for name_in_file, name in release_names.items()
-    }
-
-    def read_each(wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
-        for name, array in source.read_each([release_names[name] for name in wanted]):
-            yield places[name], array.T if names.is_transposed(name) else array
-
-    shards.write(folder, shapes, read_each, max_shard_bytes)
+    tensors = (
+        (places[name], array.T if names.is_transposed(name) else array)
+        for name, array in source.read_each(places)
+    )
+    shards.write(folder, tensors)
     vocabulary, config = source.vocabulary, _checked_config(source)
     if vocabulary is not None:
         tokenizer_files.write(

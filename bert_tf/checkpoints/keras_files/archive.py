@@ -17,6 +17,7 @@ from typing import Any
 import h5py
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 
 ARCHIVE_SUFFIX = ".keras"
 WEIGHTS_SUFFIX = ".weights.h5"
@@ -25,10 +26,6 @@ METADATA_MEMBER = "metadata.json"
 _WEIGHTS_MEMBER = "model.weights.h5"
 # This package's key in metadata.json, and its attribute in a .weights.h5 file.
 OWN_KEY = "bert_tf"
-# The largest vocabulary of the release takes 2 MB as JSON.
-_MAX_JSON_BYTES = 1 << 25
-# Keras does not compress, so a member that unpacks to far more bytes is malicious.
-_MAX_EXPANSION = 100
 _CHUNK_BYTES = 1 << 20
 _MAX_REASON = 300
 # What zipfile and zlib raise for damaged, encrypted or unsupported members.
@@ -66,7 +63,7 @@ def describe(path: str) -> Description:
         ValueError: it is truncated, damaged, or not a `.keras` file.
     """
     with _archive(path) as archive:
-        _check_weights(archive, path)
+        _member(archive, _WEIGHTS_MEMBER, path)
         return Description(
             config=_read_json(archive, CONFIG_MEMBER, path),
             metadata=_read_json(archive, METADATA_MEMBER, path),
@@ -103,19 +100,17 @@ def local_weights(path: str) -> Iterator[str]:
         OSError: there is no such file.
         ValueError: it is truncated or damaged, or refers to another file.
     """
-    if not path.endswith(ARCHIVE_SUFFIX) and not files.is_remote(path):
-        with files.open_file(path, "rb"), _opened(path, path) as weights:
-            _check_stored(weights, path)
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        local = os.path.join(folder, _WEIGHTS_MEMBER)
-        with open(local, "wb") as copy:
-            if path.endswith(ARCHIVE_SUFFIX):
+    with contextlib.ExitStack() as stack:
+        if path.endswith(ARCHIVE_SUFFIX):
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            local = os.path.join(folder, _WEIGHTS_MEMBER)
+            with open(local, "wb") as copy:
                 _extract(path, copy)
-            else:
-                with files.open_file(path, "rb") as file:
-                    shutil.copyfileobj(file, copy, _CHUNK_BYTES)
+        else:
+            files.open_file(path, "rb").close()  # Raises an error if there is none.
+            local = stack.enter_context(
+                companion_files.local_copy(path, WEIGHTS_SUFFIX)
+            )
         with _opened(local, path) as weights:
             _check_stored(weights, path)
         yield local
@@ -139,17 +134,6 @@ def clear_load_errors(message: str) -> Iterator[None]:
             lines = [line for line in str(error).splitlines() if line.strip()]
             reason = " ".join(lines[:2]).strip().rstrip(".")[:_MAX_REASON]
             raise ValueError(f"{message}: {reason}.") from error
-
-
-def check_weights_file(path: str) -> None:
-    """Checks that a `.weights.h5` file is complete.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is truncated or damaged.
-    """
-    with local_weights(path):
-        pass
 
 
 def _check_stored(weights: Any, path: str) -> None:
@@ -202,22 +186,17 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
 
 
 def _member(archive: zipfile.ZipFile, name: str, path: str) -> zipfile.ZipInfo:
-    found = [info for info in archive.infolist() if info.filename == name]
-    if len(found) != 1:
+    members = [info for info in archive.infolist() if info.filename == name]
+    if len(members) != 1:
         raise ValueError(
-            f"{path} has {len(found) or 'no'} {name}; expected a file that "
+            f"{path} has {len(members) or 'no'} {name}; expected a file that "
             "model.save wrote, with config.json, metadata.json and model.weights.h5."
         )
-    return found[0]
+    return members[0]
 
 
 def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]:
     info = _member(archive, name, path)
-    if info.file_size > _MAX_JSON_BYTES:
-        raise ValueError(
-            f"{path}: its {name} would have {info.file_size} bytes, expected at most "
-            f"{_MAX_JSON_BYTES}; Keras did not write this file."
-        )
     try:
         text = archive.read(info)
     except _ZIP_ERRORS as error:
@@ -228,16 +207,6 @@ def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]
     return values
 
 
-def _check_weights(archive: zipfile.ZipFile, path: str) -> zipfile.ZipInfo:
-    info = _member(archive, _WEIGHTS_MEMBER, path)
-    if info.file_size > _MAX_EXPANSION * max(info.compress_size, 1):
-        raise ValueError(
-            f"{path}: {_WEIGHTS_MEMBER} would unpack from {info.compress_size} to "
-            f"{info.file_size} bytes; Keras did not write this file."
-        )
-    return info
-
-
 def _extract(path: str, copy: Any) -> None:
     """Copies the weights out of a `.keras` file, which also checks their checksum.
 
@@ -245,7 +214,7 @@ def _extract(path: str, copy: Any) -> None:
     member again from its start.
     """
     with _archive(path) as archive:
-        info = _check_weights(archive, path)
+        info = _member(archive, _WEIGHTS_MEMBER, path)
         try:
             with archive.open(info) as member:
                 shutil.copyfileobj(member, copy, _CHUNK_BYTES)

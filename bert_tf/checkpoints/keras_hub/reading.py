@@ -69,16 +69,20 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = os.fspath(path)
     described = files.read_json(os.path.join(path, CONFIG_FILE))
-    _check_class(described, path)
+    if described.get("class_name") != "BertBackbone":
+        raise ValueError(
+            f"{path} is a KerasHub preset of {described.get('class_name')}, a "
+            "different architecture; expected a preset of BertBackbone."
+        )
     library.library()
     config = _config(described, path)
     head, unread_head = _head(path)
-    notes = []
-    if unread_head is not None:
-        notes.append(f"the head of its {unread_head} is not read, only the encoder")
     _check_files(path, head)
     shapes = library.shapes(config, head)
     do_lower_case, strip_accents = _casing(path)
+    vocab_file, vocabulary = os.path.join(path, VOCAB_FILE), None
+    if files.exists(vocab_file):
+        vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
     return source_module.Source(
         path=path,
         format=NAME,
@@ -87,23 +91,16 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head=head,
         config=config,
         text=text_encoding.TextEncoding(
-            vocabulary=_vocabulary(path),
+            vocabulary=vocabulary,
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,
         ),
         own_names=library.places(config.num_hidden_layers, head.kind),
-        notes=tuple(notes),
+        notes=()
+        if unread_head is None
+        else (f"the head of its {unread_head} is not read, only the encoder",),
         unread_head=unread_head,
     )
-
-
-def _check_class(described: Mapping[str, Any], path: str) -> None:
-    name = described.get("class_name")
-    if name != "BertBackbone":
-        raise ValueError(
-            f"{path} is a KerasHub preset of {name}, a different architecture; "
-            "expected a preset of BertBackbone."
-        )
 
 
 def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig:
@@ -162,17 +159,15 @@ def _check_files(path: str, head: checkpoint_heads.Head) -> None:
         weight_map = files.read_json(shards_file).get("weight_map")
         if not isinstance(weight_map, dict):
             raise ValueError(f"{shards_file} has no weight_map; copy it again.")
-        names = [name for one in weight_map.values() for name in _listed(one)]
+        shards = weight_map.values()
+        names = [n for one in shards for n in (one if isinstance(one, list) else [one])]
     if head.kind != "encoder":
         names.append(TASK_WEIGHTS_FILE)
     for name in dict.fromkeys(names):
         if not isinstance(name, str) or os.path.basename(name) != name:
             raise ValueError(f"{shards_file} names {name}, a file outside the folder.")
-        archive.check_weights_file(os.path.join(path, name))
-
-
-def _listed(names: Any) -> list[Any]:
-    return names if isinstance(names, list) else [names]
+        with archive.local_weights(os.path.join(path, name)):
+            pass  # It is complete.
 
 
 def _read_each(
@@ -195,11 +190,6 @@ def _read_each(
     shapes = library.shapes(config, head)
     for name in wanted:
         yield name, library.to_release(name, variables[name], shapes[name])
-
-
-def _vocabulary(path: str) -> vocabulary_module.Vocabulary | None:
-    path = os.path.join(path, VOCAB_FILE)
-    return vocabulary_module.Vocabulary.load(path) if files.exists(path) else None
 
 
 def _casing(path: str) -> tuple[bool | None, bool | None]:

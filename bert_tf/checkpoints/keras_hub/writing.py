@@ -50,10 +50,19 @@ def write(source: source_module.Source, folder: str) -> None:
         ImportError: KerasHub is not installed.
     """
     keras_hub = library.library()
-    config, head = source.required_config(), _head(source)
+    config = source.required_config()
+    head = checkpoint_heads.Head(kind="encoder")
+    if source.head.kind == library.HEAD_KIND:
+        num_labels = source.head.num_labels
+        head = checkpoint_heads.Head(kind=library.HEAD_KIND, num_labels=num_labels)
     tokenizer = None
     if source.vocabulary is not None:
-        _check_special_tokens(source.vocabulary)
+        for token in vocabulary_module.SPECIAL_TOKENS:
+            if token not in source.vocabulary:
+                raise ValueError(
+                    f"The vocabulary has no {token}, which KerasHub's BertTokenizer "
+                    "needs; use another --target_format."
+                )
         # Unknown casing means the release's default.
         is_lower = source.do_lower_case is not False
         strip_accents = source.text.strip_accents
@@ -73,15 +82,6 @@ def write(source: source_module.Source, folder: str) -> None:
     model.save_to_preset(folder)
     if head.kind == "encoder" and tokenizer is not None:
         tokenizer.save_to_preset(folder)
-
-
-def _check_special_tokens(vocabulary: vocabulary_module.Vocabulary) -> None:
-    for token in vocabulary_module.SPECIAL_TOKENS:
-        if token not in vocabulary:
-            raise ValueError(
-                f"The vocabulary has no {token}, which KerasHub's BertTokenizer needs; "
-                "use another --target_format."
-            )
 
 
 def library_outputs(
@@ -114,15 +114,6 @@ def library_outputs(
     class_name: Any = files.read_json(task_file)["class_name"]
     task = getattr(models, class_name).from_preset(path, preprocessor=None)
     return outputs | {"logits": np.asarray(task(inputs))}
-
-
-def _head(source: source_module.Source) -> checkpoint_heads.Head:
-    """Returns the head that the preset gets."""
-    if source.head.kind != library.HEAD_KIND:
-        return checkpoint_heads.Head(kind="encoder")
-    return checkpoint_heads.Head(
-        kind=library.HEAD_KIND, num_labels=source.head.num_labels
-    )
 
 
 def _changes(config: config_module.BertConfig) -> Iterator[str]:

@@ -6,9 +6,6 @@ import shutil
 import pytest
 
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.catalogue import hub_names
 from tests.checkpoints.catalogue import hub_double
 
@@ -57,10 +54,6 @@ def cache(constants, tmp_path):
     return put
 
 
-def no_network(name, **_):
-    raise OSError(f"{name} cannot be downloaded.")
-
-
 @pytest.mark.parametrize(
     "stored, asked",
     [
@@ -76,14 +69,6 @@ def test_a_name_means_the_copy_in_the_cache(cache, stored, asked):
     source = formats.open_source(asked)
     assert source.path == str(snapshot)
     assert source.head.labels == ("bad", "so so", "good")
-
-
-def test_training_starts_from_a_name(cache):
-    snapshot = cache("google-bert/bert-base-cased", "masked_lm")
-    start = starting_point.find("google-bert/bert-base-cased")
-    assert start.source.path == str(snapshot)
-    assert start.do_lower_case is False
-    assert len(start.vocabulary) == 40
 
 
 def test_the_version_that_main_names_is_read(cache):
@@ -117,41 +102,6 @@ def test_a_misspelled_path_is_not_taken_for_a_name(cache, tmp_path):
         formats.open_source("runs/x")
 
 
-@pytest.mark.parametrize(
-    "name, released",
-    [
-        ("google-bert/bert-base-uncased", "bert-base-uncased"),
-        ("google/bert_uncased_L-2_H-128_A-2", "uncased_L-2_H-128_A-2"),
-        ("google/electra-small", None),
-        ("someone/bert-base-uncased", None),
-        ("bert-base-uncased", None),
-    ],
-)
-def test_the_authors_own_names_are_those_of_the_catalogue(name, released):
-    assert hub_names.released_name(hub_names.parse(name)) == released
-
-
-def test_without_a_copy_the_authors_names_mean_the_release_s_files(
-    cache, monkeypatch, released_folder, caplog
-):
-    monkeypatch.setattr(fetching, "fetch", lambda *_, **__: str(released_folder))
-    source = formats.open_source("google-bert/bert-base-uncased")
-    assert source.path == str(released_folder / "bert_model.ckpt")
-    assert "release's own files" in caplog.text
-
-
-def test_without_a_network_a_released_name_means_the_copy_in_the_cache(
-    cache, monkeypatch, caplog
-):
-    monkeypatch.setattr(fetching, "fetch", no_network)
-    with pytest.raises(OSError, match="bert-base-uncased cannot be downloaded"):
-        formats.open_source("bert-base-uncased")
-    snapshot = cache("google-bert/bert-base-uncased", "encoder")
-    assert loading.load_model("bert-base-uncased/").built
-    assert str(snapshot) in caplog.text
-    assert "exact GELU" in caplog.text
-
-
 def test_a_model_is_downloaded_once_and_pinned(hub, constants, monkeypatch):
     source = formats.open_source("hf://someone/bert")
     commit = hub.commit_of("someone/bert")
@@ -162,11 +112,6 @@ def test_a_model_is_downloaded_once_and_pinned(hub, constants, monkeypatch):
     for name in ("someone/bert", f"hf://someone/bert@{commit}"):
         assert formats.open_source(name).path == source.path
     assert len(hub.requests) == num_requests
-
-
-def test_a_revision_is_downloaded_by_its_name(hub):
-    source = formats.open_source("someone/bert@v1")
-    assert source.hub_name.endswith("@" + hub.commit_of("someone/bert"))
 
 
 def test_only_the_files_that_are_read_are_downloaded(hub, tmp_path):

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import options as options_module
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import report as conversion_report
 from bert_tf.checkpoints.conversion import verification
@@ -102,39 +100,6 @@ def test_a_prefix_is_written_beside_other_files_without_slots(golden, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind, num_labels, labels",
-    [
-        ("classification", 3, ["no", "yes", "maybe"]),
-        ("token_classification", 3, ["O", "B-PER", "I-PER"]),
-        ("multiple_choice", None, None),
-        ("question_answering", None, None),
-    ],
-)
-def test_a_fine_tuned_head_keeps_its_kind_its_labels_and_its_casing(
-    fine_tuned, tmp_path, kind, num_labels, labels
-):
-    task = {"task": kind, "labels": labels, "do_lower_case": False}
-    prefix = fine_tuned(kind, task=task)
-    done = conversion_workflow.convert(options(prefix, tmp_path / "new"))
-    assert_same_weights(prefix, tmp_path / "new")
-    found = formats.open_source(tmp_path / "new")
-    assert found.do_lower_case is False
-    assert (found.head.kind, found.head.num_labels) == (kind, num_labels)
-    assert found.head.labels == (labels and tuple(labels))
-    assert "output" not in "".join(done.dropped)
-
-
-def test_an_unknown_tensor_is_kept_where_there_is_a_place_for_it(
-    released_folder, tmp_path
-):
-    prefix = released_folder / "bert_model.ckpt"
-    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
-    bundle.save(prefix, {**tensors, "my/gate": np.ones(3, "float32")})
-    conversion_workflow.convert(options(released_folder, tmp_path / "new"))
-    np.testing.assert_array_equal(everything(tmp_path / "new")["my/gate"], [1, 1, 1])
-
-
-@pytest.mark.parametrize(
     "head, is_left",
     [
         ("encoder", lambda name: False),
@@ -153,16 +118,6 @@ def test_the_target_gets_the_head_that_is_asked_for(
     assert {name for name in after if "cls/" in name} == set(filter(is_left, heads))
     assert set(done.dropped) == heads - set(after)
     assert formats.open_source(tmp_path / "new").head.kind == head
-
-
-def test_the_kind_of_output_weights_can_be_given(fine_tuned, tmp_path):
-    prefix = fine_tuned("token_classification")  # Nothing beside it says so.
-    done = conversion_workflow.convert(
-        options(prefix, tmp_path / "new", head="token_classification")
-    )
-    assert done.kept.head.kind == "token_classification"
-    head = formats.open_source(tmp_path / "new").head
-    assert (head.kind, head.is_known) == ("token_classification", True)
 
 
 def test_what_is_beside_the_source_can_be_replaced_or_added(
@@ -341,42 +296,6 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     assert os.listdir(tmp_path) == [released_folder.name]
 
 
-def test_the_head_of_a_tagger_is_no_classifiers(fine_tuned, tmp_path):
-    tagger = fine_tuned("token_classification", task={"task": "token_classification"})
-    with pytest.raises(ValueError, match="its head is token_class"):
-        conversion_workflow.convert(
-            options(tagger, tmp_path / "new", head="classification")
-        )
-
-
-@pytest.mark.parametrize("change", [-1, 1], ids=["too few pieces", "too many"])
-def test_a_vocabulary_of_another_size_is_refused(released_folder, tmp_path, change):
-    tokens = (released_folder / "vocab.txt").read_text().splitlines()
-    tokens = [*tokens, "another"][: len(tokens) + change]
-    (released_folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    with pytest.raises(ValueError, match=rf"has {288 + change} pieces, but .* 288 row"):
-        conversion_workflow.convert(options(released_folder, tmp_path / "new"))
-    # A table may be padded; a vocabulary given by flag is intended.
-    given = options(
-        released_folder, tmp_path / "new", vocab_file=released_folder / "vocab.txt"
-    )
-    if change < 0:
-        assert len(conversion_workflow.convert(given).kept.vocabulary) == 287
-        return
-    with pytest.raises(ValueError, match="has 289 pieces"):
-        conversion_workflow.convert(given)
-
-
-def test_an_incomplete_source_is_refused(released_folder, tmp_path):
-    prefix = released_folder / "bert_model.ckpt"
-    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
-    del tensors["cls/predictions/output_bias"]
-    bundle.save(prefix, tensors)
-    with pytest.raises(ValueError, match="lacks 1 of the model's weights"):
-        conversion_workflow.convert(options(released_folder, tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
-
-
 # Formats that lack something, or do not keep what they are given.
 
 
@@ -399,92 +318,6 @@ def other_format(monkeypatch):
         return {"target_format": "keras_hub"}
 
     return replace
-
-
-def placement_without(*starts, changes=()):
-    def placement(source):
-        lost = tuple(name for name in source.shapes if name.startswith(starts))
-        places = {name: f"its/{name}" for name in source.shapes if name not in lost}
-        return source_module.Placement(
-            places=places, without_place=lost, changes=changes
-        )
-
-    return placement
-
-
-def test_a_head_without_a_place_is_named_and_dropped_on_request(
-    released_folder, tmp_path, other_format
-):
-    flags = other_format(placement=placement_without("cls/seq_relationship/"))
-    with pytest.raises(
-        ValueError,
-        match=r"keras_hub cannot store cls/seq_relationship/output_bias, cls/seq_"
-        r"relationship/output_weights of .*; pass --drop_head",
-    ):
-        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
-    assert not (tmp_path / "new").exists()
-    done = conversion_workflow.convert(
-        options(released_folder, tmp_path / "new", drop_head=True, **flags)
-    )
-    assert done.kept.head.kind == done.written.head.kind == "masked_lm"
-    assert len(done.dropped) == 2
-    report = conversion_report.text(done)
-    assert "dropped      2 weights" in report
-    assert (
-        "1 x cls/predictions/output_bias -> its/cls/predictions/output_bias" in report
-    )
-
-
-def test_the_pooler_and_unknown_tensors_without_a_place_are_left_over(
-    released_folder, tmp_path, other_format
-):
-    def write(source, folder):
-        lost = placement_without("bert/pooler/")(source).without_place
-        shapes = {n: s for n, s in source.shapes.items() if n not in lost}
-        release_folder.write(dataclasses.replace(source, shapes=shapes), folder)
-
-    flags = other_format(placement=placement_without("bert/pooler/"), write=write)
-    given = options(released_folder, tmp_path / "new", head="masked_lm", **flags)
-    done = conversion_workflow.convert(given)
-    assert "left over    2 weights" in conversion_report.text(done)
-    assert "bert/pooler/dense/kernel" not in everything(tmp_path / "new")
-    assert "pooled_output" not in done.outputs.differences  # Of random weights there.
-
-
-def test_another_activation_has_to_be_allowed(released_folder, tmp_path, other_format):
-    def write(source, folder):
-        changed = dataclasses.replace(source.config, hidden_act="gelu_erf")
-        release_folder.write(dataclasses.replace(source, config=changed), folder)
-
-    sentence = "gelu becomes gelu_erf"
-    flags = other_format(
-        placement=placement_without("-", changes=[sentence]), write=write
-    )
-    with pytest.raises(ValueError, match=f"{sentence}; pass --allow_activation_change"):
-        conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
-    flags["allow_activation_change"] = True
-    done = conversion_workflow.convert(
-        options(released_folder, tmp_path / "new", **flags)
-    )
-    # With the target's activation they compute the same, but the activation differs.
-    assert set(done.outputs.differences.values()) == {0.0}
-
-    assert f"the target computes something else: {sentence}" in conversion_report.text(
-        done
-    )
-
-
-def test_names_of_labels_that_are_lost_are_reported(fine_tuned, tmp_path, other_format):
-    def write(source, folder):
-        head = dataclasses.replace(source.head, labels=None)
-        release_folder.write(dataclasses.replace(source, head=head), folder)
-
-    task = {"task": "classification", "labels": ["no", "yes", "maybe"]}
-    prefix = fine_tuned("classification", task=task)
-    flags = other_format(write=write)
-    done = conversion_workflow.convert(options(prefix, tmp_path / "new", **flags))
-    expected = "does not record the names of the 3 labels: no, yes, maybe"
-    assert expected in conversion_report.text(done)
 
 
 def with_config(**changes):
@@ -697,27 +530,6 @@ def test_the_report_names_every_group(released_folder, tmp_path):
         assert line in shown.splitlines()
 
 
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({}, None),
-        ({"hidden_act": "gelu_erf"}, "the 2018 code does not support gelu_erf"),
-        ({"layer_norm_epsilon": 1e-5}, "the 2018 code ignores layer_norm_e"),
-    ],
-)
-def test_the_report_says_what_the_2018_code_could_not_read(
-    released_folder, tmp_path, changes, sentence
-):
-    settings = json.loads((released_folder / "bert_config.json").read_text())
-    (tmp_path / "c.json").write_text(json.dumps(settings | changes))
-    given = options(
-        released_folder, tmp_path / "new", bert_config_file=tmp_path / "c.json"
-    )
-    report = conversion_workflow.run(given)
-    assert ("the 2018 code" in report) == (sentence is not None)
-    assert sentence is None or sentence in report
-
-
 def test_the_probe_has_padding_and_two_segments():
     small = config_module.BertConfig(
         vocab_size=50,
@@ -750,8 +562,3 @@ def test_the_probe_has_padding_and_two_segments():
 def test_differences_are_the_largest_ones(expected, got, difference):
     found = verification.difference(np.array(expected), np.array(got))
     np.testing.assert_equal(found, difference)
-
-
-def test_a_wrong_flag_is_named():
-    with pytest.raises(options_module.OptionError, match="target_format: expected one"):
-        options("a", "b", target_format="onnx")

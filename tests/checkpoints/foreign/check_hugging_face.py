@@ -60,11 +60,6 @@ def write(folder):
         target.mkdir(parents=True)
         hugging_face.write(source, target)
         np.savez(folder / f"{kind}.npz", **answers(model, source))
-        if kind == "pretraining":
-            target = folder / "sharded"
-            target.mkdir()
-            hugging_face.write(source, target, max_shard_bytes=4000)
-            np.savez(folder / "sharded.npz", **answers(model, source))
         if kind == "masked_lm":
             write_grown(folder, source)
 

@@ -1,6 +1,5 @@
 """config.json: what is read, and which models are not BERT."""
 
-import dataclasses
 import json
 
 import pytest
@@ -34,54 +33,6 @@ def test_the_activation_has_another_name_there(copied, hidden_act, ours, written
     assert back["hidden_act"] == written
 
 
-def test_every_size_is_taken_and_given_back(copied):
-    sizes = {
-        "vocab_size": 41,
-        "hidden_size": 12,
-        "num_hidden_layers": 5,
-        "num_attention_heads": 3,
-        "intermediate_size": 7,
-        "hidden_dropout_prob": 0.2,
-        "attention_probs_dropout_prob": 0.3,
-        "max_position_embeddings": 99,
-        "type_vocab_size": 4,
-        "initializer_range": 0.5,
-    }
-    folder = copied("encoder", **sizes, layer_norm_eps=1e-7)
-    read = config_file.read(folder).config
-    assert dataclasses.asdict(read) == {
-        **sizes,
-        "layer_norm_epsilon": 1e-7,
-        "hidden_act": "gelu_erf",
-        "attention": "bidirectional",
-        "position_initializer": "normal",
-    }
-    written = config_file.to_dict(read, checkpoint_heads.Head(kind="masked_lm"), 3)
-    assert written == {
-        **sizes,
-        "layer_norm_eps": 1e-7,
-        "hidden_act": "gelu",
-        "architectures": ["BertForMaskedLM"],
-        "model_type": "bert",
-        "pad_token_id": 3,
-        "position_embedding_type": "absolute",
-        "classifier_dropout": None,
-        "use_cache": True,
-    }
-
-
-def test_labels_are_written_both_ways():
-    tagger = checkpoint_heads.Head(
-        kind="token_classification", num_labels=2, labels=("O", "B")
-    )
-    values = config_file.to_dict(config.BertConfig(vocab_size=9), tagger, 0)
-    assert values["id2label"] == {"0": "O", "1": "B"}
-    assert values["label2id"] == {"O": 0, "B": 1}
-    unnamed = checkpoint_heads.Head(kind="classification", num_labels=2)
-    values = config_file.to_dict(config.BertConfig(vocab_size=9), unnamed, 0)
-    assert values["id2label"] == {"0": "LABEL_0", "1": "LABEL_1"}
-
-
 @pytest.mark.parametrize(
     "id2label, expected",
     [
@@ -102,20 +53,10 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
     [
         (
             {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]},
-            r"describes RoBERTa \(model_type roberta, architecture "
-            r"RobertaForMaskedLM\), which is not BERT",
+            "model_type roberta and the class RobertaForMaskedLM, which is not BERT",
         ),
-        ({"model_type": "albert"}, r"describes ALBERT \(model_type albert"),
-        ({"model_type": "distilbert"}, "describes DistilBERT"),
-        ({"model_type": "electra"}, "describes ELECTRA"),
-        ({"model_type": "mpnet"}, "describes MPNet"),
-        ({"model_type": "xlm-roberta"}, "describes XLM-RoBERTa"),
-        ({"model_type": "newest_model"}, "describes newest_model"),
         ({"model_type": ["bert"]}, "which is not BERT"),
-        (
-            {"model_type": None, "architectures": ["XLNetModel"]},
-            r"describes XLNet \(architecture XLNetModel\), which is not BERT",
-        ),
+        ({"model_type": None, "architectures": ["XLNetModel"]}, "which is not BERT"),
         (
             {"position_embedding_type": "relative_key"},
             'position_embedding_type "relative_key", a BERT variant that bert_tf',

@@ -51,14 +51,6 @@ def test_a_folder_computes_what_it_did_in_its_own_library(kind):
         )
 
 
-def test_the_file_alone_names_its_folder():
-    path = FOREIGN / "classification" / "tf_model.h5"
-    assert formats.detect(path) == "hugging_face"
-    source = formats.open_source(path)
-    assert source.head.labels == ("bad", "so so", "good")
-    assert source.own_names["output_weights"] == "classifier.weight"
-
-
 def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
     folder = shutil.copytree(FOREIGN / "question_answering", tmp_path / "folder")
     expected = loading.load_model(folder)
@@ -77,13 +69,6 @@ def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
     for weight, other in zip(loaded.weights, expected.weights, strict=True):
         if "pooler" not in weight.path:  # The class has none.
             np.testing.assert_allclose(weight, other, rtol=1e-3)
-
-
-def test_what_else_the_file_has_is_left_over(tmp_path):
-    folder = shutil.copytree(FOREIGN / "encoder", tmp_path / "folder")
-    with h5py.File(folder / "tf_model.h5", "r+") as file:
-        file["crf/crf/transitions:0"] = np.zeros((2, 2), "float32")
-    assert formats.open_source(folder).unmapped == ("/crf/crf/transitions:0",)
 
 
 def truncated(path):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -126,14 +125,6 @@ def test_a_folder_is_known_by_its_weights(foreign, name, wanted, expected):
         assert hugging_face.open_source(path).path == str(foreign / name)
 
 
-def test_a_folder_of_another_model_is_known_too_and_an_empty_one_is_not(tmp_path):
-    assert not hugging_face.is_at(tmp_path)
-    (tmp_path / "config.json").write_text('{"class_name": "BertBackbone"}')
-    assert not hugging_face.is_at(tmp_path)  # A KerasHub preset.
-    (tmp_path / "config.json").write_text('{"model_type": "roberta"}')
-    assert hugging_face.is_at(tmp_path)
-
-
 @pytest.mark.parametrize(
     "name, changes, kind, note",
     [
@@ -240,18 +231,6 @@ def test_prefixes_of_wrappers_are_noted_and_refused_if_some_names_lack_them(copi
         hugging_face.open_source(folder)
 
 
-def test_a_second_name_replaces_a_missing_bias(copied):
-    def change(arrays):
-        name = "cls.predictions.bias"
-        arrays["cls.predictions.decoder.bias"] = arrays.pop(name)
-
-    folder = rewritten(copied("pretraining"), change)
-    model = loading.load_model(folder)
-    features, expected, _ = features_and_expected(folder, "pretraining")
-    logits = model(features)["masked_lm_logits"]
-    np.testing.assert_allclose(logits, expected["masked_lm_logits"], atol=2e-5)
-
-
 def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):
     def change(arrays):
         for name in list(arrays):
@@ -263,15 +242,6 @@ def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):
     assert source.head.kind == "encoder"
     assert "cls/seq_relationship/output_weights" in source.shapes
     assert any("only a next-sentence head" in note for note in source.notes)
-
-
-def test_an_encoder_may_come_without_a_pooler(copied):
-    def change(arrays):
-        del arrays["pooler.dense.weight"], arrays["pooler.dense.bias"]
-
-    folder = rewritten(copied("encoder"), change)
-    assert "bert/pooler/dense/kernel" not in hugging_face.open_source(folder).shapes
-    assert loading.load_model(folder).built
 
 
 def without(name):
@@ -344,12 +314,6 @@ def test_weights_that_are_not_the_configurations(copied, name, change, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_configuration_of_more_layers_than_there_are(copied):
-    folder = copied("encoder", num_hidden_layers=3)
-    with pytest.raises(ValueError, match=r"16 of .* such as bert.encoder.layer.2"):
-        hugging_face.open_source(folder)
-
-
 def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
     folder = copied("encoder", num_hidden_layers=10**9)
     with pytest.raises(ValueError, match=r"expects 1000000000 layers, but there are"):
@@ -387,16 +351,6 @@ def test_a_vocabulary_longer_than_the_table_is_refused_and_a_shorter_one_reporte
         hugging_face.open_source(folder)
 
 
-def test_a_folder_without_tokenizer_has_weights_all_the_same(copied):
-    folder = copied("encoder")
-    (folder / "tokenizer.json").unlink()
-    (folder / "tokenizer_config.json").unlink()
-    source = hugging_face.open_source(folder)
-    assert source.vocabulary is None
-    assert source.do_lower_case is None
-    assert any("has no vocabulary" in note for note in source.notes)
-
-
 def test_weights_without_a_configuration_are_refused(copied):
     folder = copied("encoder")
     (folder / "config.json").unlink()
@@ -422,11 +376,3 @@ def test_a_remote_folder_is_read_through_tensorflow(foreign):
         remote.read_each(remote.shapes), local.read_each(remote.shapes), strict=True
     ):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
-
-
-def test_a_file_that_is_gone_when_it_is_read_is_named(copied):
-    folder = copied("encoder")
-    source = hugging_face.open_source(folder)
-    shutil.rmtree(folder)
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors"):
-        list(source.read_each(source.shapes))

@@ -190,12 +190,6 @@ def test_another_activation_is_refused(tmp_path):
         hugging_face.open_source(folder)
 
 
-def test_normalize_is_known_without_its_folder_which_copies_often_lack(tmp_path):
-    folder = folders.create(tmp_path / "folder", "mean_unit_9")
-    shutil.rmtree(os.path.join(folder, "2_Normalize"))
-    assert hugging_face.open_source(folder).text.normalize is True
-
-
 @pytest.mark.parametrize(
     "cased, casing",
     [(False, (True, None)), (True, (True, False))],  # A cased one keeps the accents.
@@ -229,12 +223,6 @@ def test_the_vectors_are_those_of_the_library(tmp_path, version, name):
     assert folders.least_cosine(vectors, expected) > 0.999999
     assert abs(vectors - expected).max() < 1e-5 * abs(expected).max()
     np.testing.assert_allclose(bert_tf.embed(folder, texts), vectors, atol=1e-6)
-
-
-def test_embed_refuses_a_model_that_scores_pairs(tmp_path):
-    folder = folders.create(tmp_path / "ranker", "ranker_shorter", folders.NEW)
-    with pytest.raises(ValueError, match="has no vectors for single texts"):
-        bert_tf.embed(folder, ["a text"])
 
 
 def test_the_library_computes_the_same_with_what_is_written(
@@ -298,17 +286,6 @@ def test_a_format_that_cannot_say_it_needs_a_flag(tmp_path):
         dataclasses.replace(options, drop_text_encoding=True)
     )
     assert "the target does not record pooling, as allowed" in report
-
-
-def test_the_flag_is_refused_where_the_target_can_store_everything(tmp_path):
-    options = conversion_options.ConvertCheckpointOptions(
-        source=folders.create(tmp_path / "source", "max_unit_9"),
-        target=str(tmp_path / "target"),
-        target_format="bert",
-        drop_text_encoding=True,
-    )
-    with pytest.raises(ValueError, match="can store everything"):
-        conversion_workflow.convert(options)
 
 
 def test_the_encoder_of_a_ranker_has_no_activation(tmp_path):

@@ -106,12 +106,6 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
     assert described.do_lower_case is do_lower_case
 
 
-def test_a_folder_without_a_tokenizer_has_none(tmp_path):
-    described = tokenizer.read(tmp_path)
-    assert described.vocabulary is described.do_lower_case is None
-    assert described.notes == described.warnings == ()
-
-
 @pytest.mark.parametrize(
     "options, changes, warning",
     [

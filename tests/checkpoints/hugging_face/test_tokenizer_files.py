@@ -75,15 +75,6 @@ def test_texts_have_the_same_ids_there(words, sample_data, do_lower_case):
         assert encoding.ids == ours.convert_tokens_to_ids(pieces)
 
 
-@pytest.mark.parametrize("length, is_known", [(200, True), (201, False)])
-def test_the_longest_word_is_the_releases(length, is_known):
-    found = theirs(
-        vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, "a", "##a"]),
-        True,
-    ).encode("a" * length, add_special_tokens=False)
-    assert found.tokens == (["a", *["##a"] * 199] if is_known else ["[UNK]"])
-
-
 @pytest.mark.parametrize(
     "text, ours, there",
     [

@@ -75,15 +75,6 @@ def test_what_is_beside_the_weights_is_found():
     assert keras_hub.open_source(FOREIGN / "encoder").do_lower_case is False
 
 
-def test_what_our_configuration_cannot_say_is_noted():
-    source = keras_hub.open_source(FOREIGN / "masked_lm")
-    (note,) = source.notes
-    assert "the head of its BertMaskedLM is not read, only the encoder" in note
-    assert source.text.strip_accents is False  # KerasHub's default.
-    assert keras_hub.open_source(FOREIGN / "encoder").text.strip_accents is None
-    assert keras_hub.open_source(FOREIGN / "encoder").notes == ()
-
-
 @pytest.mark.parametrize("name", ["encoder", "classification"])
 def test_a_preset_written_again_is_the_same_to_keras_hub(tmp_path, name):
     source = keras_hub.open_source(FOREIGN / name)
@@ -115,17 +106,6 @@ def test_the_tokenizer_of_a_written_preset_is_ours(tmp_path):
     ids = np.asarray(tokenizer("The CÁT sat"))
     # The preset keeps accents, although it lowercases.
     assert [source.vocabulary.token_of(i) for i in ids] == ["the", "[UNK]", "sat"]
-
-
-def _released(golden):
-    return formats.open_source(golden / "model" / "bert_model.ckpt")
-
-
-def test_the_pretraining_heads_have_no_place(golden):
-    placement = keras_hub.placement(_released(golden))
-    assert all(name.startswith("cls/") for name in placement.without_place)
-    assert len(placement.without_place) == 7
-    assert all(name.startswith("bert/") for name in placement.places)
 
 
 @pytest.mark.parametrize(
@@ -180,15 +160,6 @@ def test_a_pooler_that_is_not_there_is_written_as_zeros(tmp_path):
     again = keras_hub.open_source(tmp_path)
     ((_, kernel),) = again.read_each(["bert/pooler/dense/kernel"])
     assert not kernel.any()
-
-
-def test_a_source_that_is_not_whole_is_refused(tmp_path):
-    source = keras_hub.open_source(FOREIGN / "encoder")
-    shapes = {n: s for n, s in source.shapes.items() if "layer_1/output" not in n}
-    with pytest.raises(ValueError, match="lacks 4 of the model's weights"):
-        keras_hub.write(dataclasses.replace(source, shapes=shapes), str(tmp_path))
-    with pytest.raises(ValueError, match=r"size of the model .* is unknown; put"):
-        keras_hub.write(dataclasses.replace(source, config=None), str(tmp_path))
 
 
 def test_without_keras_hub_the_extra_is_named(monkeypatch):

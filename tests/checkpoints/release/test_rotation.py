@@ -83,11 +83,6 @@ def test_only_the_newest_stay(tmp_path):
     assert len(state_file.read(tmp_path).prefixes) == 2
 
 
-def test_all_stay_where_no_limit_is_set(tmp_path):
-    write(tmp_path, *range(1, 9), keep_max=0)
-    assert steps_in(tmp_path) == list(range(1, 9))
-
-
 def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
     write(tmp_path, 1, 2, 3)
     (tmp_path / "model.ckpt-1.index").unlink()  # `_remove` begins with the index.
@@ -109,31 +104,6 @@ def test_checkpoints_of_others_stay(tmp_path):
     assert steps_in(tmp_path) == [0, 1, 3]
     assert (tmp_path / "model.ckpt-1.notes.txt").exists()
     assert bundle.read(tmp_path / "bert_model.ckpt", ["a"])
-
-
-def test_what_the_file_names_by_another_name_stays(tmp_path):
-    bundle.save(tmp_path / "trained.ckpt", tensors(5))
-    state_file.write(tmp_path, ["trained.ckpt"])
-    write(tmp_path, 6, 7, 8, keep_max=1)
-    assert bundle.read(tmp_path / "trained.ckpt", ["a"])
-    assert steps_in(tmp_path) == [8]
-
-
-def test_a_step_written_again_is_the_latest_and_named_once(tmp_path):
-    write(tmp_path, 1, 2, 1)
-    assert rotation.latest(tmp_path).endswith("model.ckpt-1")
-    assert len(state_file.read(tmp_path).prefixes) == 2
-
-
-def test_a_folder_without_checkpoints_has_no_latest(tmp_path):
-    assert rotation.latest(tmp_path) is None
-    assert rotation.latest(tmp_path / "absent") is None
-
-
-def test_a_folder_can_move(tmp_path):
-    write(tmp_path / "old", 1)
-    shutil.move(tmp_path / "old", tmp_path / "new")
-    assert rotation.latest(tmp_path / "new") == str(tmp_path / "new" / "model.ckpt-1")
 
 
 def test_absolute_names_of_a_folder_that_moved_are_found_beside_the_file(tmp_path):

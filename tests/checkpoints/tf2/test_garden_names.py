@@ -76,29 +76,3 @@ def test_the_releases_own_names_are_taken_as_they_are():
     named = garden_names.place({f"variables/{n}": (n,) for n in names})
     assert named.keys == {name: f"variables/{name}" for name in names}
     assert named.transposed == ()
-
-
-def test_a_kernel_of_a_head_is_stored_the_other_way_round():
-    named = garden_names.place({"k": ("sentence_prediction/logits/kernel",)})
-    assert named.transposed == ("output_weights",)
-
-
-@pytest.mark.parametrize(
-    "name, stored, released",
-    [
-        ("bert/encoder/layer_0/attention/self/query/kernel", (6, 2, 3), (6, 6)),
-        ("bert/encoder/layer_0/attention/self/query/kernel", (6, 6), (6, 6)),
-        ("bert/encoder/layer_0/attention/self/query/bias", (2, 3), (6,)),
-        ("bert/encoder/layer_0/attention/output/dense/kernel", (2, 3, 6), (6, 6)),
-        ("bert/encoder/layer_0/output/dense/kernel", (24, 6), (24, 6)),
-    ],
-)
-def test_heads_have_no_axis_of_their_own(name, stored, released):
-    shape = garden_names.release_shape(name, stored, is_transposed=False)
-    assert shape == released
-
-
-def test_a_name_that_says_nothing_has_no_place():
-    named = garden_names.place({"variables/0": ("Variable",), "variables/1": ()})
-    assert named.keys == {}
-    assert named.unmapped == ("Variable", "variables/1")

@@ -5,7 +5,6 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints import formats
@@ -133,24 +132,6 @@ def test_another_network_is_named():
     assert "\n" not in str(error.value)
 
 
-def test_any_other_object_checkpoint_is_no_encoder(tmp_path):
-    checkpoint = tf.train.Checkpoint(dense=tf.Variable([1.0], name="dense/bias"))
-    prefix = checkpoint.save(tmp_path / "other")
-    message = "has no complete BERT encoder: bert/embeddings/word_embeddings is mi"
-    with pytest.raises(ValueError, match=message):
-        model_garden.open_source(prefix)
-
-
-def test_two_encoders_in_one_checkpoint_are_refused(tmp_path):
-    towers = {
-        name: tf.Variable(tf.zeros([4, 2]), name="word_embeddings/embeddings")
-        for name in ("query", "passage")
-    }
-    prefix = tf.train.Checkpoint(**towers).save(tmp_path / "towers")
-    with pytest.raises(ValueError, match="Two variables are bert/embeddings/word_emb"):
-        model_garden.open_source(prefix)
-
-
 @pytest.mark.parametrize(
     "part, size",
     [
@@ -167,9 +148,3 @@ def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):
         source = model_garden.open_source(tmp_path / "model")
         list(source.read_each(source.shapes))
     assert "\n" not in str(error.value)
-
-
-def test_a_checkpoint_of_2018_is_none_of_the_model_garden(golden):
-    assert not model_garden.is_at(golden / "model" / "bert_model.ckpt")
-    with pytest.raises(ValueError, match="has the format bert"):
-        model_garden.open_source(golden / "model" / "bert_model.ckpt")

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.tf2 import object_graph
@@ -159,14 +158,6 @@ def test_a_number_of_heads_that_is_not_to_be_seen_is_asked_for(unpacked):
     assert "pass --bert_config_file" in source.notes[0]
     with pytest.raises(ValueError, match=r"size of the model in .* is unknown"):
         loading.create_model(source)
-
-
-def test_a_head_of_unknown_kind_is_reported(unpacked):
-    source = saved_model.open_source(unpacked("erf"))
-    assert source.head == checkpoint_heads.Head(
-        kind="classification", num_labels=3, is_known=False
-    )
-    assert source.own_names["output_weights"] == "sentence_prediction/logits/kernel"
 
 
 def _without_variables(folder):
