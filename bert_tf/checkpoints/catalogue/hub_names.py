@@ -6,7 +6,6 @@ without asking the hub whether there is a newer version.
 """
 
 import dataclasses
-import errno
 import os
 import re
 from collections.abc import Sequence
@@ -41,14 +40,6 @@ _MARKERS = (
 _SMALL = re.compile(r"(\d+_\w+/|assets/tokenizer/)?[\w.-]+\.(json|txt)")
 _FILE = re.compile(r"ckpt|\.(h5|keras|safetensors|bin|index)$")
 _TIMEOUT_S = 10.0
-# Numbers of the errors of the cache's disk.
-_DISK_ERRORS = (
-    errno.EACCES,
-    errno.EDQUOT,
-    errno.ENOSPC,
-    errno.EPERM,
-    errno.EROFS,
-)
 _BYTES_PER_MB = 1e6
 
 
@@ -169,13 +160,13 @@ def download(
         reason = f"the model has no revision {name.revision}"
     except ValueError:
         raise
-    # Its errors of the network have several classes, which vary with its version.
+    # Errors of the network have several classes, which vary with the library's version.
     except Exception as error:
         text = " ".join(str(error).split())[:200].rstrip(".")
-        failure = "the hub cannot be reached"
-        if getattr(error, "errno", None) in _DISK_ERRORS:
-            failure = "the cache cannot be written; free space or set HF_HOME"
-        reason = f"{failure} ({text or type(error).__name__})"
+        reason = (
+            "the hub cannot be reached, or the cache (HF_HOME) cannot be written "
+            f"({text or type(error).__name__})"
+        )
     path = "" if name.is_explicit else f"No such path: {name}; "
     raise OSError(f"{path}{PREFIX}{name} cannot be downloaded: {reason}.")
 
@@ -211,19 +202,16 @@ def _download(
             f"{PREFIX}{name} has no weights that bert_tf reads, such as "
             f"model.safetensors; its files are {', '.join(others or names)[:200]}."
         )
-    folder = library.snapshot_download(
-        name.repository,
-        revision=name.revision,
-        allow_patterns=small or weights,
-        tqdm_class=_bars(library, lambda *_, **__: None, name),
-    )
-    # The commit, so that all files have the same version.
-    folder = library.snapshot_download(
-        name.repository,
-        revision=os.path.basename(folder),
-        allow_patterns=weights,
-        tqdm_class=_bars(library, progress, name),
-    )
+    revision = name.revision
+    for patterns, report in ((small, progress_module.silent), (weights, progress)):
+        folder = library.snapshot_download(
+            name.repository,
+            revision=revision,
+            allow_patterns=patterns or weights,
+            tqdm_class=_bars(library, report, name),
+        )
+        # The commit, so that all files have the same version.
+        revision = os.path.basename(folder)
     return _snapshot(name.repository, folder)
 
 

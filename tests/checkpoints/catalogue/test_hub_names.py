@@ -193,24 +193,6 @@ def test_what_cannot_be_downloaded_is_one_clear_line(hub, tmp_path, name, messag
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "error, message",
-    [
-        (OSError(28, "No space left on device"), "the cache cannot be written; free"),
-        (PermissionError(13, "Permission denied"), "the cache cannot be written; free"),
-        (ConnectionResetError(104, "Reset by peer"), "the hub cannot be reached"),
-    ],
-)
-def test_a_full_disk_is_not_taken_for_a_missing_network(monkeypatch, error, message):
-    def fail(*_):
-        raise error
-
-    pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub_names, "_download", fail)
-    with pytest.raises(OSError, match=message):
-        hub_names.download(hub_names.HubName(repository="someone/bert"))
-
-
 def test_without_the_library_a_name_needs_the_extra(constants, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r"pip install 'bert_tf\[huggingface\]'"):
