@@ -117,7 +117,7 @@ def test_tokens_to_keep_whole_are_added_to_those_of_the_folder(hugging_face):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"do_lower_case": False}, "do_lower_case=False, but .* lowercased text; omit"),
+        ({"do_lower_case": False}, "do_lower_case=False, but .* lowercased text; pass"),
         ({"strip_accents": False}, "strip_accents=False, but .* without accents; omit"),
     ],
 )
