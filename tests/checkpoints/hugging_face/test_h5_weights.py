@@ -64,7 +64,7 @@ def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
         del file[name]
         file[name] = bias
     source = formats.open_source(folder)
-    assert any("stored as float16" in note for note in source.notes)
+    assert any("stored as F16" in note for note in source.notes)
     loaded = loading.load_model(folder)
     for weight, other in zip(loaded.weights, expected.weights, strict=True):
         if "pooler" not in weight.path:  # The class has none.
