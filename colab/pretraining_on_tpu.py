@@ -45,7 +45,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
         # tensorflow-tpu replaces TensorFlow, which the others would install.
         install(
             "install --quiet tensorflow-tpu==2.20.0 scipy safetensors tqdm "
-            "google-crc32c matplotlib tokenizers"
+            "google-crc32c filelock matplotlib tokenizers"
         )
         package = ".." if is_checkout else "bert_tf==0.1.0"
         install(f"install --quiet --no-deps tensorflow-text==2.20.1 '{package}'")
