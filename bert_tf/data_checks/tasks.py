@@ -119,17 +119,7 @@ def _retrieval() -> Task:
 
 
 def _token_classification() -> Task:
-    from bert_tf.tasks.token_classification import checks as token_classification_checks
-    from bert_tf.tasks.token_classification import (
-        options as token_classification_options,
-    )
-
-    return Task(
-        options=token_classification_options.RunNerOptions,
-        check=token_classification_checks.check,
-        unread=_OF_A_RUN,
-        implied={"do_train": ("data_dir", "tfds_name")},
-    )
+    return _declared("token_classification")
 
 
 TASKS: dict[str, Callable[[], Task]] = {

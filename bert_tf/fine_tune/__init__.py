@@ -31,7 +31,6 @@ from bert_tf.fine_tune import task_data
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.token_classification import options as token_classification_options
 
 __all__ = ["answer_questions", "choose", "classify", "retrieve", "tag"]
 
@@ -136,20 +135,16 @@ def tag(
     Raises:
         TypeError, ValueError, OSError: as for `classify`.
     """
-    from bert_tf.tasks.token_classification import (
-        workflow as token_classification_workflow,
-    )
-
-    with run_module.started(
+    return run_module.fine_tune(
         "tag",
-        token_classification_options.RunNerOptions,
+        "token_classification",
+        train=train,
+        validation=validation,
+        init_checkpoint=init_checkpoint,
         output_dir=output_dir,
-        given=options,
         progress=progress,
-    ) as run:
-        run.start_from(init_checkpoint)
-        task_data.give_sentences(run, train, validation)
-        return run.predictor(token_classification_workflow.run)
+        options=options,
+    )
 
 
 def answer_questions(

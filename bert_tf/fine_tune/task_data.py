@@ -14,7 +14,6 @@ from bert_tf.fine_tune import run as run_module
 from bert_tf.fine_tuning import given_data
 from bert_tf.tasks.question_answering import records as question_answering_records
 from bert_tf.tasks.retrieval import examples as examples_module
-from bert_tf.tasks.token_classification import records as token_classification_records
 
 TRAIN, VALIDATION = "train", "validation"
 _LABEL_SEPARATOR = "|"
@@ -28,22 +27,6 @@ def give_texts(run: run_module.Run, train: Any, validation: Any) -> None:
     elif validation is not None:
         path = _texts(run, validation, VALIDATION)
         run.values |= {"eval_file": path, "do_eval": True}
-
-
-def give_sentences(run: run_module.Run, train: Any, validation: Any) -> None:
-    """Sets the data of run_ner; see `fine_tune.tag`."""
-    if given_data.is_share(validation):
-        sentences = token_classification_records.sentences_of(_sentence_rows(train))
-        texts = [[" ".join(words)] for words, _ in sentences]
-        contents = list(map(_column_file, run.divided(sentences, texts, validation)))
-    else:
-        given = [train] if validation is None else [train, validation]
-        contents = [_tagged(data) for data in given]
-    # The names that run_ner expects.
-    for name, content in zip(("train.txt", "dev.txt"), contents, strict=False):
-        path = run.add_file(name, content, trains=name == "train.txt")
-        run.values["data_dir"] = os.path.dirname(path)
-    run.values["do_eval"] = validation is not None
 
 
 def give_questions(run: run_module.Run, train: Any, validation: Any) -> None:
@@ -141,26 +124,6 @@ def _joined_labels(names, separator, place, label):
             "label_separator, a text that no label contains."
         )
     return separator.join(names)
-
-
-def _sentence_rows(data):
-    if not given_data.is_table_or_in_memory(data):
-        return token_classification_records.rows_of_file(os.fspath(data))
-    names = token_classification_records.FORMS[0]
-    return given_data.rows_of(data, (names,), lists=names)
-
-
-def _tagged(data):
-    """Returns tagged sentences as the content of a column file."""
-    if given_data.is_table_or_in_memory(data):
-        rows = _sentence_rows(data)
-        return _column_file(token_classification_records.sentences_of(rows))
-    with files.open_file(data, "rb") as file:
-        return file.read()
-
-
-def _column_file(sentences):
-    return token_classification_records.column_text(sentences).encode("utf-8")
 
 
 def _squad_path(data):

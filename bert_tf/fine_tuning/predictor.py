@@ -187,7 +187,13 @@ class Predictor:
             ValueError: an input has another form than the task's.
         """
         items = self.items(inputs)
-        return self._answered(items, self.answers, progress=progress, unit=self.UNIT)
+        return self._answered(
+            items,
+            self.answers,
+            progress=progress,
+            unit=self.UNIT,
+            length_of=self.length,
+        )
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
         """Returns the inputs as a checked list.
@@ -196,6 +202,10 @@ class Predictor:
             ValueError: an input has another form.
         """
         raise NotImplementedError
+
+    def length(self, item: Any) -> int:
+        """Returns the approximate length of an item; long items are computed first."""
+        return input_items.total_length(item)
 
     def answers(self, items: Sequence[Any]) -> Iterable[Any]:
         """Returns the answers to some items; see `_answered`."""

@@ -42,7 +42,8 @@ TASKS = {
         signatures="bert_tf.serving.vector_signatures:create",
     ),
     "token_classification": Entry(
-        predictor="bert_tf.tasks.token_classification.predictor:load",
+        task="bert_tf.tasks.token_classification.task:TokenClassification",
+        options="bert_tf.tasks.token_classification.options:RunNerOptions",
         signatures="bert_tf.serving.tag_signatures:create",
     ),
 }

@@ -18,9 +18,6 @@ from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import run_setup as question_answering_run_setup
 from bert_tf.tasks.token_classification import options as token_classification_options
-from bert_tf.tasks.token_classification import (
-    run_setup as token_classification_run_setup,
-)
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 # It has 20 positions.
@@ -83,19 +80,19 @@ def test_squad_2_by_name_has_questions_without_an_answer(options_of):
 
 def test_conll_by_name_is_tagged_with_entities(options_of):
     options = options_of("token_classification", "conll2003", do_predict=True)
-    setup = token_classification_run_setup.prepare(options)
-    tags = {one.words: one.tags for one in setup.sentences["train"]}
+    task = fine_tuning_run.prepare(options)
+    tags = {one.words: one.tags for one in task.examples["train"]}
     assert tags == {
         ("Hob", "lives"): ("B-PER", "O"),
         ("Bree", "sleeps"): ("B-LOC", "O"),
         ("Rain", "falls"): ("O", "O"),
     }
     # The data set calls its development set dev.
-    assert len(setup.sentences["dev"]) == 3
-    parts_of_speech = token_classification_run_setup.prepare(
+    assert len(task.examples["dev"]) == 3
+    parts_of_speech = fine_tuning_run.prepare(
         options_of("token_classification", "conll2003", tag_column=1)
     )
-    assert "NNP" in parts_of_speech.task.labels
+    assert "NNP" in parts_of_speech.record.labels
 
 
 def test_hellaswag_by_name_has_four_endings(options_of):
@@ -154,7 +151,7 @@ def test_a_folder_that_cannot_be_written_does_not_matter(
     options = options_of("token_classification", "conll2003")
     folder = pathlib.Path(options.data_dir) / "conll2003" / "conll2003" / "1.0.0"
     (folder / "bert_tf").write_text("in the way")
-    setup = token_classification_run_setup.prepare(options)
+    setup = fine_tuning_run.prepare(options).setup
     [path] = setup.data_sets["train"].paths
     assert path.startswith(str(tmp_path / "cache" / "tfds"))
     assert "are written to" in caplog.text
@@ -186,7 +183,7 @@ def test_what_a_task_cannot_use_is_one_clear_line(
 ):
     run_setup_of = {
         "question_answering": question_answering_run_setup,
-        "token_classification": token_classification_run_setup,
+        "token_classification": fine_tuning_run,
         "multiple_choice": fine_tuning_run,
         "classification": classification_run_setup,
     }

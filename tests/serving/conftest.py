@@ -16,7 +16,7 @@ from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import task as class_task
 from bert_tf.tasks.multiple_choice import task as choice_task
 from bert_tf.tasks.question_answering import task as span_task
-from bert_tf.tasks.token_classification import task as tag_task
+from bert_tf.tasks.token_classification import predictor as tag_predictor
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
@@ -101,7 +101,7 @@ def write_tag_run(golden):
             token_classifier.BertTokenClassifier(
                 config_of(golden), num_labels=len(labels)
             ),
-            tag_task.Task(**task | values),
+            tag_predictor.Record(**task | values),
         )
 
     return write

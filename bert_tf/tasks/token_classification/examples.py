@@ -1,4 +1,6 @@
-"""Reads examples from column files: sentences of words and their tags.
+"""Reads and writes tagged sentences: column files, plain text, data in memory.
+
+A column file, as in CoNLL, has one word per line and blank lines between sentences:
 
     -DOCSTART- -X- -X- O
 
@@ -6,15 +8,102 @@
     rejects VBZ B-VP O
     German JJ B-NP B-MISC
 
-See `column_files` for the format and `schemes` for the tags.
+See `schemes` for the tags.
 """
 
 import dataclasses
+import re
 from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
-from bert_tf.tasks.token_classification import column_files
-from bert_tf.tasks.token_classification import schemes
+from bert_tf import files
+from bert_tf.data import in_memory
+from bert_tf.data import named_datasets
+from bert_tf.data import tables
+from bert_tf.tasks.token_classification import words as words_module
+
+_WORDS = "tokens"
+# Written as the last column, whose tags are learned by default.
+_TAGS = ("ner", "tags")
+# The values of a tuple.
+FORMS = (("words", "tags"),)
+# A table with one word per row. All rows of a sentence have the same `sentence`.
+WORD_COLUMNS = ("sentence", "word", "tag")
+_LINE_BREAK = re.compile(r"[\t\r\n]")
+DOCUMENT_START = "-DOCSTART-"
+# No other white space: a no-break space may be part of a word.
+_BLANKS = re.compile("[ \t]+")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a file: a word with its tags, the start of a document, or blank."""
+
+    number: int  # From 1.
+    text: str  # Without the line break.
+    cells: tuple[str, ...] = ()  # The columns of a word; empty for other lines.
+    starts_document: bool = False
+    has_tabs: bool = False  # The columns are separated by tabs.
+    is_broken: bool = False  # The line has the wrong number of columns or an empty one.
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the line contains a word."""
+        return bool(self.cells)
+
+    def with_cell(self, column: int, value: str) -> str:
+        """Returns the text with a column replaced, or appended if it is missing."""
+        if column >= len(self.cells):
+            return self.text.rstrip() + ("\t" if self.has_tabs else " ") + value
+        if self.has_tabs:
+            cells = self.text.split("\t")
+            return "\t".join([*cells[:column], value, *cells[column + 1 :]])
+        spans = list(re.finditer("[^ \t]+", self.text))
+        start, end = spans[column].span()
+        return self.text[:start] + value + self.text[end:]
+
+
+def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[Line]:
+    """Yields the lines of a column file.
+
+    Columns are separated by tabs if the first word's line contains a tab; words can
+    then contain spaces. Otherwise columns are separated by spaces.
+
+    Args:
+        path: the file, in UTF-8 with or without a byte order mark.
+        broken_rows: a list that collects the errors of rows, which are then yielded
+            with `is_broken`. None raises them.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a row differs from the first one in its number of columns, has an
+            empty column or is not UTF-8 (the message names the line), or the file has
+            no words.
+    """
+    first = None
+    for number, text in enumerate(files.read_lines(path), start=1):
+        if text.startswith(DOCUMENT_START):
+            yield Line(number=number, text=text, starts_document=True)
+        elif not text.strip():
+            yield Line(number=number, text=text)
+        else:
+            has_tabs = "\t" in text if first is None else first.has_tabs
+            cells = _cells(text, has_tabs=has_tabs)
+            line = Line(number=number, text=text, cells=cells, has_tabs=has_tabs)
+            first = first or line
+            is_broken = True
+            with tables.row_faults(broken_rows):
+                _check(path, line, first)
+                is_broken = False
+            yield dataclasses.replace(line, is_broken=True) if is_broken else line
+    if first is None:
+        raise ValueError(
+            f"{path} has no words; expected one word with its tag per line, and a "
+            "blank line after each sentence."
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +130,7 @@ def read_sentences(
     """Returns the sentences of a file.
 
     Args:
-        path: the file; see `column_files.read_lines`.
+        path: the file; see `read_lines`.
         columns: the columns to read. Sentences have no tags if the file lacks the
             column.
         broken_rows: a list that collects the errors of rows, whose sentences are then
@@ -52,9 +141,9 @@ def read_sentences(
         ValueError: the file has a different format or lacks the column of words.
     """
     sentences: list[Sentence] = []
-    rows: list[column_files.Line] = []
+    rows: list[Line] = []
     document = 0
-    for line in column_files.read_lines(path, broken_rows=broken_rows):
+    for line in read_lines(path, broken_rows=broken_rows):
         if line.is_word:
             if columns.word >= len(line.cells) and not line.is_broken:
                 raise ValueError(
@@ -70,6 +159,32 @@ def read_sentences(
     return sentences + _sentence(rows, columns, document)
 
 
+def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str]:
+    """Yields the lines of a column file with predicted tags in the column of tags.
+
+    Args:
+        path: of the file that was tagged.
+        column: index of the column of tags, which is appended if the file lacks it.
+        tags: the tags of all words, in order.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file has more words than there are tags.
+    """
+    rest = iter(tags)
+    for line in read_lines(path):
+        text = line.text
+        if line.is_word:
+            tag = next(rest, None)
+            if tag is None:
+                raise ValueError(
+                    f"{path} has more words than there are predicted tags "
+                    f"({len(tags)}); the file has changed, so predict again."
+                )
+            text = line.with_cell(column, tag)
+        yield text + "\n"
+
+
 def resolved_columns(path: str, columns: Columns) -> Columns:
     """Returns the columns of a training file, with the default tag column filled in.
 
@@ -77,7 +192,7 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
         OSError: the file cannot be read.
         ValueError: the file lacks a column, or words and tags are in the same one.
     """
-    lines = column_files.read_lines(path)
+    lines = read_lines(path)
     num_columns = len(next(line for line in lines if line.is_word).cells)
     tag = num_columns - 1 if columns.tag is None else columns.tag
     tag_place = "another column, the last" if columns.tag is None else f"column {tag}"
@@ -95,51 +210,127 @@ def has_documents(sentences: Sequence[Sentence]) -> bool:
     return any(sentence.document for sentence in sentences)
 
 
-def check_tags(path: str, sentences: Sequence[Sentence], scheme: str) -> None:
-    """Checks that all words have tags and that the tags follow their scheme.
+def read_plain_text(
+    path: str, *, whole_words: Collection[str] = frozenset()
+) -> list[Sentence]:
+    """Returns the sentences of a text file; each one is its own document.
 
     Args:
-        path: the file, for error messages.
-        sentences: the sentences of the file.
-        scheme: one of `schemes.SCHEMES`.
+        path: the file, in UTF-8. Lines without words are skipped; see
+            `words.split_text`.
+        whole_words: see `words.split_text`.
 
     Raises:
-        ValueError: there is no column of tags, or a tag violates the scheme (the
-            message names the line).
+        OSError: the file cannot be read.
+        ValueError: the file is not UTF-8 or has no words.
     """
-    for sentence in sentences:
-        if sentence.tags is None:
-            raise ValueError(
-                f"{path} has no column of tags; expected one word with its tag per "
-                "line."
-            )
-        breach = schemes.breach(sentence.tags, scheme)
-        if breach is not None:
-            line = sentence.lines[min(breach.index, len(sentence.lines) - 1)]
-            raise ValueError(
-                f"{path}:{line}: {breach.reason}, so the tags are not "
-                f"{scheme.upper()}; correct the tag, or set --tag_scheme "
-                f"({', '.join(schemes.SCHEMES)})."
-            )
+    sentences = [
+        Sentence(words=found.words, document=number, lines=(number,))
+        for number, line in enumerate(files.read_lines(path), start=1)
+        if (found := words_module.split_text(line, whole_words)).words
+    ]
+    if not sentences:
+        raise ValueError(f"{path} has no words; expected one sentence per line.")
+    return sentences
 
 
-def check_known(
-    path: str, sentences: Sequence[Sentence], labels: Collection[str]
-) -> None:
-    """Checks that the tags of sentences are among those of a model.
+def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
+    """Yields the lines of a column file: words, then their tags.
+
+    The columns are the words, the other sequences of classes, and the entity tags:
+    tokens, pos, chunks and ner for conll2003, as in CoNLL's own files.
+
+    Args:
+        data: a data set such as conll2003 or wikiann/de, one sentence per record.
+        split: of it.
 
     Raises:
-        ValueError: a tag is not among the labels; the message names the line.
+        ValueError: the data set has no words with tags, or a word is empty.
     """
-    known = frozenset(labels)
-    for sentence in sentences:
-        for line, tag in zip(sentence.lines, sentence.tags or (), strict=True):
-            if tag not in known:
-                raise ValueError(
-                    f"{path}:{line}: the tag {tag!r} is not one of the model's tags "
-                    f"{', '.join(labels)}; correct it, or train with --labels that "
-                    "list all tags."
-                )
+    tags = _tag_columns(data.features)
+    for record in data.records(split):
+        words = [" ".join(word.split()) for word in record[_WORDS]]
+        for cells in zip(words, *(record[name] for name in tags), strict=True):
+            yield "\t".join(cells) + "\n"
+        yield "\n"
+
+
+def tagged_sentences(
+    rows: Sequence[Mapping[str, Any]],
+) -> list[tuple[list[str], list[str]]]:
+    """Returns the words and tags of each sentence.
+
+    Args:
+        rows: one per sentence, with the lists `words` and `tags`; or one per word, with
+            `sentence`, `word` and `tag`.
+
+    Raises:
+        ValueError: a row lacks a value, the rows of a sentence are not consecutive,
+            words and tags differ in number, or a word is empty or contains a tab or a
+            line break.
+    """
+    names = FORMS[0]
+    if not set(names) <= set(rows[0]):
+        rows = _grouped(rows)
+    found = []
+    for number, row in enumerate(rows, start=1):
+        place = f"Sentence {number}"
+        words, tags = (_texts(row, name, place) for name in names)
+        if len(words) != len(tags) or not words:
+            raise ValueError(
+                f"{place} has {len(words)} words and {len(tags)} tags; expected the "
+                "same number, at least one."
+            )
+        if len(words) > 1 and words[0].startswith(DOCUMENT_START):
+            raise ValueError(
+                f"{place} starts with {words[0]!r}, which marks the start of a "
+                "document; make it a sentence of its own."
+            )
+        found.append((words, tags))
+    return found
+
+
+def rows_of_file(path: str) -> list[dict[str, list[str]]]:
+    """Returns the sentences of a column file, with the tags in its last column.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a column file.
+    """
+    columns = resolved_columns(path, Columns())
+    return [
+        {"words": list(sentence.words), "tags": list(sentence.tags or ())}
+        for sentence in read_sentences(path, columns)
+    ]
+
+
+def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> bytes:
+    """Returns sentences as a column file in UTF-8: a word and its tag per line."""
+    blocks = [
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True))
+        for words, tags in sentences
+    ]
+    return "\n".join(blocks).encode("utf-8")
+
+
+def _cells(text, *, has_tabs):
+    if has_tabs:
+        return tuple(cell.strip() for cell in text.split("\t"))
+    return tuple(_BLANKS.split(text.strip(" \t")))
+
+
+def _check(path, line, first):
+    if len(line.cells) != len(first.cells):
+        raise ValueError(
+            f"{path}:{line.number}: expected {len(first.cells)} columns as in line "
+            f"{first.number}, got {len(line.cells)}: {line.text[:60]!r}."
+        )
+    if not all(line.cells):
+        column = line.cells.index("")
+        raise ValueError(
+            f"{path}:{line.number}: column {column}, counted from 0, is empty; "
+            f"expected a word or a tag: {line.text[:60]!r}."
+        )
 
 
 def _sentence(rows, columns, document):
@@ -156,3 +347,73 @@ def _sentence(rows, columns, document):
         lines=tuple(row.number for row in rows),
     )
     return [sentence]
+
+
+def _tag_columns(features):
+    """Returns the names of the sequences of classes; the entity tags come last."""
+    found = [
+        name
+        for name, feature in features.items()
+        if hasattr(getattr(feature, "feature", None), "names")
+    ]
+    if _WORDS not in features or not found:
+        raise ValueError(
+            f"The TensorFlow dataset has the columns {', '.join(features)}; expected "
+            f"{_WORDS} and a sequence of classes of the same length, as in conll2003."
+        )
+    return sorted(found, key=lambda name: name in _TAGS)
+
+
+def _grouped(rows):
+    """Returns one row per sentence of a table with one row per word."""
+    found: list[dict[str, list[Any]]] = []
+    last: str | None = None
+    started: set[str] = set()
+    for number, row in enumerate(rows, start=1):
+        if not set(WORD_COLUMNS) <= set(row):
+            raise ValueError(
+                f"Row {number} has the columns {', '.join(map(repr, row))}; expected "
+                "the lists 'words' and 'tags' of a sentence, or 'sentence', 'word' and "
+                "'tag' of a word."
+            )
+        sentence = _sentence(row, number)
+        if sentence != last:
+            if sentence in started:
+                raise ValueError(
+                    f"Row {number} continues sentence {sentence!r:.60} after another "
+                    "one; sort the rows, and give each sentence its own value."
+                )
+            started.add(sentence)
+            found.append({"words": [], "tags": []})
+        last = sentence
+        found[-1]["words"].append(row["word"])
+        found[-1]["tags"].append(row["tag"])
+    return found
+
+
+def _sentence(row, number):
+    """Returns the value that all rows of a sentence have."""
+    value = in_memory.json_value(row["sentence"], f"row {number}, 'sentence'")
+    if value is None or value == "":
+        raise ValueError(
+            f"Row {number} has no 'sentence'; expected the same value in every row of "
+            "a sentence, as from frame['sentence'].ffill()."
+        )
+    return str(value)
+
+
+def _texts(row, name, place):
+    if name not in row:
+        raise ValueError(f"{place} has no {name!r}; add it.")
+    values = in_memory.json_value(row[name], place)
+    if not isinstance(values, list):
+        raise ValueError(
+            f"{place}: {name} is {values!r:.60}; expected a list of texts."
+        )
+    for value in values:
+        if not isinstance(value, str) or not value.strip() or _LINE_BREAK.search(value):
+            raise ValueError(
+                f"{place}: {name} contains {value!r:.60}; expected texts without tabs "
+                "and line breaks."
+            )
+    return values

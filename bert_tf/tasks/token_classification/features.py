@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.data import packing
 from bert_tf.tasks.token_classification import examples
-from bert_tf.tasks.token_classification import true_casing
+from bert_tf.tasks.token_classification import words as words_module
 
 # The id in `tag_ids` of a piece without a tag; the loss ignores it.
 NO_TAG = -1
@@ -164,7 +164,7 @@ def words_to_tokenize(
     words: Sequence[str], cases: Mapping[str, str] | None
 ) -> list[str]:
     """Returns the words of a sentence, true-cased unless `cases` is None."""
-    return list(words) if cases is None else true_casing.true_cased(words, cases)
+    return list(words) if cases is None else words_module.true_cased(words, cases)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
 """Options of run_ner."""
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 from bert_tf.tasks.token_classification import schemes
@@ -21,13 +23,15 @@ FEATURE_BASED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNerOptions(tfds_options.TfdsOptions):
+class RunNerOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
     """Trains, evaluates and applies a model that gives every word a tag.
 
     It finds named entities, parts of speech or anything else that the tags mark. The
     folder --data_dir has train.txt, dev.txt and test.txt with one word and its tag per
     line and a blank line after each sentence.
     """
+
+    TASK: ClassVar[str] = "token_classification"
 
     data_dir: str | None = option(
         None,
@@ -127,7 +131,7 @@ class RunNerOptions(tfds_options.TfdsOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if (self.do_train or self.dry_run) and self.init_checkpoint is None:
+        if self.trains and self.init_checkpoint is None:
             for name in ("bert_config_file", "vocab_file"):
                 self._require(name, "Training without --init_checkpoint")
         self._check_files()
@@ -154,7 +158,7 @@ class RunNerOptions(tfds_options.TfdsOptions):
         return self.doc_stride or max(1, self.max_seq_length // 2)
 
     def _check_files(self):
-        reads_folder = self.do_train or self.do_eval or self.dry_run
+        reads_folder = self.trains or self.do_eval or self.check
         self._check_tfds(())
         has_data = self.data_dir or self.tfds_name
         if not has_data and (reads_folder or not self.predict_file):

@@ -17,8 +17,12 @@ scheme "none".
 import collections
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
+
+from bert_tf.data import label_names
 
 OUTSIDE = "O"
 NONE = "none"
@@ -76,6 +80,55 @@ def breach(tags: Sequence[str], scheme: str) -> Breach | None:
         if reason is not None:
             return Breach(index=index, reason=reason)
     return None
+
+
+def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]:
+    """Yields line number and description of the first breach in each sentence.
+
+    Args:
+        sentences: `examples.Sentence`s with tags.
+        scheme: one of `SCHEMES`.
+    """
+    for sentence in sentences:
+        first = breach(sentence.tags or (), scheme)
+        if first is not None:
+            line = sentence.lines[min(first.index, len(sentence.lines) - 1)]
+            yield line, f"{first.reason}, so the tags are not {scheme.upper()}"
+
+
+def check_tags(
+    path: str, sentences: Sequence[Any], scheme: str, labels: Sequence[str]
+) -> None:
+    """Checks that all words have tags of a model, and that these follow their scheme.
+
+    Args:
+        path: the file, for error messages.
+        sentences: the sentences of the file.
+        scheme: one of `SCHEMES`.
+        labels: the tags of the model.
+
+    Raises:
+        ValueError: there is no column of tags, or a tag is unknown or violates the
+            scheme; the message names the line.
+    """
+    if any(sentence.tags is None for sentence in sentences):
+        raise ValueError(
+            f"{path} has no column of tags; expected one word with its tag per line."
+        )
+    for line, reason in breaches(sentences, scheme):
+        raise ValueError(
+            f"{path}:{line}: {reason}; correct the tag, or set --tag_scheme "
+            f"({', '.join(SCHEMES)})."
+        )
+    known = frozenset(labels)
+    for sentence in sentences:
+        for line, tag in zip(sentence.lines, sentence.tags or (), strict=True):
+            if tag not in known:
+                raise ValueError(
+                    f"{path}:{line}: the tag {tag!r} is not one of the model's tags "
+                    f"{', '.join(labels)}; correct it, or train with --labels that "
+                    "list all tags."
+                )
 
 
 def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
@@ -141,6 +194,38 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
     kinds = sorted({split_tag(tag)[1] for tag in tags} - {""})
     prefixes = PREFIXES[scheme]
     return [OUTSIDE, *(f"{prefix}-{kind}" for kind in kinds for prefix in prefixes)]
+
+
+def labels_of_training(
+    path: str, tags: Iterable[Sequence[str]], scheme: str
+) -> list[str]:
+    """Returns the tags of a model that is trained on a file.
+
+    Args:
+        path: the file, for error messages.
+        tags: the tags of each sentence.
+        scheme: one of `schemes.SCHEMES`.
+
+    Raises:
+        ValueError: every word has the same tag, two tags differ only in case, or a tag
+            stands for a missing value.
+    """
+    seen = collections.Counter(tag for sentence in tags for tag in sentence)
+    missing = list(filter(label_names.is_missing, seen))
+    if missing:
+        raise ValueError(
+            f"{path}: {seen[missing[0]]:,} words have the tag {missing[0]!r}, which "
+            "stands for a missing value; correct it, or list all tags in --labels."
+        )
+    label_names.check_spellings(
+        path, seen, "Correct them, or list all tags in --labels."
+    )
+    if len(seen) == 1:
+        raise ValueError(
+            f"{path}: every word has the tag {min(seen)!r}; expected at least two "
+            "different tags (see --tag_column)."
+        )
+    return labels_of(seen, scheme)
 
 
 def convert_to_iobes(tags: Sequence[str], scheme: str) -> list[str]:

@@ -1,58 +1,443 @@
-"""The record in `task.json` of a run's tags and of how it cuts sentences."""
+"""The declaration of token classification: a tag for every word."""
 
 import dataclasses
+import functools
+import itertools
+import json
+import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import token_classifier
+import numpy as np
+
+from bert_tf import files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import batching
+from bert_tf.data import findings as findings_module
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import task as task_module
+from bert_tf.modeling import numerics
+from bert_tf.tasks.token_classification import checks
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
+from bert_tf.tasks.token_classification import options as token_classification_options
+from bert_tf.tasks.token_classification import predictor
+from bert_tf.tasks.token_classification import schemes
+from bert_tf.tasks.token_classification import scores
+from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.training import estimates
+from bert_tf.training import plot_data
+from bert_tf.training import result_files
+
+logger = logging.getLogger(__name__)
+
+FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+# Rows whose logits are in memory at a time.
+ROWS_PER_PART = 4096
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Task(task_record.TaskRecord):
-    """The settings needed to apply a tagger to new sentences."""
+class TokenClassification(task_module.Task):
+    """Which words are names? CoNLL files, plain text, tags of any other kind."""
 
-    KIND = "token_classification"
+    RECORD = predictor.Record
+    PREDICTOR = predictor.Predictor
+    FIXED = (
+        "max_seq_length",
+        "do_lower_case",
+        "doc_stride",
+        "document_context",
+        "feature_based",
+        "tag_scheme",
+    )
+    UNIT = "rows"
 
-    labels: tuple[str, ...]  # The tags, in the order of the outputs.
-    tag_scheme: str  # One of `schemes.SCHEMES`.
-    doc_stride: int  # Word pieces between the starts of two windows.
-    document_context: bool = False  # Windows cover documents, not sentences.
-    # Key of `token_classifier.FEATURE_BASED`. None: the encoder is fine-tuned.
-    feature_based: str | None = None
-    # Columns of the training files, also used for other files by default.
-    word_column: int = 0
-    tag_column: int = 1
-    # The usual form of words, by the word in lower case. None: no true-casing.
-    true_cases: Mapping[str, str] | None = None
-    # Words of the training data that plain text keeps whole; see `words.split_text`.
-    whole_words: tuple[str, ...] = ()
+    options: token_classification_options.RunNerOptions
 
-    @property
+    @functools.cached_property
     def columns(self) -> examples.Columns:
-        """The columns of the task's files."""
-        return examples.Columns(word=self.word_column, tag=self.tag_column)
+        """The columns of the files. `read_set` replaces an unknown column of tags."""
+        word, tag = self.options.word_column, self.options.tag_column
+        if self.trained:
+            known = self.trained
+            word = known.word_column if word is None else word
+            tag = known.tag_column if tag is None else tag
+        return examples.Columns(word=word or 0, tag=tag)
+
+    def is_plain_text(self, name: str) -> bool:
+        """Returns whether a set is plain text rather than a column file."""
+        return name == "test" and self.options.predict_file is not None
+
+    def paths(self) -> dict[str, str | None]:
+        paths: dict[str, str | None] = dict.fromkeys(FILES)
+        if self.options.tfds_name is not None:
+            paths = self.tfds_paths(examples.tfds_lines, ".txt")
+        elif self.options.data_dir:
+            folder = self.options.data_dir
+            paths = {name: os.path.join(folder, file) for name, file in FILES.items()}
+        if self.options.predict_file is not None:
+            paths["test"] = self.options.predict_file
+        return paths
+
+    def data_sets(self) -> dict[str, result_files.DataSet]:
+        sets = super().data_sets()
+        if self.options.predict_file is not None:
+            sets["test"] = result_files.file_data_set(self.options.predict_file)
+        return sets
+
+    def read_set(
+        self, name: str, path: str, *, broken_rows: list[str] | None = None
+    ) -> list[examples.Sentence]:
+        if self.is_plain_text(name):
+            whole_words = frozenset(self.trained.whole_words) if self.trained else ()
+            return examples.read_plain_text(path, whole_words=whole_words)
+        if not self.trained and not self.examples and name != "test":
+            self.columns = examples.resolved_columns(path, self.columns)
+        return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
+
+    def read(self) -> predictor.Record:
+        options = self.options
+        if not self.trained:
+            self._check_kind()
+        paths = {name: str(path) for name, path in self.paths().items()}
+        for name in options.sets_to_read:
+            self.examples[name] = self.read_set(name, paths[name])
+        record = self.applied_record() if self.trained else self.new_record()
+        for name, sentences in self.examples.items():
+            if self.is_plain_text(name):
+                continue
+            self._check_documents(paths[name], sentences)
+            # The tags of a test file are optional and used for scores only.
+            if name != "test":
+                schemes.check_tags(
+                    paths[name], sentences, record.tag_scheme, record.labels
+                )
+        if "dev" in self.examples or self._has_tags("test"):
+            scores.check_available(record.tag_scheme)
+        return record
+
+    def new_record(self) -> predictor.Record:
+        options, train = self.options, self.examples.get("train")
+        if self.columns.tag is None and not options.predict_file:
+            raise ValueError(
+                f"{options.output_dir} contains no task.json, so the tag column of "
+                "test.txt is unknown; set --tag_column."
+            )
+        if options.true_case and not train:
+            raise ValueError(
+                f"--true_case learns from train.txt, but {options.output_dir} contains "
+                "no training run; omit it, or train first (--do_train)."
+            )
+        labels, scheme = self._labels_and_scheme()
+        words = [sentence.words for sentence in train or ()]
+        tag_column = self.columns.tag
+        return predictor.Record(
+            labels=labels,
+            tag_scheme=scheme,
+            max_seq_length=options.max_seq_length,
+            doc_stride=options.stride,
+            **self.start.tokenizer_arguments(),
+            document_context=options.document_context,
+            feature_based=options.feature_based,
+            word_column=self.columns.word,
+            tag_column=self.columns.word + 1 if tag_column is None else tag_column,
+            true_cases=words_module.learned_cases(words) if options.true_case else None,
+            whole_words=words_module.learned_whole_words(words),
+        )
+
+    def applied_record(self) -> predictor.Record:
+        options, trained = self.options, self.trained
+        labels = self._given_labels()
+        if labels and labels != trained.labels:
+            raise ValueError(
+                f"--labels={','.join(labels)}, but the model in {options.output_dir} "
+                f"was trained with {','.join(trained.labels)}; omit --labels."
+            )
+        if options.true_case and trained.true_cases is None:
+            raise ValueError(
+                f"--true_case, but the model in {options.output_dir} was trained "
+                "without it; omit --true_case."
+            )
+        return dataclasses.replace(
+            trained, word_column=self.columns.word, tag_column=self.columns.tag
+        )
+
+    def check_head(self, head: checkpoint_heads.Head) -> None:
+        fine_tuning_run_setup.check_label_order(
+            str(self.options.init_checkpoint),
+            head,
+            self.record.labels,
+            advice="omit --labels and --label_list, or pass --labels=",
+        )
 
     @property
-    def windowing(self) -> features_module.Windowing:
-        """The settings for converting words to rows."""
-        return features_module.Windowing(
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.doc_stride,
-            document_context=self.document_context,
-            true_cases=self.true_cases,
+    def predictions_file(self) -> str:
+        return (
+            "predictions.jsonl"
+            if self.is_plain_text("test")
+            else ("test_predictions.txt")
         )
 
-    def create_model(
-        self, config: config_module.BertConfig, *, dtype: Any = None
-    ) -> token_classifier.BertTokenClassifier:
-        """See `TaskRecord.create_model`."""
-        return token_classifier.BertTokenClassifier(
-            config,
-            num_labels=len(self.labels),
-            feature_based=self.feature_based,
-            dtype=dtype,
+    def num_train_rows(self) -> int:
+        return len(self.features("train").columns["input_ids"])
+
+    def counts(self) -> dict[str, int]:
+        return {
+            "Num sentences": len(self.examples["train"]),
+            "Num rows": self.num_train_rows(),
+        }
+
+    def convert(self, name: str) -> features_module.Features:
+        return features_module.convert_sentences_to_features(
+            self.examples[name],
+            self.record.labels,
+            self.tokenizer,
+            self.record.windowing,
+            progress=self.progress,
         )
+
+    def training_data(self) -> task_module.TrainingData:
+        features = self.features("train")
+        return task_module.TrainingData(
+            source=batching.ArraySource(features.columns),
+            facts=(f"Scheme of the tags: {self.record.tag_scheme}.",),
+            lengths=features.lengths,
+        )
+
+    def score_names(self) -> list[str]:
+        names = (*scores.names_of(self.record.tag_scheme), "loss")
+        return [f"eval_{name}" for name in names]
+
+    def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
+        """Returns the scores of "dev"; `eval_loss` is the mean over words.
+
+        The outputs are the logits of all words, float32 [W, C], and the tags predicted
+        for each sentence.
+        """
+        logits = self._word_logits("dev", predict)
+        losses = np.asarray(numerics.cross_entropy(logits, self._tag_ids()))
+        predicted = self._by_sentence("dev", self._best_tags(logits))
+        return task_module.Evaluation(
+            scores={
+                **self._scores("dev", predicted, "eval"),
+                "eval_loss": float(np.mean(losses, dtype=np.float64)),
+            },
+            outputs=(logits, predicted),
+        )
+
+    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+        """Returns the wrong sentences, in which any tag is wrong, and the plots."""
+        logits, predicted = evaluation.outputs
+        self._log_types("dev", predicted)
+        return task_module.Details(
+            wrong=[
+                model_card.WrongExample(
+                    text=" ".join(sentence.words),
+                    expected=_tagged(sentence.words, sentence.tags),
+                    predicted=_tagged(sentence.words, tags),
+                )
+                for sentence, tags in zip(self.examples["dev"], predicted, strict=True)
+                if list(sentence.tags) != tags
+            ],
+            num_examples=len(predicted),
+            plots=scores.plot_values(
+                self._true_tags("dev"),
+                predicted,
+                self.record.tag_scheme,
+                plot_data.calibration_of_logits(logits, self._tag_ids()),
+            ),
+        )
+
+    def predict(self, predict: task_module.Predict) -> task_module.Predicted:
+        tags = self._best_tags(self._word_logits("test", predict))
+        path = str(self.paths()["test"])
+        if self.is_plain_text("test"):
+            lines = _plain_text_lines(path, tags, frozenset(self.record.whole_words))
+        else:
+            lines = examples.lines_with_tags(path, self.record.tag_column, tags)
+        test_scores: Mapping[str, float] = {}
+        if self._has_tags("test"):
+            predicted = self._by_sentence("test", tags)
+            self._log_types("test", predicted)
+            test_scores = self._scores("test", predicted, "test")
+        return task_module.Predicted(
+            files={self.predictions_file: lines}, scores=test_scores
+        )
+
+    def card(self) -> model_card.Card:
+        record = self.record
+        summary = f"Gives every word one of {len(record.labels)} tags."
+        if record.tag_scheme != schemes.NONE:
+            kinds = sorted({schemes.split_tag(tag)[1] for tag in record.labels} - {""})
+            summary = f"Finds entities of {len(kinds)} types: {', '.join(kinds)}."
+        return model_card.Card(
+            pipeline_tag="token-classification",
+            summary=summary,
+            labels=record.labels,
+            options=self.options,
+            data=self.data_files(),
+        )
+
+    def check(
+        self, start: starting_point.StartingPoint, findings: findings_module.Findings
+    ) -> estimates.Workload | None:
+        return checks.check(self, start, findings)
+
+    @classmethod
+    def give_data(cls, run: Any, train: Any, validation: Any) -> None:
+        if given_data.is_share(validation):
+            sentences = examples.tagged_sentences(_rows(train))
+            texts = [[" ".join(words)] for words, _ in sentences]
+            sides = run.divided(sentences, texts, validation)
+            contents = [examples.column_text(side) for side in sides]
+        else:
+            given = [train] if validation is None else [train, validation]
+            contents = list(map(_column_file, given))
+        # The names that `paths` expects.
+        for name, content in zip(("train.txt", "dev.txt"), contents, strict=False):
+            path = run.add_file(name, content, trains=name == "train.txt")
+            run.values["data_dir"] = os.path.dirname(path)
+        run.values["do_eval"] = validation is not None
+
+    def _check_kind(self):
+        """Refuses a checkpoint without a tag head that is applied without training."""
+        head = fine_tuning_run_setup.head_to_apply(self.options, self.start.source)
+        if head is None:
+            return
+        # The release's names alone do not distinguish a tag head from a classifier's.
+        may_be_tags = head.kind == "classification" and not head.is_known
+        if head.kind != self.RECORD.KIND and not may_be_tags:
+            raise ValueError(
+                f"{self.options.init_checkpoint} has a head of kind {head.kind!r} and "
+                "no tag head, so it was not fine-tuned to tag words; train first "
+                "(--do_train)."
+            )
+
+    def _check_documents(self, path, sentences):
+        uses_documents = self.options.document_context
+        if self.trained:
+            uses_documents = self.trained.document_context
+        if uses_documents and not examples.has_documents(sentences):
+            raise ValueError(
+                f"{path} has no line that starts with -DOCSTART-, so its sentences "
+                "cannot be grouped into documents; omit --document_context."
+            )
+
+    def _given_labels(self):
+        """Returns the tags of --labels or --label_list, or () if neither is set."""
+        path = self.options.label_list
+        if path is None:
+            return self.options.labels
+        labels = tuple(line.strip() for line in files.read_lines(path) if line.strip())
+        if len(set(labels)) != len(labels) or len(labels) < 2:
+            raise ValueError(
+                f"{path}: expected at least two different tags, one per line, got "
+                f"{', '.join(labels)[:80] or 'none'}."
+            )
+        return labels
+
+    def _labels_and_scheme(self):
+        """Returns the tags of a new model and their scheme."""
+        labels, scheme = self._given_labels(), self.options.tag_scheme
+        is_auto = scheme == token_classification_options.AUTO
+        if "train" in self.examples:
+            path, tags = str(self.paths()["train"]), self._true_tags("train")
+            scheme = schemes.recognize_scheme(tags) if is_auto else scheme
+            return labels or tuple(
+                schemes.labels_of_training(path, tags, scheme)
+            ), scheme
+        if not labels:
+            source = self.start.source
+            if source is None or not source.head.labels:
+                raise ValueError(
+                    f"The tags of {self.options.init_checkpoint} are unknown; list "
+                    "them with --labels in the order of its outputs."
+                )
+            labels = source.head.labels
+        return tuple(labels), schemes.scheme_of_labels(labels) if is_auto else scheme
+
+    def _has_tags(self, name):
+        sentences = self.examples.get(name)
+        return sentences is not None and sentences[0].tags is not None
+
+    def _tag_ids(self):
+        features = self.features("dev")
+        return features.first_pieces(features.columns["tag_ids"])
+
+    def _best_tags(self, logits):
+        labels = self.record.labels
+        return [labels[index] for index in np.argmax(logits, axis=-1)]
+
+    def _word_logits(self, name, predict):
+        """Returns the logits of all words, float32 [W, C]."""
+        logits = []
+        for part in self.features(name).parts(ROWS_PER_PART):
+            outputs = predict(batching.ArraySource(part.columns), keys=("logits",))
+            logits.append(part.first_pieces(outputs["logits"]))
+        return np.concatenate(logits)
+
+    def _by_sentence(self, name, tags):
+        rest = iter(tags)
+        return [
+            list(itertools.islice(rest, len(sentence.words)))
+            for sentence in self.examples[name]
+        ]
+
+    def _true_tags(self, name):
+        return [list(sentence.tags or ()) for sentence in self.examples[name]]
+
+    def _scores(self, name, predicted, prefix):
+        values = scores.tag_scores(
+            self._true_tags(name), predicted, self.record.tag_scheme
+        )
+        return {f"{prefix}_{key}": value for key, value in values.items()}
+
+    def _log_types(self, name, predicted):
+        """Logs the scores of predicted tags by entity type."""
+        scheme = self.record.tag_scheme
+        if scheme != schemes.NONE:
+            report = scores.report_by_type(self._true_tags(name), predicted, scheme)
+            logger.info("Entities of %s by type:\n%s", name, report.rstrip())
+
+
+def _plain_text_lines(path, tags, whole_words):
+    """Yields one JSON object per line of a text: its number, words, tags, places."""
+    rest = iter(tags)
+    for number, line in enumerate(files.read_lines(path), start=1):
+        split = words_module.split_text(line, whole_words)
+        record = {
+            "line": number,
+            "words": split.words,
+            "tags": list(itertools.islice(rest, len(split.words))),
+            "starts": split.starts,
+            "ends": split.ends,
+        }
+        if len(record["tags"]) < len(split.words):
+            raise ValueError(f"{path} changed while it was tagged; predict again.")
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _tagged(words, tags):
+    """Returns the words in entities, such as "Rome/B-LOC"; "O" if there are none."""
+    pairs = zip(words, tags, strict=True)
+    named = [f"{word}/{tag}" for word, tag in pairs if tag != schemes.OUTSIDE]
+    return " ".join(named) or schemes.OUTSIDE
+
+
+def _rows(data):
+    """Returns the rows of tagged sentences in memory or in a file."""
+    if not given_data.is_table_or_in_memory(data):
+        return examples.rows_of_file(os.fspath(data))
+    names = examples.FORMS[0]
+    return given_data.rows_of(data, (names,), lists=names)
+
+
+def _column_file(data):
+    """Returns tagged sentences as the content of a column file, in bytes."""
+    if given_data.is_table_or_in_memory(data):
+        return examples.column_text(examples.tagged_sentences(_rows(data)))
+    with files.open_file(data, "rb") as file:
+        return file.read()

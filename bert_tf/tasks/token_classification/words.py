@@ -1,16 +1,24 @@
-"""Splits plain text into words and keeps their positions.
+"""Splits plain text into words, and restores the usual case of headlines.
 
 Training files divide text into words as a person would: "U.S." and "Port-au-Prince" are
 one word each, and the comma after "Rome," is a separate word. Therefore text is split
 at white space, and only outer punctuation is split off. `serving.tag_words` does the
 same in a graph.
+
+Named entities are tagged with a cased model, since capitals mark names in English
+(arXiv:1810.04805, section 5.3). But a cased vocabulary lacks "JAPAN" and "LUCKY": it
+splits them into pieces of one or two letters, which the encoder has rarely seen
+together, and entities in headlines are missed. True-casing gives the words of such a
+sentence the case that they have elsewhere: "Japan get lucky win".
 """
 
+import collections
 import dataclasses
 import itertools
 import re
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
@@ -98,6 +106,62 @@ def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(sorted(learned))
 
 
+def is_all_capitals(words: Sequence[str]) -> bool:
+    """Returns whether a sentence has two words in capitals and no lowercase letter.
+
+    Only words of two or more letters count as words in capitals, so "A" does not.
+    """
+    cased = [word for word in words if word.lower() != word.upper()]
+    capitals = [word for word in cased if sum(map(str.isalpha, word)) > 1]
+    return len(capitals) > 1 and all(word == word.upper() for word in cased)
+
+
+def learned_cases(sentences: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Returns the most frequent form of each word, by the word in lower case.
+
+    Sentences in capitals are ignored, as is the first word of every sentence, which is
+    always capitalized. Words that usually have one capital first letter, like "Japan",
+    are omitted, because `true_cased` writes unknown words in this form.
+
+    Args:
+        sentences: the words of each sentence.
+
+    Example:
+        >>> learned_cases([["The", "UN", "meets", "Japan"]])
+        {'un': 'UN', 'meets': 'meets'}
+    """
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(
+        collections.Counter
+    )
+    for words in sentences:
+        if not is_all_capitals(words):
+            for word in words[1:]:
+                counts[word.lower()][word] += 1
+    usual = {
+        # Between equally frequent forms, the one that sorts last: lower case.
+        lower: max(forms.items(), key=lambda item: (item[1], item[0]))[0]
+        for lower, forms in counts.items()
+    }
+    return {lower: word for lower, word in usual.items() if word != _as_name(lower)}
+
+
+def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
+    """Returns the words of a sentence; if it is in capitals, in their usual case.
+
+    Args:
+        words: the words of the sentence.
+        cases: the result of `learned_cases`. A word that it lacks gets a capital first
+            letter, because most of these are names.
+
+    Example:
+        >>> true_cased(["JAPAN", "GET", "LUCKY", "WIN"], {"get": "get", "win": "win"})
+        ['Japan', 'get', 'Lucky', 'win']
+    """
+    if not is_all_capitals(words):
+        return list(words)
+    return [cases.get(word.lower(), _as_name(word.lower())) for word in words]
+
+
 def character_class(codes: Iterable[int]) -> str:
     """Returns the inside of a character class, for Python's `re` and for RE2."""
     ordered = sorted(codes)
@@ -149,3 +213,7 @@ def _is_whole(word, whole_words, is_last):
     if word in whole_words or re.fullmatch(ABBREVIATION, word):
         return True
     return not is_last and bool(re.fullmatch(INITIAL, word))
+
+
+def _as_name(lower):
+    return lower[:1].upper() + lower[1:]

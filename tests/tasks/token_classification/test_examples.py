@@ -1,8 +1,11 @@
+import math
+
 import pytest
 
-from bert_tf.tasks.token_classification import column_files
 from bert_tf.tasks.token_classification import examples
+from bert_tf.tasks.token_classification import schemes
 
+LABELS = ("O", "B-ORG", "I-ORG", "I-PER")
 CONLL = """\
 -DOCSTART- -X- -X- O
 
@@ -105,26 +108,26 @@ def test_tags_that_break_their_scheme_are_refused_with_their_line(write):
     path = write("EU B-ORG\n\na O\nb I-PER\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
     with pytest.raises(ValueError, match=r"train\.txt:4: 'I-PER' does not continue"):
-        examples.check_tags(path, sentences, "iob2")
-    examples.check_tags(path, sentences, "none")
+        schemes.check_tags(path, sentences, "iob2", LABELS)
+    schemes.check_tags(path, sentences, "none", LABELS)
     untagged = examples.read_sentences(path, examples.Columns(tag=2))
     with pytest.raises(ValueError, match=r"train\.txt has no column of tags"):
-        examples.check_tags(path, untagged, "none")
+        schemes.check_tags(path, untagged, "none", LABELS)
 
 
 def test_an_entity_that_the_sentence_cuts_off_is_at_its_last_line(write):
     path = write("EU B-ORG\nb I-ORG\n\nc O\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
     with pytest.raises(ValueError, match=r"train\.txt:2: the sentence ends inside"):
-        examples.check_tags(path, sentences, "iobes")
+        schemes.check_tags(path, sentences, "iobes", LABELS)
 
 
 def test_a_tag_that_the_model_has_not_is_refused_with_its_line(write):
     path = write("EU B-ORG\n\na O\nb B-PER\n")
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    examples.check_known(path, sentences, ["O", "B-ORG", "B-PER"])
+    schemes.check_tags(path, sentences, "iob2", ["O", "B-ORG", "B-PER"])
     with pytest.raises(ValueError, match=r"train\.txt:4: the tag 'B-PER' is not one"):
-        examples.check_known(path, sentences, ["O", "B-ORG"])
+        schemes.check_tags(path, sentences, "iob2", ["O", "B-ORG"])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +143,62 @@ def test_a_tag_that_the_model_has_not_is_refused_with_its_line(write):
 def test_a_tag_is_put_into_its_column(write, text, column, changed):
     # A tab makes the file one with tabs, unless a line without comes first.
     before = "a b c\n" if text.startswith("EU  ") else ""
-    *_, line = column_files.read_lines(write(before + text + "\n"))
+    *_, line = examples.read_lines(write(before + text + "\n"))
     if text == "New York":
-        line = column_files.Line(number=1, text=text, cells=("New York",))
+        line = examples.Line(number=1, text=text, cells=("New York",))
     assert line.with_cell(column, "X") == changed
+
+
+TEST = """\
+-DOCSTART- -X- O
+
+EU NNP B-ORG
+rejects VBZ O
+
+
+Peter NNP B-PER
+"""
+
+
+def test_a_file_keeps_its_form_and_gets_the_predicted_tags(tmp_path):
+    (tmp_path / "test.txt").write_text(TEST)
+    tags = ["O", "B-LOC", "B-PER"]
+    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 2, tags)
+    expected = TEST.replace("NNP B-ORG", "NNP O").replace("VBZ O", "VBZ B-LOC")
+    assert "".join(lines) == expected
+
+
+def test_a_file_without_tags_gets_a_column_more(tmp_path):
+    (tmp_path / "test.txt").write_text("EU\nrejects\n\nPeter\n")
+    tags = ["B-ORG", "O", "B-PER"]
+    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, tags)
+    assert "".join(lines) == "EU B-ORG\nrejects O\n\nPeter B-PER\n"
+
+
+def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):
+    (tmp_path / "test.txt").write_text("EU\nrejects\n")
+    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, ["O"])
+    with pytest.raises(ValueError, match=r"more words than there .* tags \(1\)"):
+        list(lines)
+
+
+def rows_of_words(*sentences):
+    """Returns a table with one word per row, of the given values of `sentence`."""
+    return [{"sentence": value, "word": "wet", "tag": "O"} for value in sentences]
+
+
+def test_rows_of_words_are_grouped_by_sentence():
+    found = examples.tagged_sentences(rows_of_words("a", "a", "b", 3, 3))
+    assert [len(words) for words, _ in found] == [2, 1, 2]
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, ""])
+def test_each_row_of_a_word_must_name_its_sentence(missing):
+    # Many published tables name a sentence only in the row of its first word.
+    with pytest.raises(ValueError, match=r"Row 2 has no 'sentence'; .*ffill\(\)"):
+        examples.tagged_sentences(rows_of_words("Sentence: 1", missing, "Sentence: 2"))
+
+
+def test_the_words_of_a_sentence_must_be_consecutive():
+    with pytest.raises(ValueError, match="Row 3 continues sentence '1' after another"):
+        examples.tagged_sentences(rows_of_words(1, 2, 1))

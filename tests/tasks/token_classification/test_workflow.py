@@ -1,4 +1,3 @@
-import contextlib
 import json
 import shutil
 import sys
@@ -10,10 +9,7 @@ import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import model_card
-from bert_tf.tasks.token_classification import run_setup
-from bert_tf.tasks.token_classification import true_casing
-from bert_tf.tasks.token_classification import workflow as token_classification_workflow
-from bert_tf.training import distribution
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plot_data
 
 
@@ -33,7 +29,7 @@ def names_run(tmp_path_factory, names_options):
         eval_every_steps=60,
         best_metric="eval_f1",
     )
-    report = token_classification_workflow.run(options)
+    report = fine_tuning_run.run(options)
     assert "test_f1 = " in report
     return run_dir
 
@@ -86,25 +82,13 @@ def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
     assert card.count("\n- f1\n") == 1  # Among the metrics of the front matter.
     run_dir = tmp_path / "run"
     shutil.copytree(names_run, run_dir)
-    token_classification_workflow.evaluate(names_options(run_dir))
+    fine_tuning_run.evaluate(names_options(run_dir))
     assert read_results(run_dir) == before
     # Scores of another step are of another model.
     (run_dir / "eval_results.txt").write_text("eval_f1 = 0.5\nglobal_step = 60\n")
-    token_classification_workflow.run(
-        names_options(run_dir, do_train=False, do_predict=True)
-    )
+    fine_tuning_run.run(names_options(run_dir, do_train=False, do_predict=True))
     expected = {k: v for k, v in before.items() if k.startswith(("test_", "global"))}
     assert read_results(run_dir) == expected
-
-
-def test_evaluation_while_training_keeps_the_best(names_run, names_options):
-    text = (names_run / "metrics.jsonl").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["step"] for line in lines if "eval_f1" in line] == [60, 120]
-    assert "tag_loss" in lines[0]
-    best = token_classification_workflow.evaluate(names_options(names_run / "best"))
-    assert best["global_step"] in (60, 120)
-    assert bert_tf.load(str(names_run / "best")).task.tag_scheme == "iob2"
 
 
 def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
@@ -170,7 +154,7 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
     )
-    token_classification_workflow.run(options)
+    fine_tuning_run.run(options)
     words = [word for word, _ in sentence]
     path = tmp_path / "run" / "predictions.jsonl"
     written = json.loads(path.read_text())
@@ -180,24 +164,6 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     assert tagger.task.whole_words == ("'s", "Corp.", "St.")
     [of_text, of_words] = tagger.predict([text, words])
     assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
-    # A run of before is resumed although its task.json has no such words.
-    task = json.loads((tmp_path / "run" / "task.json").read_text())
-    del task["whole_words"]
-    (tmp_path / "run" / "task.json").write_text(json.dumps(task))
-    token_classification_workflow.run(options)
-
-
-@pytest.mark.parametrize(
-    "asked, message",
-    [
-        ("one text", "Expected a list of sentences, got one string"),
-        ([["a", ""]], "Input 0 is .* list of non-empty words"),
-        (["a", 7], "Input 1 is 7; expected a string or a list"),
-    ],
-)
-def test_inputs_of_the_wrong_kind_are_refused(names_run, asked, message):
-    with pytest.raises(ValueError, match=message):
-        bert_tf.load(str(names_run)).predict(asked)
 
 
 def test_the_folder_holds_all_that_predicting_needs(
@@ -215,7 +181,7 @@ def test_the_folder_holds_all_that_predicting_needs(
     lines = [f"1 {row[0]}" if row and row[0][0] != "-" else "" for row in words]
     (tmp_path / "test.txt").write_text("\n".join(lines) + "\n")
     run_dir = shutil.copytree(names_run, tmp_path / "run")
-    report = token_classification_workflow.run(
+    report = fine_tuning_run.run(
         names_options(
             run_dir,
             data_dir=str(tmp_path),
@@ -240,12 +206,6 @@ def test_the_folder_holds_all_that_predicting_needs(
         for tag in line.split()[1:]
     ]
     assert len(before) > len(kept)
-
-
-def test_train_and_evaluate_return_what_they_reached(tmp_path, names_options):
-    options = names_options(tmp_path, num_train_epochs=1.0)
-    assert token_classification_workflow.train(options)["global_step"] == 15
-    assert token_classification_workflow.evaluate(options) == read_results(tmp_path)
 
 
 def conll(*sentences):
@@ -288,7 +248,7 @@ def small(names_options, tmp_path):
 def test_tags_are_those_of_the_column_in_the_scheme(
     small, train, values, scheme, labels
 ):
-    task = run_setup.prepare(small(values, train=conll(train))).task
+    task = fine_tuning_run.prepare(small(values, train=conll(train))).record
     assert task.tag_scheme == scheme
     assert list(task.labels) == labels.split()
 
@@ -297,7 +257,7 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
     # Nor do they need seqeval.
     monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
     text = conll("a/DT cat/NN", "the/DT cats/NN")
-    token_classification_workflow.run(small({"do_eval": True}, train=text, dev=text))
+    fine_tuning_run.run(small({"do_eval": True}, train=text, dev=text))
     assert {"eval_accuracy", "eval_loss"} < set(read_results(tmp_path / "run"))
     assert "eval_f1" not in read_results(tmp_path / "run")
 
@@ -373,12 +333,12 @@ def test_what_does_not_fit_is_refused_before_training(
     small, tmp_path, values, contents, message
 ):
     with pytest.raises((ValueError, OSError), match=message):
-        token_classification_workflow.run(small(values, **contents))
+        fine_tuning_run.run(small(values, **contents))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_test_file_may_have_tags_that_the_model_has_not(small):
-    report = token_classification_workflow.run(
+    report = fine_tuning_run.run(
         small(
             {"do_predict": True},
             train=conll("a/B-X b/O"),
@@ -397,7 +357,7 @@ def test_windows_follow_length_stride_and_documents(small):
     long = conll("/O ".join("abcdefghij") + "/B-X")
     text = "-DOCSTART- O\n\n" + long + "\n" + conll("a/O") + "\n" + conll("b/O")
     rows = {
-        name: num_rows(token_classification_workflow.Tagging(small(values, train=text)))
+        name: num_rows(fine_tuning_run.Run(small(values, train=text)))
         for name, values in {
             "whole": {"max_seq_length": 12},
             "cut": {"max_seq_length": 8},
@@ -411,113 +371,13 @@ def test_windows_follow_length_stride_and_documents(small):
 def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
     values = {"do_lower_case": False, "true_case": True}
     train = conll("A/O cat/O sees/O Lund/B-X", "CAT/O SEES/O LUND/B-X")
-    token_classification_workflow.run(small(values, train=train))
+    fine_tuning_run.run(small(values, train=train))
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert task["true_cases"] == {"cat": "cat", "sees": "sees"}
     tagger = bert_tf.load(str(tmp_path / "run"))
     in_capitals, cased = tagger.predict([["CAT", "SEES", "LUND"]] * 2)
     assert in_capitals == cased
     assert in_capitals["words"] == ["CAT", "SEES", "LUND"]  # Answers keep the case.
-
-
-@pytest.mark.parametrize(
-    "values, warned",
-    [
-        ({}, "--do_lower_case=False find more entities"),
-        ({"do_lower_case": False}, "1 of 2 training sentences are in capitals"),
-        ({"do_lower_case": False, "true_case": True}, None),
-        ({"tag_scheme": "none"}, None),
-    ],
-)
-def test_a_harmful_casing_is_reported(small, values, warned):
-    train = conll("A/O cat/B-X", "A/O CAT/B-X IS/O")
-    prepared = run_setup.prepare(small(values, train=train))
-    advice = true_casing.advice(
-        prepared.sentences["train"],
-        tag_scheme=prepared.task.tag_scheme,
-        do_lower_case=prepared.task.do_lower_case,
-        is_true_cased=prepared.task.true_cases is not None,
-    )
-    assert (warned in advice) if warned else advice is None
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"max_seq_length": 24}, "max_seq_length 32, but this one has 24"),
-        ({"doc_stride": 8}, "doc_stride 16, but this one has 8"),
-        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
-        ({"document_context": True}, "document_context False, but this one has True"),
-        ({"feature_based": "last"}, "feature_based None, but this one has 'last'"),
-        ({"labels": "O,B-PER,I-PER,B-LOC,I-LOC"}, r"labels \['O', 'B-LOC'"),
-        ({"do_train": False, "labels": "O,B-PER"}, "omit --labels"),
-    ],
-)
-def test_a_run_of_another_task_is_not_continued(
-    names_run, names_options, values, message
-):
-    with pytest.raises(ValueError, match=message):
-        token_classification_workflow.run(
-            names_options(names_run, do_eval=True, **values)
-        )
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"max_seq_length": 24}, "--max_seq_length=24, but .* trained with 32; omit"),
-        # The default, if it is given.
-        ({"max_seq_length": 128}, "--max_seq_length=128, but .* trained with 32; omit"),
-        ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 16"),
-        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
-        ({"document_context": True}, "--document_context=True, but .* with False"),
-        ({"feature_based": "last"}, "--feature_based=last, but .* trained with None"),
-        ({"tag_scheme": "iobes"}, "--tag_scheme=iobes, but the model in .* trained"),
-        ({"true_case": True, "do_lower_case": False}, "without it; omit --true_case"),
-    ],
-)
-def test_flags_that_contradict_a_finished_run_are_refused(
-    names_run, names_options, values, message
-):
-    with pytest.raises(ValueError, match=message):
-        token_classification_workflow.run(
-            names_options(names_run, do_train=False, do_predict=True, **values)
-        )
-
-
-def test_another_model_or_vocabulary_is_not_continued(
-    names_run, names_options, golden, tmp_path
-):
-    config = json.loads((names_run / "bert_config.json").read_text())
-    other = tmp_path / "other.json"
-    other.write_text(json.dumps(config | {"num_attention_heads": 4}))
-    with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
-        token_classification_workflow.train(
-            names_options(names_run, bert_config_file=str(other))
-        )
-    *tokens, one, two = (golden / "vocab.txt").read_text().splitlines()
-    (tmp_path / "vocab.txt").write_text("\n".join([*tokens, two, one]) + "\n")
-    with pytest.raises(ValueError, match="with a different vocabulary"):
-        token_classification_workflow.run(
-            names_options(names_run, vocab_file=str(tmp_path / "vocab.txt"))
-        )
-
-
-def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
-    tmp_path, names_run, names_options
-):
-    options = names_options(
-        tmp_path,
-        do_train=False,
-        do_eval=True,
-        do_predict=True,
-        bert_config_file=None,
-        vocab_file=None,
-        init_checkpoint=str(names_run),
-    )
-    report = token_classification_workflow.run(options)
-    assert read_results(tmp_path)["eval_f1"] == read_results(names_run)["eval_f1"]
-    assert "test_f1" in report
 
 
 def test_the_tags_of_a_fine_tuned_checkpoint_keep_their_order(
@@ -532,57 +392,11 @@ def test_the_tags_of_a_fine_tuned_checkpoint_keep_their_order(
     )
     message = "another order: .*; omit --labels .* --labels=O,B-LOC,I-LOC,B-PER,I-PER"
     with pytest.raises(ValueError, match=message):
-        run_setup.prepare(options)
-
-
-def test_an_encoder_alone_is_not_evaluated(tmp_path, names_options, golden):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = names_options(
-        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
-    )
-    with pytest.raises(ValueError, match="was not fine-tuned to tag words"):
-        token_classification_workflow.run(options)
+        fine_tuning_run.prepare(options)
 
 
 class KilledError(Exception):
     """Ends a run in the middle of its training."""
-
-
-@pytest.mark.parametrize(
-    "feature_based", [None, pytest.param("weighted_sum_all", marks=pytest.mark.slow)]
-)
-def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
-    tmp_path, names_options, recorded_config, feature_based
-):
-    def kill(stage, done, total, **values):
-        del total, values
-        if stage == "train" and done == 6:
-            raise KilledError
-
-    values = {
-        "feature_based": feature_based,
-        "bert_config_file": recorded_config,
-        "num_train_epochs": 0.6,  # Nine steps.
-        "save_checkpoints_steps": 4,
-        "iterations_per_loop": 2,
-    }
-    token_classification_workflow.train(names_options(tmp_path / "whole", **values))
-    options = names_options(tmp_path / "killed", **values)
-    with pytest.raises(KilledError):
-        token_classification_workflow.train(options, progress=kill)
-    assert rotation.latest(options.output_dir).endswith("model.ckpt-4")
-    assert token_classification_workflow.train(options)["global_step"] == 9
-    prefixes = [str(tmp_path / name / "model.ckpt-9") for name in ("whole", "killed")]
-    shapes = bundle.read_names_and_shapes(prefixes[0])
-    whole, killed = (bundle.read(prefix, sorted(shapes)) for prefix in prefixes)
-    for name in shapes:
-        np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
-    has_slots = {name.rpartition("/")[0] for name in shapes if name.endswith("adam_m")}
-    learns = {name.partition("/")[0] for name in has_slots}
-    expected = {"output_weights", "output_bias", "bilstm", "layer_mix"}
-    assert learns == (expected if feature_based else {*expected, "bert"} - {
-        "bilstm", "layer_mix"
-    })  # fmt: skip
 
 
 def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
@@ -598,7 +412,7 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
         num_train_epochs=24.0,
         do_eval=True,
     )
-    token_classification_workflow.run(options)
+    fine_tuning_run.run(options)
     before = bundle.read_names_and_shapes(prefix)
     encoder = [name for name in before if name.startswith("bert/")]
     found = bundle.read(rotation.latest(str(tmp_path)), encoder)
@@ -607,55 +421,3 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     assert read_results(tmp_path)["eval_f1"] > 0.7
     [answer] = bert_tf.load(str(tmp_path)).predict([["Anna", "Winter", "dance"]])
     assert len(answer["tags"]) == 3
-
-
-def test_a_dry_run_writes_nothing(tmp_path, names_options):
-    report = token_classification_workflow.run(
-        names_options(tmp_path / "run", do_train=False, dry_run=True)
-    )
-    assert "parameters" in report
-    assert not (tmp_path / "run").exists()
-
-
-def test_model_and_rate_follow_their_flags(tmp_path, names_options):
-    options = names_options(
-        tmp_path, dtype="mixed_bfloat16", warmup_proportion=0.5, learning_rate=6e-3
-    )
-    trainer = token_classification_workflow.Tagging(options).trainer
-    assert trainer.model.compute_dtype == "bfloat16"
-    rate = float(trainer.optimizer.learning_rate)
-    assert rate == pytest.approx(6e-3 / 60, rel=1e-5)  # Half of 120 steps.
-
-
-@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
-def test_a_batch_that_does_not_divide_is_refused_before_training(
-    monkeypatch, tmp_path, names_options, name
-):
-    class TwoReplicas:
-        num_replicas_in_sync = 2
-
-        @staticmethod
-        def scope():
-            return contextlib.nullcontext()
-
-    monkeypatch.setattr(
-        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
-    )
-    options = names_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
-    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
-        token_classification_workflow.Tagging(options)
-
-
-def test_init_checkpoint_is_opened_once(
-    tmp_path, names_options, golden, opened_checkpoints
-):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = names_options(
-        tmp_path,
-        init_checkpoint=prefix,
-        num_train_epochs=1.0,
-        do_eval=True,
-        do_predict=True,
-    )
-    token_classification_workflow.run(options)
-    assert opened_checkpoints == [prefix]

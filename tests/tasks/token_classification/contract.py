@@ -1,0 +1,63 @@
+"""Names of people and places in short sentences, for `test_contract`."""
+
+import random
+
+from tests.tasks import contract
+from tests.tasks.token_classification import names
+
+
+def write_data(folder):
+    generator = random.Random(7)
+    for name, count in (("train", 160), ("dev", 24), ("test", 8)):
+        sentences = [names.sentence(generator) for _ in range(count)]
+        (folder / f"{name}.txt").write_text(names.column_file(sentences))
+    (folder / "plain.txt").write_text("Anna makes bread in Lund.\nbees look\n")
+
+
+def write_errors(folder):
+    wrong = folder / "wrong"
+    wrong.mkdir()
+    (wrong / "dev.txt").write_text("a B-X\nb O\n\nc I-Y\n\nd\n")
+    return {"data_dir": str(wrong)}
+
+
+CONTRACT = contract.Contract(
+    write_data=write_data,
+    data=lambda folder: {
+        "data_dir": str(folder),
+        "predict_file": str(folder / "plain.txt"),
+    },
+    values={
+        "max_seq_length": 24,
+        "train_batch_size": 8,
+        "learning_rate": 4e-3,
+        "num_train_epochs": 8.0,
+    },
+    write_errors=write_errors,
+    errors=("expected 2 columns", "'I-Y' does not continue"),
+    scores={"eval_f1": 0.95},
+    num_steps=160,  # int(160 / 8 * 8)
+    inputs=[
+        ["Anna", "Winter", "makes", "bread"],
+        "from Lund Otto Horn counts the ships, from Lund",
+    ],
+    answers=[
+        {"tags": ["B-PER", "I-PER", "O", "O"]},
+        {
+            "words": [
+                "from",
+                "Lund",
+                "Otto",
+                "Horn",
+                "counts",
+                "the",
+                "ships",
+                ",",
+                "from",
+                "Lund",
+            ]
+        },
+    ],
+    wrong_inputs=["a text", [["a", ""]], ["a", 7]],
+    expected="[Ee]xpected a (list of sentences|string or a list)",
+)
