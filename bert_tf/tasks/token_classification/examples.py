@@ -376,7 +376,7 @@ def _grouped(rows):
                 "the lists 'words' and 'tags' of a sentence, or 'sentence', 'word' and "
                 "'tag' of a word."
             )
-        sentence = _sentence(row, number)
+        sentence = _sentence_key(row, number)
         if sentence != last:
             if sentence in started:
                 raise ValueError(
@@ -391,7 +391,7 @@ def _grouped(rows):
     return found
 
 
-def _sentence(row, number):
+def _sentence_key(row, number):
     """Returns the value that all rows of a sentence have."""
     value = in_memory.json_value(row["sentence"], f"row {number}, 'sentence'")
     if value is None or value == "":

@@ -8,7 +8,7 @@ from tests.tasks.token_classification import names
 
 def write_data(folder):
     generator = random.Random(7)
-    for name, count in (("train", 160), ("dev", 24), ("test", 8)):
+    for name, count in (("train", 120), ("dev", 24), ("test", 8)):
         sentences = [names.sentence(generator) for _ in range(count)]
         (folder / f"{name}.txt").write_text(names.column_file(sentences))
     (folder / "plain.txt").write_text("Anna makes bread in Lund.\nbees look\n")
@@ -36,7 +36,7 @@ CONTRACT = contract.Contract(
     write_errors=write_errors,
     errors=("expected 2 columns", "'I-Y' does not continue"),
     scores={"eval_f1": 0.95},
-    num_steps=160,  # int(160 / 8 * 8)
+    num_steps=120,  # int(120 / 8 * 8)
     inputs=[
         ["Anna", "Winter", "makes", "bread"],
         "from Lund Otto Horn counts the ships, from Lund",
