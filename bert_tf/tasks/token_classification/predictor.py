@@ -74,13 +74,15 @@ class Predictor(fine_tuning_predictor.Predictor):
     RECORD = Record
     UNIT = "sentences"
 
+    task: Record
+
     @classmethod
     def record_of_checkpoint(
         cls, settings: fine_tuning_predictor.LoadSettings
     ) -> Record:
         """See `Predictor.record_of_checkpoint`."""
         head, values = settings.source.head, settings.task_values()
-        labels = head.labels or tuple(map(str, range(head.num_labels)))
+        labels = head.labels or tuple(map(str, range(head.num_labels or 0)))
         return Record(
             labels=labels,
             tag_scheme=schemes.scheme_of_labels(labels),

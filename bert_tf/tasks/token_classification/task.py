@@ -408,14 +408,15 @@ def _plain_text_lines(path, tags, whole_words):
     rest = iter(tags)
     for number, line in enumerate(files.read_lines(path), start=1):
         split = words_module.split_text(line, whole_words)
+        line_tags = list(itertools.islice(rest, len(split.words)))
         record = {
             "line": number,
             "words": split.words,
-            "tags": list(itertools.islice(rest, len(split.words))),
+            "tags": line_tags,
             "starts": split.starts,
             "ends": split.ends,
         }
-        if len(record["tags"]) < len(split.words):
+        if len(line_tags) < len(split.words):
             raise ValueError(f"{path} changed while it was tagged; predict again.")
         yield json.dumps(record, ensure_ascii=False) + "\n"
 
