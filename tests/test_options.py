@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import pathlib
+import pickle
 
 import pytest
 
@@ -156,3 +157,20 @@ def test_an_unknown_help_group_is_refused():
 
     with pytest.raises(ValueError, match="'size' has the group 'modle'; expected one"):
         options_module.declarations(BadOptions)
+
+
+def test_an_error_carries_what_it_is_about():
+    with pytest.raises(options_module.OptionError) as raised:
+        _pack_options(max_seq_length=0)
+    error = pickle.loads(pickle.dumps(raised.value))  # Worker processes return errors.
+    assert (error.flag, error.got, error.expected) == (
+        "max_seq_length",
+        0,
+        "at least 1",
+    )
+    error = options_module.DataError(
+        place="a.tsv:3", got="x", expected="0 or 1", do="correct the label"
+    )
+    assert str(error) == "a.tsv:3: expected 0 or 1, got 'x'; correct the label."
+    assert (error.place, error.do) == ("a.tsv:3", "correct the label")
+    assert options_module.OptionError("--a requires --b.").flag is None
