@@ -146,8 +146,7 @@ def test_scores_of_other_data_are_not_taken_for_those_of_the_task(
     (folder / "a" / "eval_results.txt").write_text(results)
     if record is not None:
         entry = {"name": record, "checksum": None}
-        run = json.loads((folder / "a" / "run.json").read_text())
-        run["results"] = {"eval_results.txt": entry}
+        run = {"results": {"eval_results.txt": entry}}
         (folder / "a" / "run.json").write_text(json.dumps(run))
     result = run_tool("evaluate_glue", f"--input_dir={folder}")
     assert result.exit_code == 1
