@@ -2,17 +2,35 @@
 
 import dataclasses
 import logging
+from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
-from bert_tf.tokenization import coverage
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import options as tokenization_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.tokenization import wordpiece
 
 logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """How well a vocabulary covers a text."""
+
+    num_words: int  # Including punctuation marks.
+    num_pieces: int
+    num_unknown: int  # How many of the pieces are [UNK].
+
+    def __str__(self):
+        per_word = self.num_pieces / max(1, self.num_words)
+        share = self.num_unknown / max(1, self.num_pieces)
+        return (
+            f"{self.num_words:,} words, {per_word:.4f} pieces per word, "
+            f"{share:.4%} of the pieces are [UNK]"
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +41,7 @@ class VocabularyReport:
     vocabulary: vocabulary_module.Vocabulary
     asked_size: int | None  # --vocab_size; None if no vocabulary was learned.
     num_filled: int  # [unused] tokens that were replaced by words.
-    coverage: coverage.Coverage | None  # None if no vocabulary was learned.
+    coverage: Coverage | None  # None if no vocabulary was learned.
 
     def __str__(self) -> str:
         num_unused = len(learning.unused_places(self.vocabulary))
@@ -104,7 +122,22 @@ def _build_vocabulary(options, inputs):
         vocabulary=vocabulary,
         asked_size=options.vocab_size if counts else None,
         num_filled=num_unused - len(learning.unused_places(vocabulary)),
-        coverage=coverage.measure(vocabulary, counts) if counts else None,
+        coverage=measure_coverage(vocabulary, counts) if counts else None,
+    )
+
+
+def measure_coverage(
+    vocabulary: vocabulary_module.Vocabulary, counts: Mapping[str, int]
+) -> Coverage:
+    """Returns the `Coverage` of a vocabulary, given how often each word occurs."""
+    tokenizer = wordpiece.WordpieceTokenizer(vocabulary.ids, vocabulary_module.UNK)
+    num_pieces = num_unknown = 0
+    for word, count in counts.items():
+        pieces = tokenizer.tokenize_word(word)
+        num_pieces += count * len(pieces)
+        num_unknown += count * pieces.count(vocabulary_module.UNK)
+    return Coverage(
+        num_words=sum(counts.values()), num_pieces=num_pieces, num_unknown=num_unknown
     )
 
 

@@ -2,10 +2,10 @@ import collections
 
 import pytest
 
-from bert_tf.tokenization import coverage
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from bert_tf.tokenization import workflow as tokenization_workflow
 
 pytest.importorskip("tokenizers")
 
@@ -85,7 +85,7 @@ def test_rare_characters_are_left_out_as_far_as_coverage_allows():
     )
     characters = [token for token in vocabulary if len(token) == 1]
     assert characters == ["a", "b"]
-    measured = coverage.measure(vocabulary, counts)
+    measured = tokenization_workflow.measure_coverage(vocabulary, counts)
     assert (measured.num_words, measured.num_pieces) == (100, 100)
     assert measured.num_unknown == 2
     assert str(measured) == (
@@ -175,8 +175,10 @@ def test_the_released_vocabulary_s_pieces_a_word_are_reached(shared):
     path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
     counts = learning.count_words(text)
     vocabulary = learning.vocabulary_from_counts(counts, vocab_size=30522)
-    ours = coverage.measure(vocabulary, counts)
-    released = coverage.measure(vocabulary_module.Vocabulary.load(path), counts)
+    ours = tokenization_workflow.measure_coverage(vocabulary, counts)
+    released = tokenization_workflow.measure_coverage(
+        vocabulary_module.Vocabulary.load(path), counts
+    )
     assert len(vocabulary) == 30522
     assert ours.num_pieces < released.num_pieces
     assert ours.num_unknown < ours.num_pieces / 10_000
