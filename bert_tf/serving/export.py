@@ -5,6 +5,7 @@ A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
@@ -19,7 +20,11 @@ from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import kinds
+from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import tasks
 from bert_tf.modeling import fusible
 from bert_tf.serving import id_models
@@ -43,6 +48,7 @@ _NAMES = {
     id_models.ONNX: "ONNX model",
     id_models.OPENVINO: "OpenVINO model",
 }
+_MAX_SEQ_LENGTH = 128  # Of an encoder, if neither flag nor checkpoint sets it.
 RUN_FILES = (
     companion_files.TASK_FILE,
     companion_files.VOCAB_FILE,
@@ -168,13 +174,48 @@ def export_checkpoint(
     )
     id_models.check(target.format, target.dtype, target.limits)
     with _locked(options.export_dir):
-        # Needs the folder of retrieval, which runs of other tasks do without.
-        from bert_tf.serving import exported_checkpoint
-
-        model = exported_checkpoint.load(options, dtype=target.model_dtype)
+        model = _load_checkpoint(options, target.model_dtype)
         progress_module.report("export", 1, 3)
         kept = _described(model, options.top_k)
         return _write(model, kept, target)
+
+
+def _load_checkpoint(options, dtype):
+    """Returns the predictor of a checkpoint in any format.
+
+    A checkpoint without a ranker's head is a bi-encoder, which treats queries and
+    passages alike unless the checkpoint has prompts for them.
+    """
+    start = starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+    )
+    path = str(options.init_checkpoint)
+    settings = fine_tuning_predictor.LoadSettings(
+        start=start,
+        has_task_file=False,
+        dtype=backends.policy_of(dtype),
+        pooling=options.pooling,
+        max_seq_length=options.max_seq_length,
+    )
+    load_start = functools.partial(predictors.load_start, argument="--head")
+    if options.head == kinds.CLASSIFICATION:
+        model = load_start(path, start, settings, head=options.head)
+        if options.text_pairs:
+            model.task = dataclasses.replace(model.task, text_b_column="text_b")
+        return model
+    if options.head in (kinds.MASKED_LM, *kinds.TASK_HEADS):
+        return load_start(path, start, settings, head=options.head)
+    if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
+        settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
+    if options.head is not None:
+        return load_start(path, start, settings, head=options.head)
+    # Needs the folder of retrieval, which runs of other tasks do without.
+    from bert_tf.tasks.retrieval import predictor as retrieval_predictor
+
+    return retrieval_predictor.load_checkpoint(path, settings)
 
 
 def _described(model, top_k):

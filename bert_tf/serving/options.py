@@ -21,17 +21,6 @@ DTYPES = {
 }
 # Options that only a SavedModel, with its graph and server, has.
 _OF_SAVED_MODEL = ("max_batch_tokens", "max_text_bytes", "server_files", "top_k")
-# The other options describe a checkpoint; a run has its own values.
-_OF_EVERY_EXPORT = (
-    "dtype",
-    "export_dir",
-    "format",
-    "output_dir",
-    "top_k",
-    "max_batch_tokens",
-    "max_text_bytes",
-    "server_files",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,12 +156,13 @@ class ExportSavedModelOptions(options_module.Options):
         if self.output_dir is None:
             self._check_head()
             return
-        for field in dataclasses.fields(self):
-            is_given = getattr(self, field.name) != field.default
-            if is_given and field.name not in _OF_EVERY_EXPORT:
+        for declaration in options_module.declarations(type(self)):
+            name = declaration.name
+            is_of_checkpoint = declaration.group == "model" and name != "top_k"
+            if is_of_checkpoint and getattr(self, name) != declaration.default:
                 raise options_module.OptionError(
-                    f"--{field.name} needs --init_checkpoint; a run in --output_dir "
-                    "has its own value."
+                    f"--{name} needs --init_checkpoint; a run in --output_dir has its "
+                    "own value."
                 )
 
     def limits(self) -> request_limits.RequestLimits:

@@ -1,16 +1,23 @@
-"""Sends queries from the command line to an exported model and prints its answers."""
+"""Sends queries from the command line or a file to an exported model."""
 
 import functools
+import itertools
 import json
+import os
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import Any
 from typing import cast
 
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import query_file
+
+# The inputs of all models; other fields of a JSON line are copied to its answer.
+INPUTS = ("text", "text_b", "endings", "question", "context")
+# Files in these formats would be read as lines of plain text.
+_UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
 def run(
@@ -34,8 +41,8 @@ def run(
         ValueError: there is no text, or the model does not take these inputs.
     """
     if options.input_file is not None:
-        total = query_file.check(options.input_file)
-        batches = query_file.batches(options.input_file, options.batch_size)
+        total = _count(options.input_file)
+        batches = _batches(options.input_file, options.batch_size)
     else:
         inputs = _inputs(options, lines)
         rows = zip(*inputs.values(), strict=True)
@@ -64,7 +71,7 @@ def _answers(ask, batches, total) -> Iterator[str]:
     done = 0
     for batch in batches:
         # The same names in every query of a batch.
-        names = [name for name in batch[0] if name in query_file.INPUTS]
+        names = [name for name in batch[0] if name in INPUTS]
         answers = ask(**{name: [query[name] for query in batch] for name in names})
         for query, answer in zip(batch, answers, strict=True):
             for name in query.keys() & answer.keys():
@@ -116,3 +123,66 @@ def _from_lines(lines, names, *, least):
         )
     columns = zip(*rows, strict=True)
     return {name: list(column) for name, column in zip(names, columns, strict=False)}
+
+
+def _count(path: str) -> int:
+    """Returns the number of queries in a file, which are checked."""
+    extension = os.path.splitext(path)[1].lower()
+    if extension in _UNSUPPORTED_EXTENSIONS:
+        raise ValueError(
+            f"{path}: expected one text per line, or two separated by a tab, or a "
+            f".jsonl file; {extension} files are not supported."
+        )
+    count = 0
+    names = None
+    for count, query in enumerate(_queries(path), start=1):
+        found = [name for name in query if name in INPUTS]
+        names = names or found
+        if set(found) != set(names):
+            raise ValueError(
+                f"{path}, line {count}: the query has {' and '.join(found)}; expected "
+                f"{' and '.join(names)}, as in line 1."
+            )
+    if not count:
+        raise ValueError(f"{path} is empty; expected one query per line.")
+    return count
+
+
+def _batches(path: str, batch_size: int) -> Iterator[list[dict[str, Any]]]:
+    """Yields the queries of a file, `batch_size` at a time."""
+    queries = _queries(path)
+    while batch := list(itertools.islice(queries, batch_size)):
+        yield batch
+
+
+def _queries(path):
+    read = _from_json if os.fspath(path).lower().endswith(".jsonl") else _from_columns
+    for number, line in enumerate(files.read_lines(path), start=1):
+        yield read(line, f"{path}, line {number}")
+
+
+def _from_columns(line, place):
+    columns = line.split("\t")
+    if len(columns) > 2:
+        raise ValueError(
+            f"{place}: expected one text, or two separated by a tab, got "
+            f"{len(columns)} columns."
+        )
+    return dict(zip(("text", "text_b"), columns, strict=False))
+
+
+def _from_json(line, place):
+    query = files.parse_json(line, place, advice="expected one JSON object per line")
+    if not isinstance(query, dict) or not set(INPUTS) & set(query):
+        raise ValueError(
+            f"{place}: expected an object with the model's inputs, such as "
+            f'{{"text": "..."}}, got {line[:80]}.'
+        )
+    for name in set(INPUTS) & set(query):
+        value = query[name]
+        texts = value if name == "endings" and isinstance(value, list) else [value]
+        is_text = name != "endings" or isinstance(value, list)
+        if not is_text or not all(isinstance(text, str) for text in texts):
+            expected = "a list of texts" if name == "endings" else "a text"
+            raise ValueError(f"{place}: {name} must be {expected}, got {value!r:.80}.")
+    return query
