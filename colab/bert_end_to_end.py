@@ -237,8 +237,8 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 # many more epochs, random weights catch up, because the pretraining text is very small.
 
 # %%
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import workflow as classification_workflow
 
 test_file = notebook.sample_file("topics_test.tsv")
 
@@ -259,8 +259,8 @@ def fine_tune(name, checkpoint):
         num_train_epochs=1 if setup.is_tiny else 5,
         learning_rate=3e-4,
     )
-    classification_workflow.train(options)
-    return classification_workflow.evaluate(options)
+    fine_tuning_run.train(options)
+    return fine_tuning_run.evaluate(options)
 
 
 scores = {

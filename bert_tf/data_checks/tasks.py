@@ -37,30 +37,24 @@ _FILES = {
 
 
 def _classification() -> Task:
-    from bert_tf.tasks.classification import checks as classification_checks
-    from bert_tf.tasks.classification import data_options
     from bert_tf.tasks.classification import options as classification_options
 
     def follows(given: _Values) -> _Values:
         """Lets a task without training data, such as AX, be checked."""
-        if str(given.get("task_name")).lower() in data_options.WITHOUT_TRAINING:
+        if str(given.get("task_name")).lower() in (
+            classification_options.WITHOUT_TRAINING
+        ):
             return {"do_train": False, "do_predict": True}
         return {}
 
-    return Task(
-        options=classification_options.RunClassifierOptions,
-        check=classification_checks.check,
-        unread=_OF_A_RUN,
-        implied=_FILES,
-        follows=follows,
-    )
+    return _declared("classification", follows=follows)
 
 
 def _multiple_choice() -> Task:
     return _declared("multiple_choice")
 
 
-def _declared(name: str) -> Task:
+def _declared(name: str, **values: Any) -> Task:
     """Returns a task that has a declaration."""
     from bert_tf.fine_tuning import checks as fine_tuning_checks
     from bert_tf.fine_tuning import tasks
@@ -70,6 +64,7 @@ def _declared(name: str) -> Task:
         check=functools.partial(fine_tuning_checks.check, tasks.declaration(name)),
         unread=_OF_A_RUN,
         implied=_FILES,
+        **values,
     )
 
 

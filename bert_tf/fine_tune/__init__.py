@@ -28,7 +28,6 @@ from typing import Any
 from bert_tf import progress as progress_module
 from bert_tf.fine_tune import run as run_module
 from bert_tf.fine_tune import task_data
-from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.retrieval import options as retrieval_options
 
@@ -85,18 +84,16 @@ def classify(
         >>> model.predict(["I would buy it again."])
         [{'label': '5', 'probabilities': {'1': 0.01, ...}}]
     """
-    from bert_tf.tasks.classification import workflow as classification_workflow
-
-    with run_module.started(
+    return run_module.fine_tune(
         "classify",
-        classification_options.RunClassifierOptions,
+        "classification",
+        train=train,
+        validation=validation,
+        init_checkpoint=init_checkpoint,
         output_dir=output_dir,
-        given=options,
         progress=progress,
-    ) as run:
-        run.start_from(init_checkpoint)
-        task_data.give_texts(run, train, validation)
-        return run.predictor(classification_workflow.run)
+        options=options,
+    )
 
 
 def tag(

@@ -16,17 +16,6 @@ from bert_tf.tasks.question_answering import records as question_answering_recor
 from bert_tf.tasks.retrieval import examples as examples_module
 
 TRAIN, VALIDATION = "train", "validation"
-_LABEL_SEPARATOR = "|"
-
-
-def give_texts(run: run_module.Run, train: Any, validation: Any) -> None:
-    """Sets the data of run_classifier; see `fine_tune.classify`."""
-    run.values["train_file"] = _texts(run, train, TRAIN)
-    if given_data.is_share(validation):
-        run.values |= {"validation_split": float(validation), "do_eval": True}
-    elif validation is not None:
-        path = _texts(run, validation, VALIDATION)
-        run.values |= {"eval_file": path, "do_eval": True}
 
 
 def give_questions(run: run_module.Run, train: Any, validation: Any) -> None:
@@ -67,63 +56,6 @@ def give_queries(run: run_module.Run, train: Any, validation: Any, corpus: Any) 
         path = path or _queries(run, held_out, VALIDATION)
         run.values |= {"eval_file": path, "do_eval": True}
     run.values["corpus_file"] = _corpus_file(run, corpus, [*rows, *held_out])
-
-
-def _texts(run, data, name):
-    """Returns the path of classified texts, and sets the option for pairs."""
-    text, text_b, label = (
-        run.option(f"{column}_column") or column
-        for column in ("text", "text_b", "label")
-    )
-    path = given_data.file_path(data)
-    if path is None:
-        rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
-        # If only some rows have a second text, the others are refused below.
-        is_pair = any(text_b in row for row in rows)
-    else:
-        is_pair = text_b in given_data.columns_of_file(path)
-    if is_pair:
-        run.values["text_b_column"] = text_b
-    if path is not None:
-        return path
-    columns = (text, text_b, label) if is_pair else (text, label)
-    content = given_data.json_lines(_with_label_texts(run, rows, label), columns)
-    return run.add_file(f"{name}.jsonl", content, trains=name == TRAIN)
-
-
-def _with_label_texts(run, rows, label):
-    """Returns rows whose labels are texts; a list of labels becomes one text."""
-    first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
-    if isinstance(first, list):
-        run.values.setdefault("label_separator", _LABEL_SEPARATOR)
-    found = []
-    for number, row in enumerate(rows, start=1):
-        value = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
-        if isinstance(first, list):
-            separator = run.values["label_separator"]
-            value = _joined_labels(value, separator, f"Row {number}", label)
-        text = in_memory.label_text(value)
-        found.append({**row, label: text} if label in row else row)
-    return found
-
-
-def _joined_labels(names, separator, place, label):
-    if not isinstance(names, list):
-        raise ValueError(
-            f"{place}: {label} is {names!r:.60}; expected a list of labels, as in "
-            "row 1."
-        )
-    names = [in_memory.label_text(name) for name in names]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"{place}: {label} is {names!r:.60}; expected a list of texts."
-        )
-    if any(separator in name for name in names):
-        raise ValueError(
-            f"{place}: a label of {names} contains {separator!r}; pass "
-            "label_separator, a text that no label contains."
-        )
-    return separator.join(names)
 
 
 def _squad_path(data):

@@ -100,7 +100,7 @@ def check_examples(
     findings: findings_module.Findings,
 ) -> estimates.Workload | None:
     """Checks examples of texts and labels; the default of `task.Task.check`."""
-    read_sets(task, findings)
+    task.read_for_check(findings)
     examples = task.examples
     if not examples:
         return None
@@ -115,11 +115,14 @@ def check_examples(
     }
     if "train" not in examples:
         return None
+    windows = task.num_windows(lengths["train"])
     return estimates.Workload(
-        num_examples=len(examples["train"]),
+        num_examples=len(examples["train"]) if windows is None else int(sum(windows)),
         sequence_length=task.options.max_seq_length,
         sequences_per_example=task.sequences_per_example(),
-        padded_length=estimates.padded_length(lengths["train"], task.options),
+        padded_length=estimates.padded_length(
+            lengths["train"] + task.num_special, task.options
+        ),
         reads_all_positions=task.reads_all_positions(),
     )
 
@@ -151,7 +154,7 @@ def check_labels(
 
 
 def _check_pieces(task, findings, name, items, tokenizer):
-    """Reports truncated texts and [UNK]; returns the longest row of each example."""
+    """Reports truncated texts and [UNK]; returns `task.row_lengths`."""
     texts = [text for item in items for text in item.texts]
     lengths, unknown = text_checks.count_pieces(
         tokenizer, texts, progress=task.progress
@@ -159,18 +162,22 @@ def _check_pieces(task, findings, name, items, tokenizer):
     per_item = len(items[0].texts)
     lengths, unknown = lengths.reshape(-1, per_item), unknown.reshape(-1, per_item)
     longest = task.row_lengths(lengths)
-    limit = task.options.max_seq_length
-    text_checks.check_lengths(
-        findings,
-        name,
-        longest,
-        room=limit - task.NUM_SPECIAL,
-        limit=f"--max_seq_length={limit}",
-    )
+    limit, windows = task.options.max_seq_length, task.num_windows(longest)
+    if windows is not None:
+        share = float(np.mean(windows > 1))
+        findings.passed("length", f"{name}: {share:.1%} are read in several windows")
+    else:
+        text_checks.check_lengths(
+            findings,
+            name,
+            longest,
+            room=limit - task.num_special,
+            limit=f"--max_seq_length={limit}",
+        )
     text_checks.check_unknown(
         findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )
-    return np.asarray(longest) + task.NUM_SPECIAL
+    return np.asarray(longest)
 
 
 def add_estimate(

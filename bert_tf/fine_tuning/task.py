@@ -108,7 +108,7 @@ class Task(abc.ABC):
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
-    NUM_SPECIAL: ClassVar[int]  # Special tokens of a sequence, for the checks.
+    NUM_SPECIAL: ClassVar[int] = 2  # Special tokens of a sequence; see `num_special`.
     # Replaces `run.single_run` for tasks with several stages: (options, progress) ->
     # report.
     RUN: ClassVar[Callable[..., str] | None] = None
@@ -310,6 +310,11 @@ class Task(abc.ABC):
             for name, examples in self.examples.items()
         )
 
+    @property
+    def num_special(self) -> int:
+        """The number of special tokens of a sequence."""
+        return self.NUM_SPECIAL
+
     # Checks of the data (--check); see `fine_tuning_checks.check_examples`.
 
     def check(
@@ -317,6 +322,10 @@ class Task(abc.ABC):
     ) -> estimates.Workload | None:
         """Checks the data that the options name; see `fine_tuning_checks.check`."""
         return fine_tuning_checks.check_examples(self, start, findings)
+
+    def read_for_check(self, findings: findings_module.Findings) -> None:
+        """Reads the `examples` of all sets, and reports what cannot be read."""
+        fine_tuning_checks.read_sets(self, findings)
 
     def item(self, example: Any) -> text_checks.Item:
         """Returns the texts, the label and the place of an example."""
@@ -342,6 +351,14 @@ class Task(abc.ABC):
             lengths: int64 [N, texts of an `item`], pieces of each text.
         """
         return lengths.sum(axis=1)
+
+    def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
+        """Returns the number of windows of each example; None if texts are truncated.
+
+        Args:
+            lengths: int64 [N], returned by `row_lengths`.
+        """
+        return None
 
     def reads_all_positions(self) -> bool:
         """Whether the head reads more than [CLS]; see `heads.TaskModel`."""

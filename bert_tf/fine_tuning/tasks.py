@@ -21,7 +21,8 @@ class Entry:
 
 TASKS = {
     "classification": Entry(
-        predictor="bert_tf.tasks.classification.predictor:load",
+        task="bert_tf.tasks.classification.task:Classification",
+        options="bert_tf.tasks.classification.options:RunClassifierOptions",
         signatures="bert_tf.serving.class_signatures:create",
     ),
     "multiple_choice": Entry(

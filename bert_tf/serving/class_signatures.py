@@ -11,7 +11,7 @@ from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
 from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
-from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import predictions as classification_predictions
 
 
@@ -19,7 +19,7 @@ class ClassSignatures(signatures.TaskSignatures):
     """The functions of a trained classifier.
 
     Args:
-        predictor: `ClassificationPredictor`.
+        predictor: `tasks.classification.predictions.Predictor`.
         limits: limits of the requests.
 
     Attributes:
@@ -36,7 +36,7 @@ class ClassSignatures(signatures.TaskSignatures):
         names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
         functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
-        if predictor.task.label_kind != label_kinds.REGRESSION:
+        if predictor.task.label_kind != examples_module.REGRESSION:
             functions["labels"] = (self._labels, signatures.texts("text"))
         super().__init__(predictor, predictor.tokenizer, limits, **functions)
 
@@ -47,11 +47,11 @@ class ClassSignatures(signatures.TaskSignatures):
     def _of_texts(self, text, text_b=None):
         task = self.predictor.task
         answers = self.predictor.model.answers(self._logits(text, text_b))
-        if task.label_kind == label_kinds.REGRESSION:
+        if task.label_kind == examples_module.REGRESSION:
             values = answers["values"]
             return {"value": output_activation.apply(values, task.output_activation)}
         probabilities = answers["probabilities"]
-        if task.label_kind == label_kinds.MULTI_LABEL:
+        if task.label_kind == examples_module.MULTI_LABEL:
             chosen = self._chosen(probabilities)
             return {"labels": chosen, "probabilities": probabilities}
         best = tf.argmax(probabilities, axis=-1)

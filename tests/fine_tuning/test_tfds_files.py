@@ -12,8 +12,6 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import processors
-from bert_tf.tasks.classification import run_setup as classification_run_setup
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import run_setup as question_answering_run_setup
@@ -116,22 +114,17 @@ def test_xnli_by_name_has_languages(options_of):
     options = options_of(
         "classification", "xnli", train_language="en", eval_language="de,zh"
     )
-    data = processors.data_of(options)
-    assert data.task_name == "xnli"
-    texts = {(one.text_a, one.label) for one in data.processor.get_train_examples("")}
+    setup = fine_tuning_run.prepare(options)
+    assert setup.record.task_name == "xnli"
+    texts = {(one.text_a, one.label) for one in setup.examples["train"]}
     assert ("premise 1 en", "entailment") in texts
     assert ("premise 2 en", "contradiction") in texts
-    sets = data.processor.get_dev_sets("")
-    assert {name: len(found) for name, found in sets.items()} == {
-        "dev_de": 3,
-        "dev_zh": 3,
-    }
-    assert {one.text_b for one in sets["dev_zh"]} == {
+    assert len(setup.examples["dev_de"]) == 3
+    assert {one.text_b for one in setup.examples["dev_zh"]} == {
         f"hypothesis {number} zh" for number in range(3)
     }
-    setup = classification_run_setup.prepare(options)
-    assert setup.data_sets["dev"].name == "xnli_de_zh"
-    assert "test" not in setup.data_sets  # It would have to be downloaded.
+    assert setup.setup.data_sets["dev"].name == "xnli_de_zh"
+    assert "test" not in setup.data_sets()  # It would have to be downloaded.
 
 
 def test_a_split_may_be_a_part(options_of):
@@ -185,7 +178,7 @@ def test_what_a_task_cannot_use_is_one_clear_line(
         "question_answering": question_answering_run_setup,
         "token_classification": fine_tuning_run,
         "multiple_choice": fine_tuning_run,
-        "classification": classification_run_setup,
+        "classification": fine_tuning_run,
     }
     with pytest.raises(ValueError, match=message):
         run_setup_of[task].prepare(options_of(task, name, **values))

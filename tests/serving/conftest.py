@@ -12,8 +12,8 @@ from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
 from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.serving import export
+from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import task as class_task
 from bert_tf.tasks.multiple_choice import task as choice_task
 from bert_tf.tasks.question_answering import task as span_task
 from bert_tf.tasks.token_classification import predictor as tag_predictor
@@ -161,7 +161,7 @@ def write_run(folder, golden, *, labels, text_b_column=None):
         folder,
         golden,
         classifier.BertClassifier(config_of(golden), num_labels=len(labels)),
-        class_task.Task(
+        features_module.Record(
             labels=labels,
             max_seq_length=MAX_SEQ_LENGTH,
             do_lower_case=True,

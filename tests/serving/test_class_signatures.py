@@ -6,8 +6,8 @@ from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import label_kinds
-from bert_tf.tasks.classification import task as task_module
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import features as features_module
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
 LABELS = ("rain", "snow", "été")
@@ -17,10 +17,10 @@ WINDOWS = {"labels": LABELS, "doc_stride": 5}
 TOUCHING = {"labels": LABELS, "doc_stride": 100}  # The windows do not overlap.
 SEVERAL = {
     "labels": LABELS,
-    "label_kind": label_kinds.MULTI_LABEL,
+    "label_kind": examples_module.MULTI_LABEL,
     "threshold": 0.505,
 }
-NUMBER = {"labels": (), "label_kind": label_kinds.REGRESSION, "doc_stride": 3}
+NUMBER = {"labels": (), "label_kind": examples_module.REGRESSION, "doc_stride": 3}
 
 
 # Each kind of label and each kind of text once; the other combinations are slow.
@@ -38,7 +38,7 @@ NUMBER = {"labels": (), "label_kind": label_kinds.REGRESSION, "doc_stride": 3}
     ],
 )
 def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):
-    task = task_module.Task(
+    task = features_module.Record(
         max_seq_length=16,
         do_lower_case=True,
         text_b_column="text_b" if is_pair else None,

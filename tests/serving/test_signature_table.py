@@ -7,7 +7,7 @@ import pytest
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
-from bert_tf.tasks.classification import task as class_task
+from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.retrieval import task as retrieval_task
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "signatures.md"
@@ -38,8 +38,12 @@ def modules(request, write_model, tmp_path_factory):
     vectors = {"model": "bi_encoder", "pooling": "mean", "temperature": 0.05}
     several = {"labels": ("a", "b", "c"), "label_kind": "multi_label"}
     written = {
-        "classifier, several labels per text": class_task.Task(**several, **SIZES),
-        "regression": class_task.Task(labels=(), label_kind="regression", **SIZES),
+        "classifier, several labels per text": features_module.Record(
+            **several, **SIZES
+        ),
+        "regression": features_module.Record(
+            labels=(), label_kind="regression", **SIZES
+        ),
         "encoder, bi-encoder": retrieval_task.Task(**vectors, **ranker),
         "cross-encoder": retrieval_task.Task(model="cross_encoder", **ranker),
     }

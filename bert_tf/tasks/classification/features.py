@@ -1,4 +1,4 @@
-"""Features: the numbers that the model reads, one row per example or window.
+"""Features: the record of a classifier, and the numbers that its model reads.
 
 Shape letters: S sequence, C classes.
 """
@@ -11,14 +11,130 @@ from typing import Any
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import source as source_module
 from bert_tf.data import packing
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import label_kinds
-from bert_tf.tasks.classification import task as task_module
-from bert_tf.tasks.classification import windows
 
 # Large enough for an efficient in-graph tokenizer, small enough for a smooth bar.
 EXAMPLES_PER_CALL = 2048
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    """How to apply a classifier to new texts."""
+
+    KIND = "classification"
+
+    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
+    task_name: str | None = None  # GLUE task or XNLI. None for your own data.
+    # Columns of the training tables, and the defaults for other tables.
+    text_column: str = "text"
+    text_b_column: str | None = None  # None if the model reads single texts.
+    label_column: str | None = "label"
+    label_kind: str = examples_module.SINGLE_LABEL
+    # Between class names, if a text can have several.
+    label_separator: str | None = None
+    # The share of the training file that was held out, and the checksum of its texts.
+    validation_split: float = 0.0
+    validation_sha256: str | None = None
+    threshold: float | None = None  # Minimum probability of a class, if several.
+    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
+    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
+    # Only for an external ranker that is applied without training; see `TextEncoding`
+    # and `packing.truncate_longer`.
+    output_activation: str | None = None
+    longer_keeps_more: bool = False
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of logits."""
+        is_number = self.label_kind == examples_module.REGRESSION
+        return 1 if is_number else len(self.labels)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether an example is a pair of texts."""
+        return self.text_b_column is not None
+
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2 if self.is_pair else 1
+
+    @property
+    def columns(self) -> examples_module.Columns:
+        """The columns of the task's tables."""
+        return examples_module.Columns(
+            text=self.text_column,
+            text_b=self.text_b_column,
+            label=self.label_column,
+            kind=self.label_kind,
+            separator=self.label_separator,
+        )
+
+    def summary(self) -> str:
+        """Returns one sentence that says what the model does."""
+        texts = "a pair of texts" if self.is_pair else "a text"
+        of_task = f" ({self.task_name.upper()})" if self.task_name else ""
+        if self.label_kind == examples_module.REGRESSION:
+            return (
+                f"Predicts a number for {texts}{of_task}. An answer counts as wrong if "
+                "it differs from the label by more than the labels' standard deviation."
+            )
+        if self.label_kind == examples_module.MULTI_LABEL:
+            return (
+                f"Assigns {texts} to any number of {len(self.labels)} classes"
+                f"{of_task}. A class is predicted if its probability is at least "
+                f"{self.threshold:g}."
+            )
+        return f"Assigns {texts} to one of {len(self.labels)} classes{of_task}."
+
+    def with_own_scores(self, source: source_module.Source) -> "Record":
+        """Returns the record with which an external ranker computes its own scores.
+
+        Raises:
+            ValueError: it reads other lengths, or has a prompt.
+        """
+        text, length = source.text, source.text.max_seq_length
+        if text.output_activation is None:
+            return self
+        if self.max_seq_length != length:
+            raise ValueError(
+                f"{source.path} reads up to {length} word pieces, but "
+                f"--max_seq_length={self.max_seq_length}; pass "
+                f"--max_seq_length={length} for its own scores."
+            )
+        if text.prompt():
+            raise ValueError(
+                f"{source.path} has the prompt {text.prompt()!r:.60}, which "
+                "run_classifier does not support; use run_retrieval "
+                "--model=cross_encoder."
+            )
+        return dataclasses.replace(
+            self, output_activation=text.output_activation, longer_keeps_more=True
+        )
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """See `TaskRecord.create_model`.
+
+        Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
+        of [CLS] (section 4.1 of the paper). The encoder is fine-tuned as a whole, so
+        [CLS] learns to summarize what the task needs. A larger head would only
+        add weights that have to be learned from few labels.
+        """
+        return classifier.create(
+            config,
+            self.label_kind,
+            self.num_outputs,
+            bilstm_on_top=self.bilstm_on_top,
+            dtype=dtype,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,46 +149,38 @@ class Rows:
     # None for windows, which keep the whole text.
     lengths: np.ndarray | None = None
 
-    @property
-    def num_rows(self) -> int:
-        """The number of rows."""
-        return len(self.example_numbers)
-
 
 def rows_of(
     examples: Sequence[examples_module.InputExample],
-    task: task_module.Task,
+    record: Record,
     tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
     progress: progress_module.Progress = progress_module.silent,
 ) -> Rows:
-    """Returns the features of examples, in windows if the task has a `doc_stride`.
+    """Returns the features of examples, in windows if the record has a `doc_stride`.
 
     All windows of an example have its label. Their weights in the training loss add up
     to the weight of an example with one row (`example_weights`).
 
     Args:
         examples: N examples, all with one text or all with two.
-        task: of the run.
+        record: of the run.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
         weights: weight of each class in the loss. None: all weights are 1.
         progress: reports the number of tokenized examples.
     """
     lengths: list[int] = []
-    if task.doc_stride:
-        columns, numbers = _windows(examples, task, tokenizer, progress)
-    else:
-        columns = _packed(
-            examples,
-            task.max_seq_length,
-            tokenizer,
-            progress,
-            lengths=lengths,
-            truncate_pair=task.truncate_pair,
-        )
-        numbers = np.arange(len(examples))
-    labels = label_columns(examples, task, weights)
+    columns, numbers = _packed(
+        examples,
+        tokenizer,
+        progress,
+        max_seq_length=record.max_seq_length,
+        doc_stride=record.doc_stride,
+        longer_keeps_more=record.longer_keeps_more,
+        lengths=lengths,
+    )
+    labels = label_columns(examples, record, weights)
     if len(numbers) > len(examples):
         share = 1 / np.bincount(numbers, minlength=len(examples))
         share = share.astype(np.float32) * labels.get("example_weights", np.float32(1))
@@ -83,70 +191,6 @@ def rows_of(
         example_numbers=numbers,
         lengths=np.array(lengths, np.int64) if lengths else None,
     )
-
-
-def _windows(examples, task, tokenizer, progress):
-    """Returns the encoder's columns of all windows, and the example of each window."""
-    parts, numbers = [], []
-    for start in range(0, len(examples), EXAMPLES_PER_CALL):
-        part = examples[start : start + EXAMPLES_PER_CALL]
-        packed, of_part = windows.pack(
-            tokenizer,
-            [example.text_a for example in part],
-            texts_b=_second_texts(part),
-            max_seq_length=task.max_seq_length,
-            doc_stride=task.doc_stride,
-        )
-        parts.append(packed)
-        numbers.append(start + of_part)
-        progress("tokenize", start + len(part), len(examples), unit="examples")
-    columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-    return columns, np.concatenate(numbers)
-
-
-def label_columns(
-    examples: Sequence[examples_module.InputExample],
-    task: task_module.Task,
-    weights: Mapping[str, float] | None = None,
-) -> dict[str, np.ndarray]:
-    """Returns the columns of the labels, one row per example.
-
-    The models in `modeling.classifier` read them:
-
-    | kind of label | labels                         | weights, if given               |
-    |---------------|--------------------------------|---------------------------------|
-    | single_label  | `label_ids` int32 [N]          | `example_weights` float32 [N]   |
-    | multi_label   | `label_indicators` int32 [N, C]| `label_weights` float32 [N, C]  |
-    | regression    | `label_values` float32 [N]     |                                 |
-
-    Examples without a label have `label_ids` 0, as in the release. `label_weights` is
-    the weight of the class if the example has it, and 1 otherwise.
-
-    Args:
-        examples: N examples.
-        task: of the run.
-        weights: as in `rows_of`.
-    """
-    labels = [example.label for example in examples]
-    if task.label_kind == label_kinds.REGRESSION:
-        values = [0.0 if x is None else label_kinds.number_in(x) for x in labels]
-        return {"label_values": np.array(values, np.float32)}
-    number_of = {label: index for index, label in enumerate(task.labels)}
-    if task.label_kind == label_kinds.SINGLE_LABEL:
-        columns = {"label_ids": _label_ids(examples, task.labels)}
-        if weights:
-            drawn = [weights.get(label or "", 1.0) for label in labels]
-            columns["example_weights"] = np.array(drawn, np.float32)
-        return columns
-    indicators = np.zeros((len(labels), len(task.labels)), np.int32)
-    for row, text in zip(indicators, labels, strict=True):
-        for name in label_kinds.names_in(text or "", task.label_separator):
-            row[number_of[name]] = 1
-    columns = {"label_indicators": indicators}
-    if weights:
-        of_class = np.array([weights[name] for name in task.labels], np.float32)
-        columns["label_weights"] = np.where(indicators == 1, of_class, np.float32(1))
-    return columns
 
 
 def convert_examples_to_features(
@@ -173,52 +217,198 @@ def convert_examples_to_features(
 
     Source: convert_single_example of run_classifier.py, 2018.
     """
-    columns = _packed(examples, max_seq_length, tokenizer, progress)
+    columns, _ = _packed(examples, tokenizer, progress, max_seq_length=max_seq_length)
     return columns | {"label_ids": _label_ids(examples, labels)}
 
 
-def _packed(
-    examples,
-    max_seq_length,
-    tokenizer,
-    progress,
+def _packed(examples, tokenizer, progress, **settings):
+    """Returns the encoder's columns and the example of each row; see `pack`."""
+    parts, numbers = [], []
+    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+        part = examples[start : start + EXAMPLES_PER_CALL]
+        is_pair = part[0].text_b is not None
+        packed, of_part = pack(
+            tokenizer,
+            [example.text_a for example in part],
+            texts_b=[example.text_b for example in part] if is_pair else None,
+            **settings,
+        )
+        parts.append(packed)
+        numbers.append(start + of_part)
+        progress("tokenize", start + len(part), len(examples), unit="examples")
+    # One column at a time, so that only one of them is in memory twice.
+    columns = {
+        name: np.concatenate([packed.pop(name) for packed in parts])
+        for name in packing.ENCODER_COLUMNS
+    }
+    return columns, np.concatenate(numbers)
+
+
+def pack(
+    tokenizer: Any,
+    texts: Sequence[str],
     *,
-    lengths=None,
-    truncate_pair=packing.truncate_pair,
-):
-    """Returns the encoder's columns, one row per example.
+    texts_b: Sequence[str] | None = None,
+    max_seq_length: int,
+    doc_stride: int = 0,
+    longer_keeps_more: bool = False,
+    lengths: list[int] | None = None,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Returns the encoder's features, and the number of the text of each row.
 
     A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
     self-attention then compares both texts in every layer, which replaces the extra
     cross-attention of earlier pair models (section 3.2 of the paper). Segment ids mark
     the second text. Both texts share S positions, so the longer one is truncated first:
     a word piece of the shorter text is likely to say more.
+
+    Without `doc_stride`, each text has one row, and long texts are truncated. Otherwise
+    a long text has a window every `doc_stride` word pieces, until its end is covered.
+    The windows of a pair cover the longer text. Each of them contains the shorter text,
+    truncated to half of the row.
+
+    Args:
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        texts: N texts.
+        texts_b: N second texts, or None.
+        max_seq_length: length of the rows, S.
+        doc_stride: word pieces between the starts of windows. 0: no windows.
+        longer_keeps_more: without windows, how pairs that are too long are truncated:
+            by `packing.truncate_longer` instead of `packing.truncate_pair`.
+        lengths: without windows, collects the lengths before truncation.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]. And int64 [rows], the
+        index of the text of each row, in ascending order.
     """
-    # Allocated once: joining parts at the end would need twice the memory.
-    columns = {
-        name: np.zeros((len(examples), max_seq_length), np.int32)
-        for name in packing.ENCODER_COLUMNS
-    }
-    for start in range(0, len(examples), EXAMPLES_PER_CALL):
-        part = examples[start : start + EXAMPLES_PER_CALL]
+    if not doc_stride:
+        longer, shorter = packing.truncate_longer, packing.truncate_pair
         packed = packing.pack(
             tokenizer,
-            [example.text_a for example in part],
-            texts_b=_second_texts(part),
+            texts,
+            texts_b=texts_b,
             max_seq_length=max_seq_length,
+            truncate_pair=longer if longer_keeps_more else shorter,
             lengths=lengths,
-            truncate_pair=truncate_pair,
         )
-        for name, column in columns.items():
-            column[start : start + len(part)] = packed[name]
-        progress("tokenize", start + len(part), len(examples), unit="examples")
+        return packed, np.arange(len(texts))
+    ids_a = packing.token_ids(tokenizer, texts)
+    ids_b: list[list[int] | None] = [None] * len(texts)
+    if texts_b is not None:
+        ids_b = list(packing.token_ids(tokenizer, texts_b))
+    rows, numbers = [], []
+    for number, (a, b) in enumerate(zip(ids_a, ids_b, strict=True)):
+        for window_a, window_b in windows_of(a, b, max_seq_length, doc_stride):
+            rows.append(
+                packing.pack_pair(
+                    window_a,
+                    window_b,
+                    max_seq_length=max_seq_length,
+                    cls=tokenizer.vocabulary.cls_id,
+                    sep=tokenizer.vocabulary.sep_id,
+                )
+            )
+            numbers.append(number)
+    return packing.padded_features(rows, max_seq_length), np.array(numbers, np.int64)
+
+
+def windows_of(
+    ids_a: Sequence[int],
+    ids_b: Sequence[int] | None,
+    max_seq_length: int,
+    doc_stride: int,
+) -> list[tuple[Sequence[int], Sequence[int] | None]]:
+    """Returns the windows over a text or a pair of texts.
+
+    Args:
+        ids_a: ids of the first text.
+        ids_b: ids of the second text, or None.
+        max_seq_length: maximum number of ids per row, including [CLS] and [SEP].
+        doc_stride: distance between the starts of two windows. It is reduced to the
+            length of a window if the windows are shorter.
+
+    Example:
+        >>> windows_of([1, 2, 3, 4, 5], None, 5, 2)
+        [([1, 2, 3], None), ([3, 4, 5], None)]
+    """
+    if ids_b is None:
+        spans = packing.window_spans(len(ids_a), max_seq_length - 2, doc_stride)
+        return [(ids_a[start:stop], None) for start, stop in spans]
+    room = max_seq_length - 3
+    if len(ids_a) + len(ids_b) <= room:
+        return [(ids_a, ids_b)]
+    is_a_longer = len(ids_a) > len(ids_b)
+    longer, shorter = (ids_a, ids_b) if is_a_longer else (ids_b, ids_a)
+    shorter = shorter[: room // 2]
+    spans = packing.window_spans(len(longer), room - len(shorter), doc_stride)
+    parts = [longer[start:stop] for start, stop in spans]
+    return [(part, shorter) if is_a_longer else (shorter, part) for part in parts]
+
+
+def mean_over_windows(
+    logits: np.ndarray, numbers: np.ndarray, num_texts: int
+) -> np.ndarray:
+    """Returns the mean logits over the rows of each text.
+
+    Args:
+        logits: float [rows, C].
+        numbers: int [rows], index of the text of each row. Every text has a row.
+        num_texts: N.
+
+    Returns:
+        float32 [N, C].
+    """
+    if len(logits) == num_texts:
+        return logits
+    sums = np.zeros((num_texts, logits.shape[1]))
+    np.add.at(sums, numbers, logits)
+    counts = np.bincount(numbers, minlength=num_texts)
+    return (sums / counts[:, np.newaxis]).astype(np.float32)
+
+
+def label_columns(
+    examples: Sequence[examples_module.InputExample],
+    record: Record,
+    weights: Mapping[str, float] | None = None,
+) -> dict[str, np.ndarray]:
+    """Returns the columns of the labels, one row per example.
+
+    The models in `modeling.classifier` read them:
+
+    | kind of label | labels                         | weights, if given               |
+    |---------------|--------------------------------|---------------------------------|
+    | single_label  | `label_ids` int32 [N]          | `example_weights` float32 [N]   |
+    | multi_label   | `label_indicators` int32 [N, C]| `label_weights` float32 [N, C]  |
+    | regression    | `label_values` float32 [N]     |                                 |
+
+    Examples without a label have `label_ids` 0, as in the release. `label_weights` is
+    the weight of the class if the example has it, and 1 otherwise.
+
+    Args:
+        examples: N examples.
+        record: of the run.
+        weights: as in `rows_of`.
+    """
+    labels = [example.label for example in examples]
+    if record.label_kind == examples_module.REGRESSION:
+        values = [0.0 if x is None else examples_module.number_in(x) for x in labels]
+        return {"label_values": np.array(values, np.float32)}
+    if record.label_kind == examples_module.SINGLE_LABEL:
+        columns = {"label_ids": _label_ids(examples, record.labels)}
+        if weights:
+            drawn = [weights.get(label or "", 1.0) for label in labels]
+            columns["example_weights"] = np.array(drawn, np.float32)
+        return columns
+    number_of = {label: index for index, label in enumerate(record.labels)}
+    indicators = np.zeros((len(labels), len(record.labels)), np.int32)
+    for row, text in zip(indicators, labels, strict=True):
+        for name in examples_module.names_in(text or "", record.label_separator):
+            row[number_of[name]] = 1
+    columns = {"label_indicators": indicators}
+    if weights:
+        of_class = np.array([weights[name] for name in record.labels], np.float32)
+        columns["label_weights"] = np.where(indicators == 1, of_class, np.float32(1))
     return columns
-
-
-def _second_texts(examples):
-    if examples[0].text_b is None:
-        return None
-    return [example.text_b for example in examples]
 
 
 def _label_ids(examples, labels):

@@ -10,7 +10,6 @@ import os
 from bert_tf import files
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import label_kinds
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +25,21 @@ _PARTS_OF_MNLI = {
     "test_mismatched": "test_mismatched.tsv",
 }
 _PARTS_OF_AX = {"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"}
+# Columns of the texts in TensorFlow Datasets.
+TFDS_TEXTS = {
+    "glue/ax": ("premise", "hypothesis"),
+    "glue/cola": ("sentence", None),
+    "glue/mnli": ("premise", "hypothesis"),
+    "glue/mrpc": ("sentence1", "sentence2"),
+    "glue/qnli": ("question", "sentence"),
+    "glue/qqp": ("question1", "question2"),
+    "glue/rte": ("sentence1", "sentence2"),
+    "glue/sst2": ("sentence", None),
+    "glue/stsb": ("sentence1", "sentence2"),
+    "glue/wnli": ("sentence1", "sentence2"),
+}
+# GLUE configurations whose names differ from those of --task_name.
+TFDS_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 # In the order of the release's MnliProcessor and XnliProcessor.
 ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 
@@ -34,52 +48,15 @@ class GlueProcessor(examples_module.DataProcessor):
     """Reads a task from tables. Subclasses set its columns, labels and files."""
 
     columns: examples_module.Columns = examples_module.Columns(index=_INDEX)
-    header: tuple[str, ...] | None = None  # Of train and dev files without a header.
     labels: tuple[str, ...] = ("0", "1")
     parts = _PARTS
     # Names of the answer files that the GLUE server expects, one per test set.
     submitted_as: tuple[str, ...] = ()
 
-    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of train.tsv."""
-        return self.read_labeled(data_dir, "train")
-
-    def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of the first file for evaluation."""
-        return self.read_labeled(data_dir, "dev")
-
-    def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of the first file to predict, without labels."""
-        return self._read_unlabeled(data_dir, "test")
-
-    def get_dev_sets(
-        self, data_dir: str
-    ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns the examples of all files for evaluation."""
-        return {
-            part: self.read_labeled(data_dir, part)
-            for part in self.parts
-            if part.startswith("dev")
-        }
-
-    def get_test_sets(
-        self, data_dir: str
-    ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns the examples of all files to predict."""
-        return {
-            part: self._read_unlabeled(data_dir, part)
-            for part in self.parts
-            if part.startswith("test")
-        }
-
     def get_submission_files(self) -> dict[str, str]:
         """Returns the names of the answer files that the GLUE server expects."""
         parts = [part for part in self.parts if part.startswith("test")]
         return dict(zip(parts, self.submitted_as, strict=True))
-
-    def get_labels(self) -> list[str]:
-        """Returns the class names; an empty list for regression."""
-        return list(self.labels)
 
     def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of the task's files."""
@@ -88,25 +65,6 @@ class GlueProcessor(examples_module.DataProcessor):
     def get_languages(self) -> list[str]:
         """Returns the code of English."""
         return ["en"]
-
-    def read_labeled(
-        self, data_dir: str, part: str
-    ) -> list[examples_module.InputExample]:
-        """Returns the examples of one file, with labels."""
-        return examples_module.read_examples(
-            self.get_files(data_dir)[part],
-            self.columns,
-            part,
-            labels=self.get_labels(),
-            header=self.header,
-            broken_rows=self.broken_rows,
-        )
-
-    def _read_unlabeled(self, data_dir, part):
-        path = self.get_files(data_dir)[part]
-        return examples_module.read_examples(
-            path, self.columns.without_label(), part, broken_rows=self.broken_rows
-        )
 
 
 class ColaProcessor(GlueProcessor):
@@ -140,7 +98,7 @@ class StsbProcessor(GlueProcessor):
         text="sentence1",
         text_b="sentence2",
         label="score",
-        kind=label_kinds.REGRESSION,
+        kind=examples_module.REGRESSION,
         index=_INDEX,
     )
     labels = ()
@@ -155,18 +113,18 @@ class QqpProcessor(GlueProcessor):
     )
     submitted_as = ("QQP.tsv",)
 
-    def read_labeled(
-        self, data_dir: str, part: str
-    ) -> list[examples_module.InputExample]:
+    def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
         """Returns the examples of one file, without the rows that are broken in GLUE.
 
         Some questions contain a line break, which splits their row in two. GLUE's own
         baselines also skip such rows.
         """
+        if part == "test":
+            return super().read(data_dir, part)
         path = self.get_files(data_dir)[part]
         broken: list[str] = []
         rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
-        found = examples_module.examples_of(
+        examples = examples_module.examples_of(
             rows,
             self.columns,
             part,
@@ -178,7 +136,7 @@ class QqpProcessor(GlueProcessor):
             logger.warning(
                 "%s Skipped %d rows with such errors.", broken[0], len(broken)
             )
-        return found
+        return examples
 
 
 class MnliProcessor(GlueProcessor):
@@ -252,17 +210,15 @@ class AxProcessor(GlueProcessor):
                 paths["test"] = alternative
         return paths
 
-    def read_labeled(
-        self, data_dir: str, part: str
-    ) -> list[examples_module.InputExample]:
-        """Returns the examples of diagnostic-full.tsv, which has its own columns."""
-        columns = examples_module.Columns(
-            text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
-        )
-        path = self.get_files(data_dir)[part]
+    def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
+        """Returns the examples of a file. diagnostic-full.tsv has its own columns."""
+        if part != "dev":
+            return super().read(data_dir, part)
         return examples_module.read_examples(
-            path,
-            columns,
+            self.get_files(data_dir)[part],
+            examples_module.Columns(
+                text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
+            ),
             part,
             labels=self.get_labels(),
             broken_rows=self.broken_rows,

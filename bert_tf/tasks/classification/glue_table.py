@@ -10,8 +10,8 @@ import numpy as np
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.data import tables
+from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import scores
 from bert_tf.training import result_files
@@ -212,7 +212,7 @@ def _score_of_file(path, column, data_dir):
     """Returns the score of an answer file on the development set."""
     processor = glue.PROCESSORS[column.task_name]()
     folder = os.path.join(data_dir, column.folder)
-    examples = processor.read_labeled(folder, column.part)
+    examples = processor.read(folder, column.part)
     answer_of = {
         row.cells["index"]: row
         for row in tables.read_table(path, ["index", "prediction"])
@@ -229,7 +229,7 @@ def _score_of_file(path, column, data_dir):
             )
         row = answer_of[index]
         try:
-            label_kinds.check(
+            examples_module.check_label(
                 row.cells["prediction"], labels, kind=kind, separator=None
             )
         except ValueError as error:
@@ -240,4 +240,4 @@ def _score_of_file(path, column, data_dir):
 
 
 def _value(label, labels):
-    return labels.index(label) if labels else label_kinds.number_in(label)
+    return labels.index(label) if labels else examples_module.number_in(label)

@@ -1,68 +1,69 @@
-"""Predictions: the answer for each example, and the files with all answers."""
+"""The answers of a classifier, the files that contain them, and the predictor."""
 
-import json
-import os
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bert_tf import files
+from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import classifier
 from bert_tf.modeling import output_activation
-from bert_tf.tasks.classification import label_kinds
-from bert_tf.tasks.classification import task as task_module
-from bert_tf.training import result_files
+from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import features as features_module
 
 RELEASE_FILE = "test_results.tsv"
-JSON_LINES_FILE = "predictions.jsonl"
-TABLE_FILE = "predictions.csv"
 DEFAULT_THRESHOLD = 0.5
 # The GLUE server accepts answers for STS-B in this range only.
 _SUBMITTED_RANGE = (0.0, 5.0)
 
 
-def answers_of(logits: np.ndarray, task: task_module.Task) -> list[dict[str, Any]]:
+def answers_of(
+    logits: np.ndarray, record: features_module.Record
+) -> list[dict[str, Any]]:
     """Returns the answer for each example.
 
     Args:
         logits: float32 [N, C].
-        task: of the model.
+        record: of the model.
 
     Returns:
         One dictionary per example. For one class: `label`, and `probabilities` by
         class. For several classes: `labels`, the classes whose probability reaches the
         threshold, and `probabilities`. For regression: `value`.
     """
-    found = classifier.MODELS[task.label_kind].answers(logits)
-    if task.label_kind == label_kinds.REGRESSION:
-        return [{"value": float(value)} for value in predicted_of(logits, task)]
+    found = classifier.MODELS[record.label_kind].answers(logits)
+    if record.label_kind == examples_module.REGRESSION:
+        return [{"value": float(value)} for value in predicted_of(logits, record)]
     rows = np.asarray(found["probabilities"])
-    if task.label_kind == label_kinds.SINGLE_LABEL:
-        return [prediction(row, task.labels) for row in rows]
-    chosen = predicted_of(logits, task)
+    if record.label_kind == examples_module.SINGLE_LABEL:
+        return [prediction(row, record.labels) for row in rows]
+    chosen = predicted_of(logits, record)
     return [
         {
-            "labels": [task.labels[index] for index in np.flatnonzero(row_chosen)],
-            "probabilities": _by_name(row, task.labels),
+            "labels": [record.labels[index] for index in np.flatnonzero(row_chosen)],
+            "probabilities": _by_name(row, record.labels),
         }
         for row, row_chosen in zip(rows, chosen, strict=True)
     ]
 
 
-def predicted_of(logits: np.ndarray, task: task_module.Task) -> np.ndarray:
+def predicted_of(logits: np.ndarray, record: features_module.Record) -> np.ndarray:
     """Returns the predictions in the format of the column of labels.
 
     Returns:
         For one class int [N], for several int32 [N, C], for regression float32 [N].
     """
-    if task.label_kind == label_kinds.REGRESSION:
+    if record.label_kind == examples_module.REGRESSION:
         values = np.asarray(logits)[:, 0]
-        return np.asarray(output_activation.apply(values, task.output_activation))
-    if task.label_kind == label_kinds.SINGLE_LABEL:
+        return np.asarray(output_activation.apply(values, record.output_activation))
+    if record.label_kind == examples_module.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
-    threshold = DEFAULT_THRESHOLD if task.threshold is None else task.threshold
+    threshold = DEFAULT_THRESHOLD if record.threshold is None else record.threshold
     found = classifier.BertMultiLabelClassifier.answers(logits)
     return (np.asarray(found["probabilities"]) >= threshold).astype(np.int32)
 
@@ -88,49 +89,7 @@ def label_text(answer: Mapping) -> str:
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
 
 
-def write_predictions(
-    output_dir: str,
-    guids: Sequence[str],
-    answers: Sequence[Mapping],
-    *,
-    part: str = "test",
-    suffix: str = "",
-) -> list[str]:
-    """Writes `test_results.tsv` and `predictions.jsonl`; returns their paths.
-
-    The first file has the release's format: no header, one line per example, and the
-    probabilities in the order of the labels (or one number), separated by tabs. The
-    second file has one object per line, such as
-    `{"id": "test-1", "label": "0", "probabilities": {"0": 0.75, "1": 0.25}}`.
-
-    Args:
-        output_dir: an existing folder.
-        guids: names of the N examples.
-        answers: returned by `answers_of`.
-        part: name of the set. Its suffix after "test" is added to the file names.
-        suffix: also added to the file names; see `result_files.suffix_of`.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
-    suffix = part.removeprefix("test") + suffix
-    release_file = result_files.with_suffix(RELEASE_FILE, suffix)
-    release_path = os.path.join(output_dir, release_file)
-    with files.complete_or_absent(release_path) as file:
-        for answer in answers:
-            values = answer.get("probabilities", {"": answer.get("value")}).values()
-            # The release wrote the shortest digits that identify a float32.
-            file.write("\t".join(str(np.float32(value)) for value in values) + "\n")
-    json_lines_file = result_files.with_suffix(JSON_LINES_FILE, suffix)
-    json_path = os.path.join(output_dir, json_lines_file)
-    with files.complete_or_absent(json_path) as file:
-        for guid, answer in zip(guids, answers, strict=True):
-            record = {"id": guid} | dict(answer)
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return [release_path, json_path]
-
-
-def cells_of(answer: Mapping, task: task_module.Task) -> dict[str, str]:
+def cells_of(answer: Mapping, record: features_module.Record) -> dict[str, str]:
     """Returns an answer as cells of a table, by column.
 
     For one class: `predicted_label` and its `probability`. For several classes:
@@ -143,36 +102,135 @@ def cells_of(answer: Mapping, task: task_module.Task) -> dict[str, str]:
     if "label" in answer:
         label = answer["label"]
         return {"predicted_label": label, "probability": f"{probabilities[label]:.4f}"}
-    joined = (task.label_separator or ",").join(answer["labels"])
+    joined = (record.label_separator or ",").join(answer["labels"])
     return {"predicted_labels": joined} | {
         f"probability {name}": f"{value:.4f}" for name, value in probabilities.items()
     }
 
 
-def write_submission(
-    path: str, indices: Sequence[str | None], answers: Sequence[Mapping]
-) -> str:
-    """Writes a file for the GLUE server: `index`, tab, `prediction`. Returns `path`.
+def wrong_examples(
+    examples: Sequence[examples_module.InputExample],
+    answers: Sequence[Mapping],
+    is_correct: Sequence[bool] | np.ndarray,
+) -> list[model_card.WrongExample]:
+    """Returns the examples that were answered incorrectly, for the model card."""
+    return [
+        model_card.WrongExample(
+            text=" ||| ".join(filter(None, example.texts)),
+            expected=str(example.label),
+            predicted=label_text(answer),
+        )
+        for example, answer, is_right in zip(examples, answers, is_correct, strict=True)
+        if not is_right
+    ]
+
+
+def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:
+    """Yields the lines of test_results.tsv in the release's format.
+
+    There is no header, and one line per example: the probabilities in the order of the
+    labels (or one number), separated by tabs.
+    """
+    for answer in answers:
+        values = answer.get("probabilities", {"": answer.get("value")}).values()
+        # The release wrote the shortest digits that identify a float32.
+        yield "\t".join(str(np.float32(value)) for value in values) + "\n"
+
+
+def submission_lines(
+    indices: Sequence[str | None], answers: Sequence[Mapping]
+) -> Iterator[str]:
+    """Yields the lines of a file for the GLUE server: `index`, tab, `prediction`.
 
     Args:
-        path: of the file, such as "MNLI-m.tsv". The server requires its names.
         indices: index of each row in the test file. None: its number, from 0.
         answers: returned by `answers_of`.
-
-    Raises:
-        OSError: the file cannot be written.
     """
-    with files.complete_or_absent(path) as file:
-        file.write("index\tprediction\n")
-        for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
-            text = label_text(answer)
-            if "value" in answer:
-                text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
-            file.write(f"{number if index is None else index}\t{text}\n")
-    return path
+    yield "index\tprediction\n"
+    for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
+        text = label_text(answer)
+        if "value" in answer:
+            text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
+        yield f"{number if index is None else index}\t{text}\n"
 
 
 def _by_name(probabilities, labels):
     return {
         label: float(value) for label, value in zip(labels, probabilities, strict=True)
     }
+
+
+class Predictor(fine_tuning_predictor.Predictor):
+    """A trained classifier; see `fine_tuning.predictor.Predictor`.
+
+    An input is a text, or (text, second text) if the model was trained on pairs. For
+    the answers see `answers_of`.
+    """
+
+    RECORD = features_module.Record
+    task: features_module.Record
+    uses_pooler = True
+
+    @classmethod
+    def record_of_checkpoint(
+        cls, settings: fine_tuning_predictor.LoadSettings
+    ) -> features_module.Record:
+        """See `Predictor.record_of_checkpoint`."""
+        head, text = settings.source.head, settings.source.text
+        numbers = tuple(map(str, range(head.num_labels)))
+        is_regression = head.label_kind == examples_module.REGRESSION
+        return features_module.Record(
+            labels=() if is_regression else head.labels or numbers,
+            label_kind=head.label_kind,
+            output_activation=text.output_activation,
+            longer_keeps_more=True,
+            **settings.task_values(),
+        )
+
+    def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
+        """See `Predictor.items`."""
+        items = input_items.read(inputs, "a list of texts")
+        is_pair, trained_on = self.task.is_pair, "the model was trained on"
+        if not self._settings.has_task_file and items:
+            # A checkpoint without a run does not say whether it was trained on pairs.
+            is_pair, trained_on = not isinstance(items[0], str), "the other inputs are"
+        if is_pair:
+            self.config.check_segments(2)
+        for index, item in enumerate(items):
+            if not is_pair and not isinstance(item, str):
+                raise ValueError(
+                    f"Input {index} is {item!r:.60}, but {trained_on} single "
+                    "texts; expected a string."
+                )
+            if is_pair and not _is_pair_of_texts(item):
+                raise ValueError(
+                    f"Input {index} is {item!r:.60}, but {trained_on} pairs; "
+                    "expected (text, second text)."
+                )
+        return items
+
+    def outputs(self, features: Any) -> Any:
+        """See `Predictor.outputs`."""
+        return self.model(features)["logits"]
+
+    def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
+        """See `Predictor.answers`."""
+        texts, texts_b = items, None
+        if not isinstance(items[0], str):
+            texts, texts_b = zip(*items, strict=True)
+        packed, numbers = features_module.pack(
+            self.tokenizer,
+            texts,
+            texts_b=texts_b,
+            max_seq_length=self.task.max_seq_length,
+            doc_stride=self.task.doc_stride,
+            longer_keeps_more=self.task.longer_keeps_more,
+        )
+        logits = self._applied(self.apply, packed)
+        mean = features_module.mean_over_windows(logits, numbers, len(texts))
+        return answers_of(mean, self.task)
+
+
+def _is_pair_of_texts(item):
+    is_sequence = isinstance(item, tuple | list) and len(item) == 2
+    return is_sequence and all(isinstance(text, str) for text in item)

@@ -1,8 +1,19 @@
-"""Scores of the GLUE tasks and of your own data, as plain formulas."""
+"""Scores of the GLUE tasks and of your own data, as plain formulas.
+
+Shape letters: N examples, C classes.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import examples as examples_module
+
+CLASSES_FILE = "eval_classes.txt"
+# A matrix with more classes does not fit on a screen.
+MAX_CLASSES_IN_MATRIX = 20
+MAX_CONFUSIONS = 10
 
 
 def accuracy(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
@@ -118,9 +129,9 @@ SCORES_OF_TASK = {
     "qqp": ("accuracy", "f1"),
 }
 SCORES_OF_KIND = {
-    label_kinds.SINGLE_LABEL: ("accuracy",),
-    label_kinds.MULTI_LABEL: ("accuracy", "macro_f1", "micro_f1"),
-    label_kinds.REGRESSION: ("pearson", "spearman"),
+    examples_module.SINGLE_LABEL: ("accuracy",),
+    examples_module.MULTI_LABEL: ("accuracy", "macro_f1", "micro_f1"),
+    examples_module.REGRESSION: ("pearson", "spearman"),
 }
 
 
@@ -134,7 +145,7 @@ def task_scores(
     truth: np.ndarray,
     predicted: np.ndarray,
     *,
-    kind: str = label_kinds.SINGLE_LABEL,
+    kind: str = examples_module.SINGLE_LABEL,
 ) -> dict[str, float]:
     """Returns a task's scores by name.
 
@@ -143,10 +154,101 @@ def task_scores(
         truth: the labels. int [N] for one class, int [N, C] for several classes,
             float [N] for regression.
         predicted: the predictions, of the same shape.
-        kind: of the labels, one of `label_kinds.KINDS`.
+        kind: of the labels, one of `examples.LABEL_KINDS`.
     """
     names = names_of(task_name, kind)
     return {name: SCORES[name](truth, predicted) for name in names}
+
+
+def baseline_scores(
+    task_name: str | None, truth: np.ndarray, kind: str
+) -> dict[str, float]:
+    """Returns the scores of always giving the most frequent answer.
+
+    This is the most frequent class of the examples, for each class of a multi-label
+    task whether most examples have it, or the mean of the numbers. The arguments are
+    those of `task_scores`.
+    """
+    if kind == examples_module.SINGLE_LABEL:
+        constant = np.argmax(np.bincount(truth))
+    else:
+        constant = np.mean(truth, axis=0)
+        if kind == examples_module.MULTI_LABEL:
+            constant = constant >= 0.5
+    predicted = np.broadcast_to(constant.astype(truth.dtype), truth.shape)
+    return task_scores(task_name, truth, predicted, kind=kind)
+
+
+def is_correct(truth: np.ndarray, predicted: np.ndarray, kind: str) -> np.ndarray:
+    """Returns whether each answer is right, bool [N]. Arguments as in `task_scores`.
+
+    A number is right if it differs from the label by at most the labels' standard
+    deviation.
+    """
+    if kind == examples_module.REGRESSION:
+        return np.abs(truth - predicted) <= np.std(truth)
+    return np.all((truth == predicted).reshape(len(truth), -1), axis=1)
+
+
+def named(
+    by_set: Mapping[str, Mapping[str, float]], languages: Sequence[str] = ()
+) -> dict[str, float]:
+    """Returns the scores of all sets in one dictionary, under different names.
+
+    A score of the set "dev" is called `eval_NAME`, and a score of "dev_mismatched"
+    `eval_NAME_mismatched`. If there is no set "dev", as for XNLI in several languages,
+    `eval_NAME` is the mean over the sets.
+
+    Args:
+        by_set: scores by name, by set.
+        languages: languages of the sets. If there is only one, the scores of the set
+            "dev" are also called `eval_NAME_LANGUAGE`.
+    """
+    if len(languages) == 1 and "dev" in by_set:
+        by_set = {f"dev_{languages[0]}": by_set["dev"]}
+    results = {
+        f"eval_{name}{part.removeprefix('dev')}": value
+        for part, scores in by_set.items()
+        for name, value in scores.items()
+    }
+    if "dev" not in by_set:
+        first = next(iter(by_set.values()))
+        for name in first:
+            values = [scores[name] for scores in by_set.values()]
+            results[f"eval_{name}"] = sum(values) / len(values)
+    return results
+
+
+def class_table(truth: np.ndarray, predicted: np.ndarray, labels: Sequence[str]) -> str:
+    """Returns precision, recall, F1 and support of each class, and the confusions.
+
+    A score of 0 / 0 is 0. The last line has the mean over the classes. If each example
+    has one class, the confusion matrix follows: rows are the true classes, columns the
+    predicted ones. With more than `MAX_CLASSES_IN_MATRIX` classes, the most frequent
+    confusions follow instead.
+
+    Args:
+        truth: int [N], the true classes. Or [N, C] with 1 for each class of an example.
+        predicted: int, of the same shape.
+        labels: names of the C classes.
+    """
+    is_single = truth.ndim == 1
+    classes = np.arange(len(labels))
+    has, says = truth, predicted
+    if is_single:
+        has, says = truth[:, np.newaxis] == classes, predicted[:, np.newaxis] == classes
+    scores = _class_scores(has.astype(bool), says.astype(bool))  # [C, 4]
+    rows = [
+        _row(name, values, int(values[3]))
+        for name, values in zip(labels, scores, strict=True)
+    ]
+    rows.append(_row("mean", np.mean(scores, axis=0), len(truth)))
+    lines = _aligned([("class", "precision", "recall", "F1", "support"), *rows])
+    if is_single:
+        matrix = np.zeros((len(labels), len(labels)), np.int64)
+        np.add.at(matrix, (truth, predicted), 1)
+        lines += ["", *_confusions(matrix, labels)]
+    return "\n".join(lines)
 
 
 def _correlation(name, values, predicted):
@@ -166,3 +268,51 @@ def _checked(truth, predicted):
             f"{predicted.size} predictions and {truth.size} labels."
         )
     return truth, predicted
+
+
+def _class_scores(has, says):
+    """Returns float [C, 4]: precision, recall, F1 and support of each class."""
+    found = np.sum(has & says, axis=0)
+    support, guessed = np.sum(has, axis=0), np.sum(says, axis=0)
+    precision = found / np.maximum(guessed, 1)
+    recall = found / np.maximum(support, 1)
+    f1 = 2 * found / np.maximum(support + guessed, 1)
+    return np.stack([precision, recall, f1, support], axis=1)
+
+
+def _row(name, values, support):
+    return (name, *(f"{value:.4f}" for value in values[:3]), str(support))
+
+
+def _confusions(matrix, labels):
+    if len(labels) <= MAX_CLASSES_IN_MATRIX:
+        rows = [
+            (label, *map(str, counts))
+            for label, counts in zip(labels, matrix.tolist(), strict=True)
+        ]
+        return _aligned([("true \\ predicted", *labels), *rows])
+    wrong = [
+        (count, true, guess)
+        for (true, guess), count in np.ndenumerate(matrix)
+        if count and true != guess
+    ]
+    wrong.sort(key=lambda found: (-found[0], *found[1:]))
+    shown = [
+        (labels[true], labels[guess], str(count))
+        for count, true, guess in wrong[:MAX_CONFUSIONS]
+    ]
+    return _aligned([("true", "predicted", "examples"), *shown])
+
+
+def _aligned(rows):
+    """Returns lines of columns; all but the first are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *map(str.rjust, row[1:], widths[1:]),
+            ]
+        ).rstrip()
+        for row in rows
+    ]

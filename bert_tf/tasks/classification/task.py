@@ -1,91 +1,449 @@
-"""The record of a classifier in `task.json`: its classes, columns and windows."""
+"""The declaration of classification: its data, training, scores and answers."""
 
+import collections
 import dataclasses
+import functools
+import logging
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
-from bert_tf.data import packing
-from bert_tf.fine_tuning import task_record
+import numpy as np
+
+from bert_tf import files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.data import batching
+from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import task as task_module
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import heads
+from bert_tf.modeling import distilled_classifier
+from bert_tf.tasks.classification import data_sets
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import loss
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import predictions as classification_predictions
+from bert_tf.tasks.classification import scores
+from bert_tf.training import plot_data
+from bert_tf.training import result_files
+from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Task(task_record.TaskRecord):
-    """How to apply a classifier to new texts."""
+class Classification(task_module.Task):
+    """Which class, classes or number does a text have? GLUE, XNLI, your own tables."""
 
-    KIND = "classification"
+    RECORD = features_module.Record
+    PREDICTOR = classification_predictions.Predictor
+    FIXED = ("max_seq_length", "do_lower_case", "doc_stride", "bilstm_on_top")
 
-    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
-    task_name: str | None = None  # GLUE task or XNLI. None for your own data.
-    # Columns of the training tables, and the defaults for other tables.
-    text_column: str = "text"
-    text_b_column: str | None = None  # None if the model reads single texts.
-    label_column: str = "label"
-    label_kind: str = label_kinds.SINGLE_LABEL
-    label_separator: str | None = (
-        None  # Between class names, if a text can have several.
-    )
-    # The examples of the training file that were held out, and their checksum.
-    validation_split: float = 0.0
-    validation_sha256: str | None = None
-    threshold: float | None = None  # Minimum probability of a class, if several.
-    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
-    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
-    # Only for an external ranker that is applied without training; see `TextEncoding`
-    # and `packing.truncate_longer`.
-    output_activation: str | None = None
-    longer_keeps_more: bool = False
+    options: classification_options.RunClassifierOptions
+    teacher: loss.Teacher | None = None
+    class_weights: Mapping[str, float] | None = None
+
+    @functools.cached_property
+    def processor(self) -> examples_module.DataProcessor:
+        """The reader of the data; a trained model knows columns without a flag."""
+        return data_sets.select(self.options, self.trained)
 
     @property
-    def num_outputs(self) -> int:
-        """The number of logits."""
-        return 1 if self.label_kind == label_kinds.REGRESSION else len(self.labels)
+    def record(self) -> features_module.Record:
+        return cast(features_module.Record, self.setup.task)
 
     @property
-    def truncate_pair(self) -> packing.TruncatePair:
-        """The function that truncates a pair of texts that is too long."""
-        if self.longer_keeps_more:
-            return packing.truncate_longer
-        return packing.truncate_pair
+    def _folder(self) -> str:
+        # Options check that named tasks have a data_dir; other processors ignore it.
+        return cast(str, self.options.data_dir)
 
-    @property
-    def is_pair(self) -> bool:
-        """Whether an example is a pair of texts."""
-        return self.text_b_column is not None
+    def paths(self) -> dict[str, str | None]:
+        paths = self.processor.get_files(self._folder)
+        return {name: paths.get(name) for name in ("train", "dev", "test")}
 
-    @property
-    def num_segments(self) -> int:
-        """See `TaskRecord.num_segments`."""
-        return 2 if self.is_pair else 1
+    def data_sets(self) -> dict[str, result_files.DataSet]:
+        return data_sets.identities(self.options, self.processor)
 
-    @property
-    def columns(self) -> examples_module.Columns:
-        """The columns of the task's tables."""
-        return examples_module.Columns(
-            text=self.text_column,
-            text_b=self.text_b_column,
-            label=self.label_column,
-            kind=self.label_kind,
-            separator=self.label_separator,
+    def read_set(
+        self, name: str, path: str, *, broken_rows: list[str] | None = None
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns all sets of a kind, such as "dev" and "dev_mismatched"."""
+        self.processor.broken_rows = broken_rows
+        if name == "train":
+            return {name: self.processor.get_train_examples(self._folder)}
+        if name == "dev":
+            return self.processor.get_dev_sets(self._folder)
+        return self.processor.get_test_sets(self._folder)
+
+    def read(self) -> features_module.Record:
+        """Reads all sets, and loads the teacher."""
+        options = self.options
+        kind = self.processor.columns.kind
+        if options.threshold is not None and kind != examples_module.MULTI_LABEL:
+            raise ValueError(
+                f"--threshold={options.threshold:g} requires texts with several "
+                "classes (--label_separator), but this data has one label per text."
+            )
+        record = self.applied_record() if self.trained else self.new_record()
+        for name in options.sets_to_read:
+            self.examples |= self.read_set(name, "")
+        if options.trains:
+            self.class_weights = loss.class_weights(
+                options.class_weights, record, self.examples["train"]
+            )
+        if options.teacher and options.do_train:
+            self.teacher = loss.Teacher(options.teacher, record)
+        return record
+
+    def new_record(self) -> features_module.Record:
+        options, columns = self.options, self.processor.columns
+        threshold = None
+        if columns.kind == examples_module.MULTI_LABEL:
+            threshold = options.threshold
+            if threshold is None:
+                threshold = classification_predictions.DEFAULT_THRESHOLD
+        sha256 = None
+        if isinstance(self.processor, data_sets.TableProcessor):
+            sha256 = self.processor.get_held_out_fingerprint()
+        record = features_module.Record(
+            labels=tuple(self.processor.get_labels()),
+            max_seq_length=options.max_seq_length,
+            **self.start.tokenizer_arguments(),
+            task_name=self.processor.task_name,
+            text_column=columns.text,
+            text_b_column=columns.text_b,
+            label_column=columns.label,
+            label_kind=columns.kind,
+            label_separator=columns.separator,
+            validation_split=options.validation_split,
+            validation_sha256=sha256,
+            threshold=threshold,
+            doc_stride=options.doc_stride,
+            bilstm_on_top=options.bilstm_on_top,
+        )
+        if options.trains or self.start.source is None:
+            return record
+        return record.with_own_scores(self.start.source)
+
+    def applied_record(self) -> features_module.Record:
+        data_sets.check_applied(self.options, self.processor, self.trained)
+        if self.options.threshold is None:
+            return self.trained
+        return dataclasses.replace(self.trained, threshold=self.options.threshold)
+
+    def check_head(self, head: checkpoint_heads.Head) -> None:
+        path, kind = str(self.options.init_checkpoint), self.record.label_kind
+        if head.kind != self.record.KIND:
+            raise ValueError(
+                f"{path} has no classifier head (output_weights), so it was not "
+                "fine-tuned for classification; train first (--do_train)."
+            )
+        # A checkpoint may leave the kind out, and is then taken for a single-label one.
+        if head.label_kind == examples_module.MULTI_LABEL != kind:
+            raise ValueError(
+                f"{path} was trained on {head.label_kind} labels, but the data has "
+                f"{kind} labels; pass --label_separator."
+            )
+        advice = "pass --labels="
+        if not isinstance(self.processor, data_sets.TableProcessor):
+            advice = (
+                "write the data to your own tables (--eval_file, --predict_file) and "
+                "pass --labels="
+            )
+        fine_tuning_run_setup.check_label_order(
+            path, head, self.record.labels, advice=advice
         )
 
-    def create_model(
-        self, config: config_module.BertConfig, *, dtype: Any = None
-    ) -> heads.TaskModel:
-        """See `TaskRecord.create_model`.
+    @property
+    def is_held_out(self) -> bool:
+        return self.options.validation_split > 0
 
-        Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
-        of [CLS] (section 4.1 of the paper). The encoder is fine-tuned as a whole, so
-        [CLS] learns to summarize what the task needs. A larger head would only
-        add weights that have to be learned from few labels.
-        """
-        return classifier.create(
-            config,
-            self.label_kind,
-            self.num_outputs,
-            bilstm_on_top=self.bilstm_on_top,
-            dtype=dtype,
+    def create_model(self) -> Any:
+        if self.teacher is None:
+            return super().create_model()
+        return distilled_classifier.DistilledClassifier(
+            self.setup.config,
+            num_labels=self.record.num_outputs,
+            bilstm_on_top=self.record.bilstm_on_top,
+            temperature=self.options.distillation_temperature,
+            weight=self.options.distillation_weight,
+            dtype=self.options.dtype,
         )
+
+    def num_train_rows(self) -> int:
+        """Returns the number of rows of an epoch: one per example or window."""
+        if self.record.doc_stride:
+            return len(self.features("train").example_numbers)
+        return len(self.examples["train"])
+
+    def convert(self, name: str) -> features_module.Rows:
+        return features_module.rows_of(
+            self.examples[name],
+            self.record,
+            self.tokenizer,
+            weights=self.class_weights if name == "train" else None,
+            progress=self.progress,
+        )
+
+    def training_data(self) -> task_module.TrainingData:
+        for name, weight in (self.class_weights or {}).items():
+            logger.info("  Weight of %s = %.4g", name, weight)
+        rows, record = self.features("train"), self.record
+        columns, limit = dict(rows.columns), record.max_seq_length
+        if self.teacher is not None:
+            columns[distilled_classifier.TEACHER_LOGITS] = self.teacher.logits(
+                self.examples["train"], self.options, progress=self.progress
+            )
+        labels = [str(example.label) for example in self.examples["train"]]
+        if record.label_kind == examples_module.REGRESSION:
+            described = examples_module.range_of(labels)
+            facts = [f"Labels of the training texts: {described}."]
+        else:
+            names = examples_module.all_names(labels, record.label_separator)
+            facts = [f"Classes of the training texts: {text_checks.balance(names)}."]
+        lengths, special = rows.lengths, self.num_special
+        if lengths is not None:
+            described = text_checks.truncation(
+                lengths, room=limit - special, limit=f"--max_seq_length={limit}"
+            )
+            facts.append(f"Of the training texts, {described}.")
+            lengths = lengths + special
+        return task_module.TrainingData(
+            source=batching.ArraySource(columns), facts=tuple(facts), lengths=lengths
+        )
+
+    def score_names(self) -> list[str]:
+        names = scores.names_of(self.processor.task_name, self.record.label_kind)
+        by_set = {
+            part: dict.fromkeys((*names, "loss"), 0.0) for part in self._sets("dev")
+        }
+        return list(scores.named(by_set, self.processor.get_eval_languages()))
+
+    def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
+        """See `Task.evaluate`. The outputs are the logits [N, C] of each set."""
+        logits = {part: self._logits(part, predict) for part in self._sets("dev")}
+        by_set = {part: self._scores(part, rows) for part, rows in logits.items()}
+        named = scores.named(by_set, self.processor.get_eval_languages())
+        return task_module.Evaluation(scores=named, outputs=logits)
+
+    def _sets(self, kind):
+        """Returns the names of the sets to evaluate ("dev") or to predict ("test")."""
+        return [name for name in self.examples if name.startswith(kind)]
+
+    def _logits(self, part, predict):
+        rows = self.features(part)
+        logits = predict(batching.ArraySource(rows.columns), keys=("logits",))["logits"]
+        return features_module.mean_over_windows(
+            logits, rows.example_numbers, len(self.examples[part])
+        )
+
+    def _scores(self, part, logits):
+        kind = self.record.label_kind
+        columns = features_module.label_columns(self.examples[part], self.record)
+        [truth] = columns.values()
+        predicted = classification_predictions.predicted_of(logits, self.record)
+        losses = classifier.MODELS[kind].example_losses(columns, logits)
+        return scores.task_scores(
+            self.processor.task_name, truth, predicted, kind=kind
+        ) | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
+
+    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+        record, baselines = self.record, {}
+        wrong: list[model_card.WrongExample] = []
+        tables: list[str] = []
+        plots: dict[str, Any] = {}
+        for part, logits in evaluation.outputs.items():
+            examples = self.examples[part]
+            [truth] = features_module.label_columns(examples, record).values()
+            predicted = classification_predictions.predicted_of(logits, record)
+            baselines[part] = scores.baseline_scores(
+                self.processor.task_name, truth, record.label_kind
+            )
+            wrong += classification_predictions.wrong_examples(
+                examples,
+                classification_predictions.answers_of(logits, record),
+                scores.is_correct(truth, predicted, record.label_kind),
+            )
+            if record.label_kind != examples_module.REGRESSION:
+                tables.append(scores.class_table(truth, predicted, record.labels))
+            if record.label_kind == examples_module.SINGLE_LABEL and not plots:
+                plots = {
+                    "confusion": plot_data.confusion(truth, predicted, record.labels),
+                    "calibration": plot_data.calibration_of_logits(logits, truth),
+                }
+        named = scores.named(baselines, self.processor.get_eval_languages())
+        plots["baselines"] = {
+            name: plot_data.baseline(plot_data.MAJORITY_CLASS, value)
+            for name, value in named.items()
+        }
+        has_tables = self.options.task_name is None and tables
+        text = "\n\n".join(tables)
+        return task_module.Details(
+            wrong=wrong,
+            num_examples=sum(map(len, evaluation.outputs.values())),
+            plots=plots,
+            lines=text.split("\n") if has_tables else (),
+            files={scores.CLASSES_FILE: text + "\n"} if has_tables else {},
+        )
+
+    def predict(self, predict: task_module.Predict) -> task_module.Predicted:
+        submission_files = self.processor.get_submission_files()
+        texts: dict[str, Any] = {}
+        table = None
+        for part in self._sets("test"):
+            examples = self.examples[part]
+            answers = classification_predictions.answers_of(
+                self._logits(part, predict), self.record
+            )
+            ids = ({"id": example.guid} for example in examples)
+            records = [a | b for a, b in zip(ids, answers, strict=True)]
+            release_file, main_file = self._prediction_files(part)
+            texts[release_file] = classification_predictions.release_lines(answers)
+            texts[main_file] = task_module.json_lines(records)
+            if part in submission_files:
+                texts[submission_files[part]] = (
+                    classification_predictions.submission_lines(
+                        [example.index for example in examples], answers
+                    )
+                )
+            if self.options.predict_file is not None:
+                table = [
+                    classification_predictions.cells_of(answer, self.record)
+                    for answer in answers
+                ]
+        return task_module.Predicted(files=texts, table=table)
+
+    def _prediction_files(self, part):
+        """Returns the names of the two files with the predictions of a set."""
+        suffix = part.removeprefix("test")
+        names = (classification_predictions.RELEASE_FILE, self.predictions_file)
+        return [result_files.with_suffix(name, suffix) for name in names]
+
+    def file_name(self, name: str, suffix: str) -> str:
+        # The server's file names already contain the task: AX.tsv needs no suffix.
+        is_submission = name in self.processor.get_submission_files().values()
+        if is_submission and suffix == f"-{self.setup.data_sets['test'].name}":
+            return name
+        return super().file_name(name, suffix)
+
+    def more_results(self) -> Mapping[str, Sequence[str]]:
+        submission_files = self.processor.get_submission_files()
+        names = ["predictions.csv", *submission_files.values()]
+        for part in ("test", *submission_files):
+            names += self._prediction_files(part)
+        return {
+            run_folder.EVAL_RESULTS_FILE: (scores.CLASSES_FILE,),
+            self.predictions_file: sorted({*names} - {self.predictions_file}),
+        }
+
+    def card(self) -> model_card.Card:
+        return model_card.Card(
+            pipeline_tag="text-classification",
+            summary=self.record.summary(),
+            labels=self.record.labels,
+            languages=tuple(self.processor.get_languages()),
+            options=self.options,
+            data=self.data_files(),
+        )
+
+    def data_files(self) -> tuple[model_card.DataFile, ...]:
+        """Returns one record per file, or per set of TensorFlow Datasets."""
+        paths = self.processor.get_files(self._folder)
+        data: list[model_card.DataFile] = []
+        counts: collections.Counter[tuple[str, str]] = collections.Counter()
+        for part, rows in self.examples.items():
+            name = self.processor.get_set_name(part)
+            if name is not None:
+                facts = {"part": part, "num_examples": len(rows), "sha256": None}
+                data.append(model_card.DataFile(name=name, **facts))
+                continue
+            # One file may contain several sets: XNLI's languages.
+            part = part if part in paths else part.split("_")[0]
+            counts.update((part, str(row.place).rpartition(":")[0]) for row in rows)
+        for (part, path), count in counts.items():
+            data.append(self.setup.data_file(part, path, count))
+        return tuple(data)
+
+    # Checks of the data.
+
+    @property
+    def num_special(self) -> int:
+        return 2 if self.processor.columns.text_b is None else 3
+
+    def read_for_check(self, findings: findings_module.Findings) -> None:
+        paths = self.processor.get_files(self._folder)
+        for name in ("train", "dev", "test"):
+            of_name = [path for part, path in paths.items() if part.startswith(name)]
+            if name == "train":
+                of_name = self.processor.get_train_files(self._folder)
+            # The folder of a task may lack some of its files.
+            is_there = self.options.task_name is None or all(map(files.exists, of_name))
+            if not (of_name and is_there):
+                findings.note("files", f"there is no {name} file")
+                continue
+            if name == "dev" and "train" in paths and not self._knows_labels():
+                findings.note("files", "dev is not checked, because train failed")
+                continue
+            read, path = functools.partial(self.read_set, name, ""), ", ".join(of_name)
+            sets = fine_tuning_checks.read_file(findings, name, path, read)
+            self.examples |= {part: rows for part, rows in (sets or {}).items() if rows}
+
+    def _knows_labels(self):
+        try:
+            return self.processor.get_labels() is not None
+        except (OSError, ValueError):
+            return False
+
+    def item(self, example: examples_module.InputExample) -> text_checks.Item:
+        place = example.place or example.guid
+        return text_checks.Item(texts=example.texts, label=example.label, place=place)
+
+    def check_items(
+        self,
+        findings: findings_module.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        """Reports the balance of the classes, or the range of the numbers."""
+        columns = self.processor.columns
+        labels = {
+            part: [str(item.label) for item in of_part]
+            for part, of_part in items.items()
+            if not part.startswith("test")
+        }
+        if columns.kind != examples_module.REGRESSION:
+            named = {
+                part: examples_module.all_names(of_part, columns.separator)
+                for part, of_part in labels.items()
+            }
+            named = {part: names for part, names in named.items() if names}
+            text_checks.check_labels(findings, named)
+            return
+        for part, of_part in labels.items():
+            findings.judge(
+                "label range",
+                f"{part}: {examples_module.range_of(of_part)}",
+                is_good=len(set(map(float, of_part))) > 1,
+            )
+
+    def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
+        if not self.options.doc_stride:
+            return None
+        room = self.options.max_seq_length - self.num_special
+        return 1 + -(-np.maximum(lengths - room, 0) // self.options.doc_stride)
+
+    def reads_all_positions(self) -> bool:
+        return self.options.bilstm_on_top
+
+    @classmethod
+    def give_data(cls, run: Any, train: Any, validation: Any) -> None:
+        run.values["train_file"] = examples_module.file_of(run, train, "train")
+        if given_data.is_share(validation):
+            run.values |= {"validation_split": float(validation), "do_eval": True}
+        elif validation is not None:
+            path = examples_module.file_of(run, validation, "validation")
+            run.values |= {"eval_file": path, "do_eval": True}

@@ -59,13 +59,11 @@ class Record(task_record.TaskRecord):
 
     @property
     def num_segments(self) -> int:
-        """See `TaskRecord.num_segments`."""
         return 2
 
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> multiple_choice.BertMultipleChoice:
-        """See `TaskRecord.create_model`."""
         return multiple_choice.BertMultipleChoice(config, dtype=dtype)
 
 
@@ -83,12 +81,10 @@ class Predictor(fine_tuning_predictor.Predictor):
     def record_of_checkpoint(
         cls, settings: fine_tuning_predictor.LoadSettings
     ) -> Record:
-        """See `Predictor.record_of_checkpoint`."""
         least = examples_module.MIN_ENDINGS
         return Record(num_endings=least, **settings.task_values())
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
-        """See `Predictor.items`."""
         items = input_items.read(inputs, "a list of (start, endings)")
         least = examples_module.MIN_ENDINGS
         for index, item in enumerate(items):
@@ -105,7 +101,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         return self.model.score_endings(features)
 
     def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
-        """See `Predictor.answers`."""
         starts, endings = zip(*items, strict=True)
         packed = features.pack_endings(
             self.tokenizer, starts, endings, max_seq_length=self.task.max_seq_length
@@ -150,7 +145,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def paths(self) -> dict[str, str | None]:
-        """See `Task.paths`."""
         options = self.options
         if options.tfds_name is not None:
             return self.tfds_paths(data_sets.tfds_lines, ".jsonl")
@@ -168,7 +162,6 @@ class MultipleChoice(task_module.Task):
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None
     ) -> list[examples_module.ChoiceExample]:
-        """See `Task.read_set`."""
         if self.num_endings is None and self.trained:
             self.num_endings = self.trained.num_endings
         columns = self.columns.without_label() if name == "test" else self.columns
@@ -184,7 +177,6 @@ class MultipleChoice(task_module.Task):
         return examples
 
     def new_record(self) -> Record:
-        """See `Task.new_record`."""
         return Record(
             num_endings=self.num_endings or examples_module.MIN_ENDINGS,
             max_seq_length=self.options.max_seq_length,
@@ -196,7 +188,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
-        """See `Task.check_head`."""
         # Without a task.json, a head with one output is assumed to be a classifier's.
         may_fit = head.num_labels == 1 and not head.is_known
         if head.kind != Record.KIND and not may_fit:
@@ -210,11 +201,9 @@ class MultipleChoice(task_module.Task):
         return self.num_endings or examples_module.MIN_ENDINGS
 
     def counts(self) -> dict[str, int]:
-        """See `Task.counts`."""
         return super().counts() | {"Num endings": self.record.num_endings}
 
     def convert(self, name: str) -> features.Features:
-        """See `Task.convert`."""
         return features.convert_examples_to_features(
             self.examples[name],
             self.record.max_seq_length,
@@ -223,7 +212,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def training_data(self) -> task_module.TrainingData:
-        """See `Task.training_data`."""
         converted, limit = self.features("train"), self.record.max_seq_length
         labels = (str(example.label) for example in self.examples["train"])
         lengths = text_checks.truncation(
@@ -242,7 +230,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def score_names(self) -> tuple[str, ...]:
-        """See `Task.score_names`."""
         return ("eval_accuracy", "eval_loss")
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
@@ -261,7 +248,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
-        """See `Task.details`."""
         logits, label_ids = (
             evaluation.outputs,
             self.features("dev").columns["label_ids"],
@@ -288,7 +274,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        """See `Task.predict`."""
         source = batching.ArraySource(self.features("test").columns)
         probabilities = predict(source, keys=("probabilities",))["probabilities"]
         examples = self.examples["test"]
@@ -311,7 +296,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def card(self) -> model_card.Card:
-        """See `Task.card`."""
         return model_card.Card(
             pipeline_tag="multiple-choice",
             summary=(
@@ -323,7 +307,6 @@ class MultipleChoice(task_module.Task):
         )
 
     def item(self, example: examples_module.ChoiceExample) -> text_checks.Item:
-        """See `Task.item`."""
         label = None if example.label is None else str(example.label)
         return text_checks.Item(
             texts=(example.start, *example.endings),
@@ -356,12 +339,10 @@ class MultipleChoice(task_module.Task):
         return np.max(lengths[:, :1] + lengths[:, 1:], axis=1)
 
     def reads_all_positions(self) -> bool:
-        """See `Task.reads_all_positions`."""
         return False
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
-        """See `Task.give_data`."""
         rows = _rows(run, train)
         if given_data.is_share(validation):
             start = run.option("start_column") or "startphrase"

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.fine_tuning import run as fine_tuning_run
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def run_dir(tmp_path_factory, weather_options):
         learning_rate=1e-5,
         card_examples=True,
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     return folder
 
 
@@ -64,7 +64,7 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
         num_train_epochs=1.0,
         **dict.fromkeys(own),
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     text = (tmp_path / "run" / "README.md").read_text()
     assert "Assigns a pair of texts to one of 2 classes (MRPC)." in text
     assert "| one \\|\\|\\| other |" in text  # One of the two equal pairs is wrong.

@@ -1,6 +1,6 @@
 import numpy as np
 
-from bert_tf.tasks.classification import class_scores
+from bert_tf.tasks.classification import scores
 
 TRUTH = np.array([0, 0, 0, 1, 1, 2])
 PREDICTED = np.array([0, 0, 1, 1, 1, 0])
@@ -8,7 +8,7 @@ PREDICTED = np.array([0, 0, 1, 1, 1, 0])
 
 def test_each_class_has_its_scores_and_confusions():
     # Equal to classification_report and confusion_matrix of scikit-learn.
-    table = class_scores.table(TRUTH, PREDICTED, ["rain", "sun", "snow"])
+    table = scores.class_table(TRUTH, PREDICTED, ["rain", "sun", "snow"])
     assert table.split("\n") == [
         "class  precision  recall      F1  support",
         "rain      0.6667  0.6667  0.6667        3",
@@ -26,7 +26,7 @@ def test_each_class_has_its_scores_and_confusions():
 def test_texts_with_several_classes_have_scores_and_no_confusions():
     truth = np.array([[1, 0], [1, 1], [0, 0]])
     predicted = np.array([[1, 1], [0, 1], [0, 0]])
-    assert class_scores.table(truth, predicted, ["a", "b"]).split("\n") == [
+    assert scores.class_table(truth, predicted, ["a", "b"]).split("\n") == [
         "class  precision  recall      F1  support",
         "a         1.0000  0.5000  0.6667        2",
         "b         0.5000  1.0000  0.6667        1",
@@ -38,7 +38,7 @@ def test_many_classes_have_their_most_frequent_confusions():
     labels = [f"class {number}" for number in range(21)]
     truth = np.array([*range(21), 3, 3, 5])
     predicted = np.array([*range(21), 7, 7, 6])
-    lines = class_scores.table(truth, predicted, labels).split("\n")
+    lines = scores.class_table(truth, predicted, labels).split("\n")
     assert lines[-3:] == [
         "true     predicted  examples",
         "class 3    class 7         2",

@@ -5,13 +5,14 @@ import pytest
 
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.tasks.classification import class_weights
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
-from bert_tf.tasks.classification import task as task_module
+from bert_tf.tasks.classification import loss
 
-ONE = task_module.Task(labels=("rain", "sun"), max_seq_length=8, do_lower_case=True)
-SEVERAL = task_module.Task(
+ONE = features_module.Record(
+    labels=("rain", "sun"), max_seq_length=8, do_lower_case=True
+)
+SEVERAL = features_module.Record(
     labels=("rain", "wind"),
     max_seq_length=8,
     do_lower_case=True,
@@ -46,7 +47,7 @@ def rows(*labels):
     ],
 )
 def test_classes_have_their_weights(of, given, labels, weights):
-    assert class_weights.weights_of(given, of, rows(*labels)) == weights
+    assert loss.class_weights(given, of, rows(*labels)) == weights
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_classes_have_their_weights(of, given, labels, weights):
 )
 def test_weights_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        class_weights.weights_of(given, ONE, rows("rain", "rain"))
+        loss.class_weights(given, ONE, rows("rain", "rain"))
 
 
 def test_a_weight_counts_like_as_many_examples():

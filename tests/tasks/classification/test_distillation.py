@@ -10,11 +10,11 @@ import pytest
 
 from bert_tf import options as options_module
 from bert_tf.data import batching
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import distillation
-from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.tasks.classification import loss
 from bert_tf.training import loop
 
 
@@ -23,7 +23,7 @@ def teacher(tmp_path_factory, weather_options):
     """Folder of a run that distinguishes rain from sun without a mistake."""
     folder = tmp_path_factory.mktemp("runs") / "teacher"
     options = weather_options(folder, do_eval=True)
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     assert "eval_accuracy = 1.0" in (folder / "eval_results.txt").read_text()
     return folder
 
@@ -70,7 +70,7 @@ def test_a_student_is_better_with_a_teacher_than_without(
         "taught": {"teacher": str(teacher), "distillation_weight": 1.0},
     }.items():
         options = student_options(tmp_path / name, do_eval=True, **flags)
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
         results = (tmp_path / name / "eval_results.txt").read_text().splitlines()
         accuracy[name] = float(results[0].removeprefix("eval_accuracy = "))
     assert accuracy["taught"] == 1.0
@@ -130,7 +130,7 @@ def test_temperature_and_weight_change_the_loss(tmp_path, student_options, teach
         options = student_options(
             tmp_path / name, teacher=str(teacher), num_train_epochs=0.4, **flags
         )
-        classification_workflow.train(options)
+        fine_tuning_run.train(options)
         first[name] = metrics_of(tmp_path / name)[0]
     assert first["labels"]["distillation_loss"] == 0
     assert first["teacher"]["classification_loss"] == 0
@@ -160,7 +160,7 @@ def test_the_loss_does_not_depend_on_how_a_batch_is_run(
             log_every_steps=1,
             **values,
         )
-        classification_workflow.train(options)
+        fine_tuning_run.train(options)
         losses[name] = [line["loss"] for line in metrics_of(tmp_path / name)]
     np.testing.assert_allclose(losses["other"], losses["plain"], rtol=1e-4)
 
@@ -171,14 +171,10 @@ def test_a_killed_student_goes_on_with_the_logits_it_has(
     flags = {"teacher": str(teacher), "num_train_epochs": 2.0}
     flags["bert_config_file"] = recorded_config
     flags["save_checkpoints_steps"] = 3
-    whole = classification_workflow.Classification(
-        student_options(tmp_path / "whole", **flags)
-    )
+    whole = fine_tuning_run.Run(student_options(tmp_path / "whole", **flags))
     whole.train()
 
-    part = classification_workflow.Classification(
-        student_options(tmp_path / "part", **flags)
-    )
+    part = fine_tuning_run.Run(student_options(tmp_path / "part", **flags))
     save = part.trainer._save
 
     def save_and_stop():
@@ -192,10 +188,8 @@ def test_a_killed_student_goes_on_with_the_logits_it_has(
     def refuse(*args, **kwargs):
         raise AssertionError("the teacher reads again")
 
-    monkeypatch.setattr(distillation.Teacher, "_computed", refuse)
-    resumed = classification_workflow.Classification(
-        student_options(tmp_path / "part", **flags)
-    )
+    monkeypatch.setattr(loss.Teacher, "_computed", refuse)
+    resumed = fine_tuning_run.Run(student_options(tmp_path / "part", **flags))
     assert resumed.trainer.step == 3
     resumed.train()
     for one, other in zip(weights_of(whole), weights_of(resumed), strict=True):
@@ -205,18 +199,18 @@ def test_a_killed_student_goes_on_with_the_logits_it_has(
 def test_columns_follow_the_students_classes_and_texts_the_cache(
     tmp_path, student_options, teacher
 ):
-    student = classification_workflow.Classification(student_options(tmp_path / "a"))
-    task, examples = student.setup.task, student.examples["train"]
+    student = fine_tuning_run.Run(student_options(tmp_path / "a"))
+    task, examples = student.setup.task, student.task.examples["train"]
     options = student.options
-    logits = distillation.Teacher(str(teacher), task).logits(examples, options)
+    logits = loss.Teacher(str(teacher), task).logits(examples, options)
     turned = dataclasses.replace(task, labels=task.labels[::-1])
-    other = distillation.Teacher(str(teacher), turned).logits(examples, options)
+    other = loss.Teacher(str(teacher), turned).logits(examples, options)
     np.testing.assert_array_equal(other, logits[:, ::-1])
-    fewer = distillation.Teacher(str(teacher), task).logits(examples[:5], options)
+    fewer = loss.Teacher(str(teacher), task).logits(examples[:5], options)
     np.testing.assert_allclose(fewer, logits[:5], atol=1e-5)
     assert batching.ArraySource({"x": logits}).columns[0].dtype == "float32"
     (tmp_path / "a" / "teacher_logits.npz").write_bytes(b"cut off")
-    again = distillation.Teacher(str(teacher), task).logits(examples, options)
+    again = loss.Teacher(str(teacher), task).logits(examples, options)
     np.testing.assert_allclose(again, logits, atol=1e-6)
 
 
@@ -227,13 +221,14 @@ def test_a_teacher_of_windows_reads_long_texts_in_windows(
     values = json.loads((folder / "task.json").read_text())
     windows = {"doc_stride": 10, "max_seq_length": 16}
     (folder / "task.json").write_text(json.dumps(values | windows))
-    student = classification_workflow.Classification(student_options(tmp_path / "a"))
+    student = fine_tuning_run.Run(student_options(tmp_path / "a"))
     texts = ["wet and rain", "dry " * 13 + "wet " * 40]
     examples = [
-        dataclasses.replace(student.examples["train"][0], text_a=text) for text in texts
+        dataclasses.replace(student.task.examples["train"][0], text_a=text)
+        for text in texts
     ]
     options, task = student.options, student.setup.task
-    logits = distillation.Teacher(str(folder), task).logits(examples, options)
+    logits = loss.Teacher(str(folder), task).logits(examples, options)
     answers = predictors.load(str(folder)).predict(texts)
     for row, answer in zip(logits, answers, strict=True):
         share = 1 / (1 + np.exp(row[1] - row[0]))
@@ -249,14 +244,14 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
         tmp_path / "a", train_file=str(table), teacher=str(teacher), train_batch_size=2
     )
     with pytest.raises(ValueError, match="has the classes rain, sun, but the data"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
     table.write_text("text\tlabel\ta\nwet\train\tb\ndry\tsun\tc\n")
     options = dataclasses.replace(options, text_b_column="a")
     with pytest.raises(ValueError, match="was trained on single texts, but the data"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
     options = dataclasses.replace(options, teacher=str(tmp_path))
     with pytest.raises((ValueError, OSError), match=r"task\.json"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 @pytest.mark.parametrize(

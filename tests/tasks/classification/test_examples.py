@@ -1,7 +1,7 @@
 import pytest
 
+from bert_tf.tasks.classification import data_sets
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import own_tables
 
 COLUMNS = examples_module.Columns()
 PAIRS = examples_module.Columns(text="first", text_b="second", label="same")
@@ -56,18 +56,18 @@ def test_a_label_that_is_not_known_is_refused_with_file_and_line(write, text, me
 
 def test_labels_are_those_of_the_training_file_sorted(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
-    assert own_tables.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
+    assert data_sets.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
 
 
 def test_given_labels_keep_their_order(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\n")
-    processor = own_tables.TableProcessor(train_file=path, labels=("sun", "rain"))
+    processor = data_sets.TableProcessor(train_file=path, labels=("sun", "rain"))
     assert processor.get_labels() == ["sun", "rain"]
     assert len(processor.get_train_examples()) == 1
 
 
 def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
-    processor = own_tables.TableProcessor(
+    processor = data_sets.TableProcessor(
         train_file=write("a.tsv", "text\tlabel\nx\tsun\ny\train\n"),
         eval_file=write("b.tsv", "text\tlabel\nx\tsnow\n"),
     )
@@ -85,7 +85,7 @@ def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
 def test_one_class_or_none_is_refused(write, train_text, message):
     path = None if train_text is None else write("a.tsv", train_text)
     with pytest.raises(ValueError, match=message):
-        own_tables.TableProcessor(train_file=path).get_labels()
+        data_sets.TableProcessor(train_file=path).get_labels()
 
 
 def test_a_duplicate_id_is_refused_with_both_lines(write):
@@ -114,10 +114,10 @@ def test_a_missing_label_column_is_refused(write):
 def test_classes_of_many_are_those_that_any_row_names(write):
     columns = examples_module.Columns(kind="multi_label", separator="|")
     path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
-    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    processor = data_sets.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == ["rain", "sun", "wind"]
     path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
-    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    processor = data_sets.TableProcessor(train_file=path, columns=columns)
     with pytest.raises(ValueError, match="the labels contain 0 different classes"):
         processor.get_labels()
 
@@ -125,13 +125,13 @@ def test_classes_of_many_are_those_that_any_row_names(write):
 def test_numbers_have_no_names(write):
     columns = examples_module.Columns(kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")
-    processor = own_tables.TableProcessor(train_file=path, columns=columns)
+    processor = data_sets.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
     with pytest.raises(
         ValueError, match=r"b\.tsv:2: the label 'a lot' is not a finite n"
     ):
-        own_tables.TableProcessor(train_file=path, columns=columns).get_train_examples()
+        data_sets.TableProcessor(train_file=path, columns=columns).get_train_examples()
 
 
 SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
@@ -139,14 +139,14 @@ SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
 
 def test_white_space_around_labels_does_not_count(write):
     path = write("a.csv", "text,label\nx,pos \ny, neg\nz,pos\n")
-    processor = own_tables.TableProcessor(train_file=path)
+    processor = data_sets.TableProcessor(train_file=path)
     assert processor.get_labels() == ["neg", "pos"]
     assert [e.label for e in processor.get_train_examples()] == ["pos", "neg", "pos"]
 
 
 def test_labels_that_differ_only_in_spelling_are_refused(write):
-    processor = own_tables.TableProcessor(train_file=write("a.tsv", SPELLINGS))
-    message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. Correct them"
+    processor = data_sets.TableProcessor(train_file=write("a.tsv", SPELLINGS))
+    message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. Correct them, or list all"
     with pytest.raises(ValueError, match=message):
         processor.get_labels()
 
@@ -154,13 +154,13 @@ def test_labels_that_differ_only_in_spelling_are_refused(write):
 def test_given_labels_may_differ_only_in_spelling(write):
     labels = ("praise", "Praise", "blame")
     path = write("a.tsv", SPELLINGS)
-    processor = own_tables.TableProcessor(train_file=path, labels=labels)
+    processor = data_sets.TableProcessor(train_file=path, labels=labels)
     assert len(processor.get_train_examples()) == 4
 
 
 def test_a_missing_label_is_refused_unless_it_is_named_as_a_class(write):
     path = write("a.tsv", "text\tlabel\nx\tNone\ny\tsome\n")
     with pytest.raises(ValueError, match=r":2: the label 'None' stands for a missing"):
-        own_tables.TableProcessor(train_file=path).get_labels()
-    processor = own_tables.TableProcessor(train_file=path, labels=("None", "some"))
+        data_sets.TableProcessor(train_file=path).get_labels()
+    processor = data_sets.TableProcessor(train_file=path, labels=("None", "some"))
     assert len(processor.get_train_examples()) == 2

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.fine_tuning import run as fine_tuning_run
 
 OWN = ("train_file", "eval_file", "predict_file")
 MNLI_HEADER = "index\tsentence1\tsentence2\tgold_label\n"
@@ -46,7 +46,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     tmp_path, glue_options, mnli
 ):
     run_dir = tmp_path / "run"
-    classification_workflow.run(
+    fine_tuning_run.run(
         glue_options(run_dir, "MNLI", mnli, do_eval=True, do_predict=True)
     )
     assert keys_of(run_dir) == [
@@ -76,7 +76,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     (mnli / "diagnostic-full.tsv").write_text(
         "Premise\tHypothesis\tLabel\na\tb\tneutral\n"
     )
-    report = classification_workflow.run(
+    report = fine_tuning_run.run(
         glue_options(run_dir, "AX", mnli, do_train=False, do_eval=True, do_predict=True)
     )
     assert (run_dir / "AX.tsv").read_text().startswith("index\tprediction\n3\t")
@@ -90,7 +90,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     assert changed == set()
 
     with pytest.raises(ValueError, match="has the classes contradiction, entailment"):
-        classification_workflow.run(
+        fine_tuning_run.run(
             glue_options(run_dir, "WNLI", mnli, do_train=False, do_eval=True)
         )
 
@@ -103,7 +103,7 @@ def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_option
         (tmp_path / f"{name}.tsv").write_text(header + "0\ta\tb\t9.5\n1\tc\td\t9\n")
     (tmp_path / "test.tsv").write_text("index\tsentence1\tsentence2\n4\ta\tb\n")
     run_dir = tmp_path / "run"
-    classification_workflow.run(
+    fine_tuning_run.run(
         glue_options(
             run_dir,
             "STS-B",
@@ -128,10 +128,10 @@ def test_the_card_names_every_training_language_and_its_file(tmp_path, glue_opti
     (tmp_path / "xnli.dev.tsv").write_text(dev)
     run_dir = tmp_path / "run"
     values = {"train_batch_size": 1, "train_language": "en,zh", "eval_language": "zh"}
-    classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **values))
+    fine_tuning_run.run(glue_options(run_dir, "XNLI", tmp_path, **values))
     # An evaluation does not know the training languages.
     alone = {"do_train": False, "do_eval": True}
-    classification_workflow.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
+    fine_tuning_run.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
     text = (run_dir / "README.md").read_text()
     assert 'language: ["en", "zh"]' in text
     assert "| train | multinli.train.en.tsv | 1 |" in text
@@ -149,7 +149,7 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     for part in ("dev", "test"):
         (tmp_path / f"xnli.{part}.tsv").write_text(header + rows)
     run_dir = tmp_path / "run"
-    classification_workflow.run(
+    fine_tuning_run.run(
         glue_options(
             run_dir,
             "XNLI",
@@ -166,7 +166,7 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     assert mean == (german + french) / 2
     assert 'language: ["en"]' in (run_dir / "README.md").read_text()
 
-    classification_workflow.run(
+    fine_tuning_run.run(
         glue_options(
             run_dir,
             "XNLI",
@@ -179,7 +179,7 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     assert len((run_dir / "test_results.tsv").read_text().splitlines()) == 2
 
     before = (run_dir / "eval_results.txt").read_text()
-    found = classification_workflow.evaluate(
+    found = fine_tuning_run.evaluate(
         glue_options(
             run_dir, "XNLI", tmp_path, do_train=False, do_eval=True, eval_language="de"
         )
@@ -202,7 +202,7 @@ def test_real_files_go_through_training_scores_and_submission(
             head = "".join(next(file) for _ in range(33))
         (tmp_path / task_name / f"{part}.tsv").write_text(head, encoding="utf-8")
     run_dir = tmp_path / "run"
-    classification_workflow.run(
+    fine_tuning_run.run(
         glue_options(
             run_dir,
             task_name,

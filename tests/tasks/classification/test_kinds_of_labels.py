@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import workflow as classification_workflow
 
 OWN_FILES = ("train_file", "eval_file", "predict_file")
 
@@ -50,7 +50,7 @@ def number_run(tmp_path_factory, weather_options, weather_table):
         learning_rate=3e-3,
         **files,
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     return run_dir
 
 
@@ -99,7 +99,7 @@ def several_run(tmp_path_factory, weather_options, weather_table):
         num_train_epochs=40.0,
         **dict.fromkeys(("train_file", "eval_file"), table),
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     return run_dir
 
 
@@ -139,7 +139,7 @@ def test_the_threshold_decides_which_classes_count(
         threshold=0.0,
         **dict.fromkeys(("train_file", "eval_file", "vocab_file", "bert_config_file")),
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     answers = answers_in(several_run / "predictions.jsonl")
     assert {tuple(answer["labels"]) for answer in answers} == {("cloudy", "rainy")}
 
@@ -149,7 +149,7 @@ def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options
         number_run, do_train=False, do_eval=True, label_separator=","
     )
     with pytest.raises(ValueError, match="trained on regression labels, but the data"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
@@ -164,7 +164,7 @@ def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
         init_checkpoint=rotation.latest(str(several_run)),
     )
     with pytest.raises(ValueError, match="multi_label labels, but the data has single"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_options):
@@ -172,7 +172,7 @@ def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_o
     old = weather_options(number_run, do_train=False, do_predict=True, threshold=0.3)
     for options in (new, old):
         with pytest.raises(ValueError, match=r"--threshold=0\.3 requires texts with"):
-            classification_workflow.run(options)
+            fine_tuning_run.run(options)
 
 
 def test_balanced_class_weights_are_logged_and_change_the_training(
@@ -184,7 +184,7 @@ def test_balanced_class_weights_are_logged_and_change_the_training(
         options = weather_options(
             tmp_path / name, num_train_epochs=0.4, class_weights=given
         )
-        losses.append(classification_workflow.train(options)["loss"])
+        losses.append(fine_tuning_run.train(options)["loss"])
     assert losses[0] != losses[1]
     assert "Weight of rain = 9" in caplog.text
 
@@ -218,7 +218,7 @@ def test_the_end_of_a_long_text_is_read_only_in_windows(
             num_train_epochs=1.0,
             **dict.fromkeys(OWN_FILES, long_table),
         )
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
         answers = answers_in(run_dir / "predictions.jsonl")
         assert len(answers) == 16
         # The texts differ only at the end.
@@ -237,10 +237,10 @@ def test_windows_of_a_text_count_together_as_one_example(
     options = weather_options(
         tmp_path, max_seq_length=16, doc_stride=10, train_file=long_table
     )
-    one = classification_workflow.Classification(options)
-    rows = one._parts.rows("train")
-    assert rows.num_rows > 16
+    one = fine_tuning_run.Run(options)
+    rows = one.task.features("train")
+    assert len(rows.example_numbers) > 16
     sums = np.bincount(rows.example_numbers, rows.columns["example_weights"])
     np.testing.assert_allclose(sums, 1, rtol=1e-6)
     # An epoch has every window once.
-    assert one.trainer.num_train_steps == int(rows.num_rows / 8 * 20)
+    assert one.trainer.num_train_steps == int(len(rows.example_numbers) / 8 * 20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tasks.classification import label_kinds
+from bert_tf.tasks.classification import examples as examples_module
 
 KNOWN = ("rain", "wind")
 
@@ -19,7 +19,7 @@ KNOWN = ("rain", "wind")
     ],
 )
 def test_a_cell_names_its_classes(text, separator, names):
-    assert label_kinds.names_in(text, separator) == names
+    assert examples_module.names_in(text, separator) == names
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
     separator = "," if kind == "multi_label" else None
     known = () if kind == "regression" else KNOWN
     with pytest.raises(ValueError, match=message):
-        label_kinds.check(text, known, kind=kind, separator=separator)
+        examples_module.check_label(text, known, kind=kind, separator=separator)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
 )
 def test_a_label_that_can_be_is_taken(kind, text):
     separator = "," if kind == "multi_label" else None
-    label_kinds.check(text, KNOWN, kind=kind, separator=separator)
+    examples_module.check_label(text, KNOWN, kind=kind, separator=separator)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plot_data
 
 
@@ -17,7 +17,7 @@ def untrained_run(tmp_path_factory, weather_options):
     options = weather_options(
         run_dir, do_eval=True, num_train_epochs=1.0, learning_rate=1e-6
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     return run_dir
 
 
@@ -55,7 +55,7 @@ def test_the_report_shows_wrong_examples_with_card_examples_only(
     options = weather_options(
         untrained_run, do_train=False, do_eval=True, card_examples=True
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     assert private in report.read_text()
 
 
@@ -69,7 +69,7 @@ def test_an_evaluation_of_other_data_leaves_the_plots_as_they_are(
         do_eval=True,
         eval_file=str(weather / "train.tsv"),
     )
-    classification_workflow.evaluate(options)
+    fine_tuning_run.evaluate(options)
     assert (untrained_run / "plot_data.json").read_bytes() == before
 
 

@@ -1,10 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
+from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
-from bert_tf.tasks.classification import task as task_module
 
 PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
 ANSWERS = [
@@ -19,27 +17,15 @@ def test_a_prediction_names_its_class_and_all_probabilities():
     }
 
 
-def test_the_files_hold_every_example_in_order(tmp_path):
-    paths = classification_predictions.write_predictions(
-        str(tmp_path), ["test-1", "été"], ANSWERS
-    )
-    assert paths == [
-        str(tmp_path / "test_results.tsv"),
-        str(tmp_path / "predictions.jsonl"),
-    ]
-    assert (tmp_path / "test_results.tsv").read_text() == "0.25\t0.75\n0.5\t0.5\n"
-    text = (tmp_path / "predictions.jsonl").read_text(encoding="utf-8")
-    assert "été" in text
-    assert [json.loads(line) for line in text.splitlines()] == [
-        {"id": "test-1", "label": "sun", "probabilities": {"rain": 0.25, "sun": 0.75}},
-        {"id": "été", "label": "rain", "probabilities": {"rain": 0.5, "sun": 0.5}},
-    ]
-
-
-def test_a_failure_leaves_no_half_written_file(tmp_path):
-    with pytest.raises(ValueError, match="zip"):
-        classification_predictions.write_predictions(str(tmp_path), ["one"], ANSWERS)
-    assert not (tmp_path / "predictions.jsonl").exists()
+@pytest.mark.parametrize(
+    "answers, lines",
+    [
+        (ANSWERS, ["0.25\t0.75\n", "0.5\t0.5\n"]),
+        ([{"value": 1.5}, {"value": -2.0}], ["1.5\n", "-2.0\n"]),
+    ],
+)
+def test_the_release_file_has_one_line_per_example(answers, lines):
+    assert [*classification_predictions.release_lines(answers)] == lines
 
 
 LOGITS = np.array([[0.0, 0.0], [-2.0, 3.0]], np.float32)
@@ -48,7 +34,7 @@ SEVERAL = {"label_kind": "multi_label", "label_separator": ","}
 
 def a_task(**values):
     defaults = {"labels": ("rain", "sun"), "max_seq_length": 8, "do_lower_case": True}
-    return task_module.Task(**defaults | values)
+    return features_module.Record(**defaults | values)
 
 
 def test_several_classes_are_those_at_least_as_likely_as_the_threshold():
@@ -70,17 +56,6 @@ def test_a_number_is_the_logit():
     assert answers == [{"value": 0.0}, {"value": 3.0}]
 
 
-def test_sets_beside_the_first_have_files_of_their_own(tmp_path):
-    paths = classification_predictions.write_predictions(
-        str(tmp_path), ["a", "b"], [{"value": 1.5}, {"value": -2.0}], part="test_de"
-    )
-    assert [path.rsplit("/")[-1] for path in paths] == [
-        "test_results_de.tsv",
-        "predictions_de.jsonl",
-    ]
-    assert (tmp_path / "test_results_de.tsv").read_text() == "1.5\n-2.0\n"
-
-
 @pytest.mark.parametrize(
     "answers, lines",
     [
@@ -89,10 +64,6 @@ def test_sets_beside_the_first_have_files_of_their_own(tmp_path):
         ([{"value": 5.25}, {"value": 1.23456}], ["0\t5.000", "7\t1.235"]),
     ],
 )
-def test_a_submission_is_as_glues_server_takes_it(tmp_path, answers, lines):
-    path = str(tmp_path / "X.tsv")
-    assert (
-        classification_predictions.write_submission(path, [None, "7"], answers) == path
-    )
-    written = (tmp_path / "X.tsv").read_text().splitlines()
-    assert written == ["index\tprediction", *lines]
+def test_a_submission_has_the_format_of_the_glue_server(answers, lines):
+    written = classification_predictions.submission_lines([None, "7"], answers)
+    assert [*written] == ["index\tprediction\n", *(f"{line}\n" for line in lines)]

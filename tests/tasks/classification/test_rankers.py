@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import workflow as classification_workflow
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 
@@ -37,7 +37,7 @@ def options(tmp_path):
     [("ranker_sigmoid", 24), ("ranker_short", 12), ("ranker_shorter", 11)],
 )
 def test_the_values_are_the_scores_of_the_library(options, tmp_path, name, length):
-    classification_workflow.run(options(name, max_seq_length=length))
+    fine_tuning_run.run(options(name, max_seq_length=length))
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     values = [json.loads(line)["value"] for line in lines]
     assert values == pytest.approx(folders.expected(name), rel=1e-5, abs=1e-6)
@@ -45,4 +45,4 @@ def test_the_values_are_the_scores_of_the_library(options, tmp_path, name, lengt
 
 def test_another_maximum_length_is_refused(options):
     with pytest.raises(ValueError, match=r"up to 12 word pieces, .*; pass --max_seq"):
-        classification_workflow.run(options("ranker_short", max_seq_length=20))
+        fine_tuning_run.run(options("ranker_short", max_seq_length=20))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf import options as options_module
-from bert_tf.tasks.classification import processors
-from bert_tf.tasks.classification import workflow as classification_workflow
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.tasks.classification import data_sets
 
 ROWS = [("wet wet", "rain"), ("dry dry", "sun")] * 4
 
@@ -75,7 +75,7 @@ def named(weather_options, tmp_path):
 
 
 def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tmp_path):
-    classification_workflow.run(
+    fine_tuning_run.run(
         named("weather_texts", weather_dataset, do_eval=True, do_predict=True)
     )
     results = (tmp_path / "run" / "eval_results.txt").read_text()
@@ -90,12 +90,16 @@ def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tm
 
 def test_splits_are_those_that_are_named(named, weather_dataset):
     options = named(
-        "weather_texts", weather_dataset, tfds_splits="train[:3],train,validation"
+        "weather_texts",
+        weather_dataset,
+        do_eval=True,
+        do_predict=True,
+        tfds_splits="train[:3],train,validation",
     )
-    processor = processors.data_of(options).processor
-    assert len(processor.get_train_examples()) == 3
-    assert len(processor.get_dev_examples()) == len(ROWS)
-    assert [row.label for row in processor.get_test_examples()] == [None, None]
+    processor = data_sets.select(options)
+    assert len(processor.get_train_examples("")) == 3
+    assert len(processor.get_dev_examples("")) == len(ROWS)
+    assert [row.label for row in processor.get_test_examples("")] == [None, None]
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +123,16 @@ def glue_datasets(tfds, prepared):
 
 
 def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
-    mnli = processors.data_of(named("glue/mnli", glue_datasets))
+    mnli = data_sets.select(named("glue/mnli", glue_datasets, do_eval=True))
     assert mnli.task_name == "mnli"
-    sets = mnli.processor.get_dev_sets()
+    sets = mnli.get_dev_sets("")
     assert set(sets) == {"dev", "dev_mismatched"}
     [row] = sets["dev"]
     assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")
     assert row.guid == "7"
-    stsb = processors.data_of(named("glue/stsb", glue_datasets))
+    stsb = data_sets.select(named("glue/stsb", glue_datasets))
     assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
-    [row] = stsb.processor.get_train_examples()
+    [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
 
 
@@ -149,16 +153,14 @@ def test_what_a_dataset_lacks_is_reported(
     named, weather_dataset, name, values, message
 ):
     with pytest.raises((ValueError, OSError), match=message):
-        classification_workflow.run(
-            named(name, weather_dataset, do_eval=True, **values)
-        )
+        fine_tuning_run.run(named(name, weather_dataset, do_eval=True, **values))
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"train_file": "a.tsv"}, "--train_file is for your own tables"),
-        ({"tfds_splits": "train,test"}, "expected three splits, for training"),
+        ({"train_file": "a.tsv"}, "--train_file cannot be combined"),
+        ({"tfds_splits": "train,test"}, "expected 3 splits"),
         ({"train_language": "en"}, "--train_language requires --task_name=XNLI"),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.tasks.classification import windows
+from bert_tf.tasks.classification import features as features_module
 from bert_tf.tokenization import full
 
 
@@ -25,23 +25,23 @@ from bert_tf.tokenization import full
     ],
 )
 def test_windows_hold_every_piece(ids_a, ids_b, length, stride, expected):
-    assert windows.windows_of(ids_a, ids_b, length, stride) == expected
+    assert features_module.windows_of(ids_a, ids_b, length, stride) == expected
 
 
 def test_rows_are_mapped_to_their_texts(golden):
     tokenizer = full.FullTokenizer(str(golden / "vocab.txt"))
-    packed, numbers = windows.pack(
+    packed, numbers = features_module.pack(
         tokenizer, ["a b a b a", "a"], max_seq_length=5, doc_stride=2
     )
     assert numbers.tolist() == [0, 0, 1]
     assert packed["input_mask"].sum(axis=1).tolist() == [5, 5, 3]
-    cut, numbers = windows.pack(tokenizer, ["a b a b a", "a"], max_seq_length=5)
+    cut, numbers = features_module.pack(tokenizer, ["a b a b a", "a"], max_seq_length=5)
     assert numbers.tolist() == [0, 1]
     np.testing.assert_array_equal(cut["input_ids"], packed["input_ids"][[0, 2]])
 
 
 def test_logits_are_averaged_over_the_windows_of_a_text():
     logits = np.array([[1, 0], [3, 2], [5, 5]], np.float32)
-    mean = windows.mean_over_windows(logits, np.array([0, 0, 1]), 2)
+    mean = features_module.mean_over_windows(logits, np.array([0, 0, 1]), 2)
     assert mean.tolist() == [[2, 1], [5, 5]]
     assert mean.dtype == np.float32

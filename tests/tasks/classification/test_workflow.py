@@ -1,4 +1,3 @@
-import contextlib
 import dataclasses
 import json
 import shutil
@@ -12,12 +11,10 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import config as config_module
 from bert_tf.serving import export
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import run_setup
-from bert_tf.tasks.classification import workflow as classification_workflow
-from bert_tf.training import distribution
 
 
 def read_results(folder):
@@ -36,17 +33,9 @@ def weather_run(tmp_path_factory, weather_options):
         eval_every_steps=30,
         best_metric="eval_accuracy",
     )
-    report = classification_workflow.run(options)
+    report = fine_tuning_run.run(options)
     assert "eval_accuracy = 1.0" in report
     return run_dir
-
-
-def test_the_evaluation_has_the_releases_keys(weather_run):
-    results = read_results(weather_run)
-    assert list(results) == ["eval_accuracy", "eval_loss", "global_step", "loss"]
-    assert results["eval_accuracy"] == 1.0
-    assert results["eval_loss"] == results["loss"] < 0.3
-    assert results["global_step"] == 60  # int(24 / 8 * 20)
 
 
 def test_a_run_is_applied_only_with_its_own_vocabulary(
@@ -61,22 +50,13 @@ def test_a_run_is_applied_only_with_its_own_vocabulary(
         run, do_train=False, do_eval=True, vocab_file=str(tmp_path / "own.txt")
     )
     with pytest.raises(ValueError, match="contains a run with a different vocabulary"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
     shutil.copy(tmp_path / "own.txt", run / "vocab.txt")
     options = dataclasses.replace(options, vocab_file=None)
     with pytest.raises(ValueError, match="a line was changed, lost or added"):
-        classification_workflow.run(options)
+        fine_tuning_run.run(options)
     with pytest.raises(ValueError, match="a line was changed, lost or added"):
         bert_tf.load(run)
-
-
-def test_evaluation_while_training_is_logged(weather_run):
-    text = (weather_run / "metrics.jsonl").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    evaluated = [line["step"] for line in lines if "eval_accuracy" in line]
-    assert evaluated == [30, 60]
-    assert "classification_loss" in lines[0]
-    assert rotation.latest(str(weather_run / "best")) is not None
 
 
 def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
@@ -89,7 +69,7 @@ def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
     dev = tmp_path / "dev.tsv"
     dev.write_text("".join(f"{text}\t{swapped[label]}\n" for text, label in rows))
     run, values = tmp_path / "run", {"eval_file": str(dev), "do_eval": True}
-    classification_workflow.run(
+    fine_tuning_run.run(
         weather_options(run, eval_every_steps=15, early_stopping_evals=2, **values)
     )
     logged = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
@@ -100,7 +80,7 @@ def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
 
     alone = {"do_train": False, "do_predict": True, "vocab_file": None}
     alone["bert_config_file"] = None
-    classification_workflow.run(weather_options(run / "best", **values, **alone))
+    fine_tuning_run.run(weather_options(run / "best", **values, **alone))
     results = read_results(run / "best")
     assert results["global_step"] == best
     assert results["eval_loss"] == pytest.approx(losses[best], rel=1e-5)
@@ -126,26 +106,6 @@ def test_both_files_of_predictions_say_the_same(weather_run):
     np.testing.assert_allclose(columns.sum(axis=1), 1, rtol=1e-6)
 
 
-def test_the_folder_holds_all_that_predicting_needs(weather_run, weather_options):
-    task = json.loads((weather_run / "task.json").read_text())
-    assert task["labels"] == ["rain", "sun"]
-    found = {path.name for path in weather_run.iterdir()}
-    assert {"bert_config.json", "vocab.txt", "run.json", "metrics.jsonl"} <= found
-
-    answers = bert_tf.load(str(weather_run)).predict(["wet and cloud", "dry and light"])
-    assert [answer["label"] for answer in answers] == ["rain", "sun"]
-
-    before = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
-    (weather_run / "test_results.tsv").unlink()
-    given = ("bert_config_file", "vocab_file", "train_file", "eval_file")
-    options = weather_options(
-        weather_run, do_train=False, do_predict=True, **dict.fromkeys(given)
-    )
-    classification_workflow.run(options)
-    after = np.loadtxt(weather_run / "test_results.tsv", delimiter="\t")
-    np.testing.assert_allclose(after, before, rtol=1e-6)
-
-
 def test_a_finished_run_keeps_its_settings_and_results(
     tmp_path, weather, weather_run, weather_options, quick_config
 ):
@@ -165,7 +125,7 @@ def test_a_finished_run_keeps_its_settings_and_results(
     del run["finished_step"]  # As if the run had been killed after its last step.
     (weather_run / "run.json").write_text(json.dumps(run))
     same = weather_options(weather_run, eval_batch_size=3)
-    assert classification_workflow.train(same)["global_step"] == 60
+    assert fine_tuning_run.train(same)["global_step"] == 60
     assert contents() == before
 
     for changed in (
@@ -175,7 +135,7 @@ def test_a_finished_run_keeps_its_settings_and_results(
         {"num_train_epochs": 99.0, "random_seed": 99},
     ):
         with pytest.raises(ValueError, match=r"a finished run \(60 steps\) with"):
-            classification_workflow.train(weather_options(weather_run, **changed))
+            fine_tuning_run.train(weather_options(weather_run, **changed))
         assert contents() == before
 
     other = tmp_path / "other.tsv"
@@ -189,7 +149,7 @@ def test_a_finished_run_keeps_its_settings_and_results(
         predict_file=str(other),
         eval_batch_size=3,
     )
-    assert "eval_results-other.txt" in classification_workflow.run(options)
+    assert "eval_results-other.txt" in fine_tuning_run.run(options)
     assert contents() == before
     [wrong] = (weather_run / "wrong_examples-other.jsonl").read_text().splitlines()
     assert json.loads(wrong)["text"] == "wet and cloud"
@@ -198,35 +158,6 @@ def test_a_finished_run_keeps_its_settings_and_results(
     run = (weather_run / "run.json").read_text()
     for folder in (tmp_path, weather):
         assert str(folder) not in (weather_run / "README.md").read_text() + run
-
-
-def test_train_and_evaluate_return_what_they_reached(tmp_path, weather_options):
-    options = weather_options(tmp_path, num_train_epochs=1.0)
-    assert classification_workflow.train(options)["global_step"] == 3
-    assert classification_workflow.evaluate(options) == read_results(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "values, compute_dtype, first_rate",
-    [
-        ({}, "float32", 1e-2 / 6),  # 60 steps, of which a tenth is warm-up.
-        (
-            {"dtype": "mixed_bfloat16", "warmup_proportion": 0.5},
-            "bfloat16",
-            1e-2 / 30,
-        ),
-    ],
-    ids=["default", "other"],
-)
-def test_model_and_rate_follow_their_flags(
-    tmp_path, weather_options, values, compute_dtype, first_rate
-):
-    trainer = classification_workflow.Classification(
-        weather_options(tmp_path, **values)
-    ).trainer
-    assert trainer.model.compute_dtype == compute_dtype
-    rate = float(trainer.optimizer.learning_rate)
-    assert rate == pytest.approx(first_rate, rel=1e-5)
 
 
 def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options):
@@ -238,7 +169,7 @@ def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options
         label_column="topic",
         train_batch_size=2,
     )
-    assert classification_workflow.Classification(options).setup.task.labels == (
+    assert fine_tuning_run.Run(options).setup.task.labels == (
         "food",
         "sports",
     )
@@ -251,7 +182,7 @@ def test_the_encoder_comes_from_the_checkpoint(
     options = weather_options(
         tmp_path, init_checkpoint=prefix, bert_config_file=recorded_config
     )
-    model = classification_workflow.Classification(options).trainer.model
+    model = fine_tuning_run.Run(options).trainer.model
     name = "bert/encoder/layer_1/output/dense/kernel"
     np.testing.assert_array_equal(
         checkpoint_names.checkpoint_variables(model)[name],
@@ -279,7 +210,7 @@ def test_what_is_beside_the_checkpoint_need_not_be_named(
         bert_config_file=None,
         vocab_file=None,
     )
-    setup = classification_workflow.Classification(options).setup
+    setup = fine_tuning_run.Run(options).setup
     assert len(setup.vocabulary) == setup.config.vocab_size
 
 
@@ -293,28 +224,20 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     with pytest.raises(
         ValueError, match=r"was trained on cased text; pass --do_lower_case=False"
     ):
-        classification_workflow.run(weather_options(tmp_path / "run", **values))
+        fine_tuning_run.run(weather_options(tmp_path / "run", **values))
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
-    assert not classification_workflow.Classification(options).setup.task.do_lower_case
+    assert not fine_tuning_run.Run(options).setup.task.do_lower_case
 
     # Examples of the 2018 code do not record it, and neither does a run on them.
     (downloaded.parent / "task.json").write_text(
         '{"task": "pretraining", "do_lower_case": null}'
     )
     options = weather_options(tmp_path / "run", **values)
-    assert classification_workflow.Classification(options).setup.task.do_lower_case
-
-
-def test_a_dry_run_writes_nothing(tmp_path, weather_options):
-    report = classification_workflow.run(
-        weather_options(tmp_path / "run", do_train=False, dry_run=True)
-    )
-    assert "parameters" in report
-    assert not (tmp_path / "run").exists()
+    assert fine_tuning_run.Run(options).setup.task.do_lower_case
 
 
 def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options):
-    report = classification_workflow.run(
+    report = fine_tuning_run.run(
         weather_options(
             tmp_path / "run",
             do_train=False,
@@ -329,41 +252,12 @@ def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_options):
-    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    for name in ("train", "dev", "test"):
-        rows = "1\t1\t2\ta b\tb a\n0\t1\t2\tc\td\n"
-        (tmp_path / f"{name}.tsv").write_text(header + rows)
-    own = ("train_file", "eval_file", "predict_file")
-    options = weather_options(
-        tmp_path / "run",
-        task_name="MRPC",
-        data_dir=str(tmp_path),
-        do_eval=True,
-        do_predict=True,
-        train_batch_size=2,
-        num_train_epochs=1.0,
-        **dict.fromkeys(own),
-    )
-    classification_workflow.run(options)
-    assert "eval_f1" in read_results(tmp_path / "run")
-    assert len((tmp_path / "run" / "test_results.tsv").read_text().splitlines()) == 2
-
-
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
         (
             {"do_train": False, "do_predict": True, "vocab_file": None},
             "contains no task.json, so --vocab_file is needed",
-        ),
-        ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
-        ({"max_seq_length": 65}, "max_position_embeddings"),
-        (
-            {"eval_every_steps": 1, "best_metric": "eval_f2"},
-            "--best_metric=eval_f2 is not among the scores of this run: eval_accuracy, "
-            "eval_loss.",
         ),
         (
             {"num_restarts": 2, "do_eval": True, "best_metric": "eval_f2"},
@@ -374,7 +268,6 @@ def test_a_glue_task_reads_its_folder_and_has_its_scores(tmp_path, weather_optio
             {"text_column": "words"},
             "no column 'words'; the columns are 'text', 'label'",
         ),
-        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         (
             {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},
             "No such checkpoint: nowhere/model.ckpt",
@@ -389,7 +282,7 @@ def test_what_does_not_fit_is_refused_before_training(
     tmp_path, weather_options, values, message
 ):
     with pytest.raises((ValueError, OSError), match=message):
-        classification_workflow.run(weather_options(tmp_path / "run", **values))
+        fine_tuning_run.run(weather_options(tmp_path / "run", **values))
     assert not (tmp_path / "run").exists()
 
 
@@ -399,23 +292,9 @@ def test_a_vocabulary_larger_than_the_model_is_refused(
     words = (golden / "vocab.txt").read_text() + "onemore\nandanother\n"
     (tmp_path / "vocab.txt").write_text(words)
     with pytest.raises(ValueError, match="vocab_size"):
-        classification_workflow.run(
+        fine_tuning_run.run(
             weather_options(tmp_path, vocab_file=str(tmp_path / "vocab.txt"))
         )
-
-
-def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
-    tmp_path, weather_run, weather_options
-):
-    options = weather_options(
-        tmp_path,
-        do_train=False,
-        do_eval=True,
-        train_file=None,
-        labels="rain,sun",
-        init_checkpoint=rotation.latest(str(weather_run)),
-    )
-    assert classification_workflow.evaluate(options)["eval_accuracy"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -440,9 +319,9 @@ def test_the_labels_of_a_fine_tuned_checkpoint_keep_their_order(
     )
     if message is not None and "order" in message:
         with pytest.raises(ValueError, match=message):
-            run_setup.prepare(options)
+            fine_tuning_run.prepare(options)
         return
-    run_setup.prepare(options)
+    fine_tuning_run.prepare(options)
     assert (message or "") in caplog.text
     assert bool(message) == bool(caplog.text)
 
@@ -454,25 +333,14 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
         options = weather_options(
             tmp_path, labels=labels, init_checkpoint=rotation.latest(str(weather_run))
         )
-        run_setup.prepare(options)
+        fine_tuning_run.prepare(options)
         assert ("--labels=rain,sun keeps" in caplog.text) is is_reported
-
-
-def test_an_encoder_alone_is_not_evaluated(tmp_path, weather_options, golden):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = weather_options(
-        tmp_path, do_train=False, do_eval=True, init_checkpoint=prefix
-    )
-    with pytest.raises(ValueError, match="was not fine-tuned for classification"):
-        classification_workflow.run(options)
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
         ({"labels": "sun,rain"}, r"labels \['rain', 'sun'\], but this one has"),
-        ({"max_seq_length": 32}, "max_seq_length 24, but this one has 32"),
-        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
         ({"do_train": False, "text_b_column": "label"}, "trained on single texts"),
         ({"do_train": False, "labels": "sun,rain"}, "omit --labels"),
     ],
@@ -481,18 +349,12 @@ def test_a_run_of_another_task_is_not_continued(
     weather_run, weather_options, values, message
 ):
     with pytest.raises(ValueError, match=message):
-        classification_workflow.run(
-            weather_options(weather_run, do_eval=True, **values)
-        )
+        fine_tuning_run.run(weather_options(weather_run, do_eval=True, **values))
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 24; omit"),
-        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
-        # The default, if it is given.
-        ({"max_seq_length": 128}, "--max_seq_length=128, but .* trained with 24; omit"),
         ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 0"),
         ({"bilstm_on_top": True}, "--bilstm_on_top=True, but .* trained with False"),
     ],
@@ -501,49 +363,16 @@ def test_flags_that_contradict_a_finished_run_are_refused(
     weather_run, weather_options, values, message
 ):
     with pytest.raises(ValueError, match=message):
-        classification_workflow.run(
+        fine_tuning_run.run(
             weather_options(weather_run, do_train=False, do_predict=True, **values)
         )
-
-
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"num_attention_heads": 4}, "num_attention_heads is 2 there, 4"),
-        ({"hidden_dropout_prob": 0.1}, "a finished run .* hidden_dropout_prob 0"),
-    ],
-    ids=["no weight's shape shows the heads", "the run is finished"],
-)
-def test_a_run_of_another_model_is_not_continued(
-    weather_run, weather_options, tmp_path, changes, message
-):
-    run_dir = shutil.copytree(weather_run, tmp_path / "run")
-    config = json.loads((weather_run / "bert_config.json").read_text())
-    (tmp_path / "other.json").write_text(json.dumps(config | changes))
-    options = weather_options(run_dir, bert_config_file=str(tmp_path / "other.json"))
-    with pytest.raises(ValueError, match=message):
-        classification_workflow.train(options)
-    assert json.loads((run_dir / "bert_config.json").read_text()) == json.loads(
-        (weather_run / "bert_config.json").read_text()
-    )
-
-
-def test_a_run_with_another_vocabulary_is_not_continued(
-    weather_run, weather_options, golden, tmp_path
-):
-    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
-    swapped = tmp_path / "vocab.txt"
-    swapped.write_text("\n".join([*tokens, other, one]) + "\n")
-    options = weather_options(weather_run, vocab_file=str(swapped))
-    with pytest.raises(ValueError, match="with a different vocabulary"):
-        classification_workflow.run(options)
 
 
 def test_a_bilstm_on_top_is_trained_kept_and_exported(
     tmp_path, weather_options, weather
 ):
     run_dir = tmp_path / "run"
-    classification_workflow.run(
+    fine_tuning_run.run(
         weather_options(
             run_dir, bilstm_on_top=True, do_predict=True, num_train_epochs=2.0
         )
@@ -567,40 +396,6 @@ def test_a_bilstm_on_top_is_trained_kept_and_exported(
     np.testing.assert_allclose(exported, predicted, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
-def test_a_batch_that_does_not_divide_is_refused_before_training(
-    monkeypatch, tmp_path, weather_options, name
-):
-    class TwoReplicas:
-        num_replicas_in_sync = 2
-
-        @staticmethod
-        def scope():
-            return contextlib.nullcontext()
-
-    monkeypatch.setattr(
-        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
-    )
-    options = weather_options(tmp_path, do_eval=True, do_predict=True, **{name: 7})
-    with pytest.raises(ValueError, match=f"--{name}=7 is not divisible by 2"):
-        classification_workflow.Classification(options)
-
-
-def test_init_checkpoint_is_opened_once(
-    tmp_path, weather_options, golden, opened_checkpoints
-):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = weather_options(
-        tmp_path,
-        init_checkpoint=prefix,
-        num_train_epochs=1.0,
-        do_eval=True,
-        do_predict=True,
-    )
-    classification_workflow.run(options)
-    assert opened_checkpoints == [prefix]
-
-
 def test_a_run_and_its_export_tokenize_as_the_checkpoint_s_library_does(
     tmp_path, project_root, weather_options
 ):
@@ -615,7 +410,7 @@ def test_a_run_and_its_export_tokenize_as_the_checkpoint_s_library_does(
         max_seq_length=16,
         num_train_epochs=0.4,
     )
-    classification_workflow.run(options)
+    fine_tuning_run.run(options)
     task = json.loads((run / "task.json").read_text())
     assert task["strip_accents"] is False
     assert task["never_split"] == ["<e1>", "</e1>"]
@@ -631,6 +426,6 @@ def test_a_run_and_its_export_tokenize_as_the_checkpoint_s_library_does(
         served, [[row[name] for name in ("rain", "sun")] for row in answers], atol=1e-6
     )
     # It goes on, and it can be the start of another run.
-    classification_workflow.run(dataclasses.replace(options, num_train_epochs=0.7))
+    fine_tuning_run.run(dataclasses.replace(options, num_train_epochs=0.7))
     start = starting_point.find(str(run))
     assert start.tokenizer_arguments() == predictor.task.tokenizer_arguments()

@@ -1,6 +1,12 @@
-"""Distillation: a student learns from the logits of a teacher and from the labels.
+"""What else a loss counts: weights of classes, and the logits of a teacher.
 
-A label names one class. The teacher's probabilities ("soft targets") also say how
+A class weight becomes a weight of the examples that have the class. The loss is already
+a weighted sum divided by the sum of the weights (padding rows have weight 0), so the
+result does not depend on how a batch is divided among devices. The release has no class
+weights.
+
+In distillation, a student learns from the logits of a teacher and from the labels. A
+label names one class. The teacher's probabilities ("soft targets") also say how
 plausible each of the other classes is for this text, which gives a small model more to
 learn from per example than the label alone. A temperature above 1 flattens both
 distributions, so that the small probabilities contribute as well.
@@ -19,6 +25,7 @@ import io
 import logging
 import os
 import zipfile
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,16 +37,14 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
-from bert_tf.tasks.classification import label_kinds
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import predictor as classification_predictor
-from bert_tf.tasks.classification import task as task_module
-from bert_tf.tasks.classification import windows
+from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.training import evaluation as training_evaluation
 
 logger = logging.getLogger(__name__)
 
 CACHE_FILE = "teacher_logits.npz"
+_BALANCED = "balanced"
 
 
 class Teacher:
@@ -47,7 +52,7 @@ class Teacher:
 
     Args:
         run_dir: `output_dir` of its training run.
-        task: of the student.
+        record: of the student.
 
     Raises:
         OSError: a file cannot be read.
@@ -55,26 +60,26 @@ class Teacher:
             differ in their classes or in whether they read pairs.
     """
 
-    def __init__(self, run_dir: str, task: task_module.Task):
+    def __init__(self, run_dir: str, record: features_module.Record):
         self._run_dir = run_dir
-        self._labels = task.labels
-        if task.label_kind != label_kinds.SINGLE_LABEL:
+        self._labels = record.labels
+        if record.label_kind != examples_module.SINGLE_LABEL:
             raise ValueError(
-                f"--teacher={run_dir}: the data has {task.label_kind} labels, but "
+                f"--teacher={run_dir}: the data has {record.label_kind} labels, but "
                 "distillation requires one class per text."
             )
-        self._predictor = classification_predictor.load(run_dir)
-        found = self._predictor.task
-        if set(found.labels) != set(task.labels):
+        self._predictor = classification_predictions.Predictor.load(run_dir)
+        trained = self._predictor.task
+        if set(trained.labels) != set(record.labels):
             raise ValueError(
-                f"--teacher={run_dir} has the classes {', '.join(found.labels)}, but "
-                f"the data has {', '.join(task.labels)}; expected the same classes."
+                f"--teacher={run_dir} has the classes {', '.join(trained.labels)}, but "
+                f"the data has {', '.join(record.labels)}; expected the same classes."
             )
-        if found.is_pair != task.is_pair:
+        if trained.is_pair != record.is_pair:
             kinds = {True: "pairs of texts", False: "single texts"}
             raise ValueError(
-                f"--teacher={run_dir} was trained on {kinds[found.is_pair]}, but the "
-                f"data has {kinds[task.is_pair]}."
+                f"--teacher={run_dir} was trained on {kinds[trained.is_pair]}, but the "
+                f"data has {kinds[record.is_pair]}."
             )
 
     def logits(
@@ -118,7 +123,7 @@ class Teacher:
             length_buckets=options.length_buckets,
             progress=progress,
         ).predict(batching.ArraySource(rows.columns), keys=("logits",))
-        logits = windows.mean_over_windows(
+        logits = features_module.mean_over_windows(
             predicted["logits"], rows.example_numbers, len(examples)
         )
         order = [task.labels.index(label) for label in self._labels]
@@ -150,3 +155,71 @@ def _read(path, fingerprint):
             return kept["logits"] if is_same else None
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
+
+
+def class_weights(
+    items: Sequence[str],
+    record: features_module.Record,
+    examples: Sequence[examples_module.InputExample],
+) -> Mapping[str, float] | None:
+    """Returns the weight of each class in the loss, or None if no weights are given.
+
+    `balanced` derives the weights from the training examples. Among N examples and C
+    classes, a class with n examples has the weight N / (C n), so that all classes have
+    the same total weight. If an example can have several classes, the weight is
+    (N - n) / n, so that the examples with the class weigh as much as those without.
+
+    Args:
+        items: values of --class_weights: `NAME=WEIGHT`, or `balanced` alone. Classes
+            that they do not name have weight 1.
+        record: of the run.
+        examples: the training examples.
+
+    Raises:
+        ValueError: an item has another form, the task does not have a class, or
+            `balanced` is given and a class has no training examples.
+    """
+    if not items:
+        return None
+    if tuple(items) == (_BALANCED,):
+        return _balanced(record, examples)
+    weights = dict.fromkeys(record.labels, 1.0)
+    for item in items:
+        name, separator, text = item.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = -1.0
+        if not (separator and 0 < weight < float("inf")):
+            raise ValueError(
+                f"--class_weights: expected {_BALANCED!r}, or NAME=WEIGHT with a "
+                f"positive weight, got {item!r}."
+            )
+        if name not in weights:
+            raise ValueError(
+                f"--class_weights: unknown class {name!r}; the classes are "
+                f"{', '.join(record.labels)}."
+            )
+        weights[name] = weight
+    return weights
+
+
+def _balanced(record, examples):
+    is_multi = record.label_kind == examples_module.MULTI_LABEL
+    columns = features_module.label_columns(examples, record)
+    if is_multi:
+        counts = np.sum(columns["label_indicators"], axis=0)
+    else:
+        counts = np.bincount(columns["label_ids"], minlength=len(record.labels))
+    weights = {}
+    for name, count in zip(record.labels, counts.tolist(), strict=True):
+        num_without = len(examples) - count
+        if count == 0 or (is_multi and num_without == 0):
+            which = "no" if count == 0 else "every"
+            raise ValueError(
+                f"--class_weights={_BALANCED}: {which} training example has the class "
+                f"{name!r}; pass the weights by name, as in {name}=1."
+            )
+        balanced = len(examples) / (len(record.labels) * count)
+        weights[name] = num_without / count if is_multi else balanced
+    return weights
