@@ -2,12 +2,10 @@
 
 The modules in the order in which a run uses them:
 
-- `examples` reads tables, and `label_kinds` checks their labels. `glue`, `xnli`, `tfds`
-  and `own_tables` describe the data sets, and `processors` selects one of them.
-- `windows` and `features` turn examples into model inputs. `parts` contains those of a
-  run. `class_weights` and `distillation` modify the loss.
-- `scores`, `evaluation`, `predictions` and `card` report results.
-- `workflow` puts all of this together. `predictor` loads a finished run.
-- `checks` inspects data before training. `glue_table` collects the scores of all GLUE
-  tasks.
+- `task` is the declaration that `fine_tuning.run` runs.
+- `examples` reads tables. `glue`, `xnli` and `data_sets` describe the data sets.
+- `features` has the record of a model, and turns examples into model inputs.
+- `loss` has class weights and distillation.
+- `predictions` has the answers and the predictor; `scores` compares answers and labels.
+- `glue_table` collects the scores of all GLUE tasks.
 """
