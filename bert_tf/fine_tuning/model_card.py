@@ -70,7 +70,7 @@ class DataFile:
     part: str  # Such as train, dev, dev_matched, test or corpus.
     name: str  # Without folders.
     num_examples: int
-    sha256: str | None  # Of the file. None for a published data set.
+    sha256: str | None = None  # Of the file. None for a published data set.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -266,7 +266,7 @@ class TableProcessor(examples_module.DataProcessor):
         examples = self._read("train", self._known_labels)
         if not self._known_labels and self.columns.kind != examples_module.REGRESSION:
             label_names.check_spellings(
-                self._files["train"],
+                str(self._files["train"]),
                 self._label_counts(examples),
                 "Correct them, or list all classes in --labels.",
             )

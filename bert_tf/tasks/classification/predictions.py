@@ -177,7 +177,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     ) -> features_module.Record:
         """See `Predictor.record_of_checkpoint`."""
         head, text = settings.source.head, settings.source.text
-        numbers = tuple(map(str, range(head.num_labels)))
+        numbers = tuple(map(str, range(head.num_labels or 0)))
         is_regression = head.label_kind == examples_module.REGRESSION
         return features_module.Record(
             labels=() if is_regression else head.labels or numbers,

@@ -359,8 +359,9 @@ class Classification(task_module.Task):
         for part, rows in self.examples.items():
             name = self.processor.get_set_name(part)
             if name is not None:
-                facts = {"part": part, "num_examples": len(rows), "sha256": None}
-                data.append(model_card.DataFile(name=name, **facts))
+                data.append(
+                    model_card.DataFile(part=part, name=name, num_examples=len(rows))
+                )
                 continue
             # One file may contain several sets: XNLI's languages.
             part = part if part in paths else part.split("_")[0]
