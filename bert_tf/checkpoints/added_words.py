@@ -22,8 +22,8 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.modeling import base
 from bert_tf.tokenization import full
+from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import word_lists
 from bert_tf.tokenization import wordpiece
 
 _MAX_NAMED = 5
@@ -34,9 +34,9 @@ class AddedWords:
     """Words to add to a vocabulary."""
 
     vocabulary: vocabulary_module.Vocabulary  # With the words.
-    words: tuple[word_lists.ListedWord, ...]  # In the order of their ids.
+    words: tuple[learning.ListedWord, ...]  # In the order of their ids.
     pieces: tuple[tuple[int, ...], ...]  # Ids that each word had before.
-    known: tuple[word_lists.ListedWord, ...]  # Words that the vocabulary already had.
+    known: tuple[learning.ListedWord, ...]  # Words that the vocabulary already had.
 
     @property
     def first_id(self) -> int:
@@ -93,7 +93,7 @@ def find_new(
     """
     vocabulary = tokenizer.vocabulary
     new, known = [], []
-    for word in word_lists.read(words, tokenizer.basic_tokenizer, source=source):
+    for word in learning.read_words(words, tokenizer.basic_tokenizer, source=source):
         if word.token in vocabulary:
             known.append(word)
         elif word.token.startswith(wordpiece.CONTINUATION):

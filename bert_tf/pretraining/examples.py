@@ -19,8 +19,8 @@ from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
-from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import graph_pools
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import result_files
 
@@ -259,7 +259,7 @@ def _casing(options, source, vocabulary):
     found += [] if source is None else [source.do_lower_case]
     found += [companion_files.read_task(options.output_dir).get("do_lower_case"), True]
     do_lower_case = next(value for value in found if value is not None)
-    warning = casing.warning(vocabulary, do_lower_case=do_lower_case)
+    warning = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
     if warning is not None:
         logger.warning("%s", warning)
     return do_lower_case

@@ -1,8 +1,7 @@
 """Sentences to masked records: what `create_pretraining_data` does.
 
 How the work is divided: `workflow` cuts the text into shards, `shard_tasks` samples
-them in processes or on machines, and `journal` lets a killed run resume. `casing`
-checks that the vocabulary fits text in this casing.
+them in processes or on machines, and `journal` lets a killed run resume.
 
 How records are made: the default `vectorized_sampling` draws thousands at a time, with
 `tokenized_text`, `vectorized_pairs`, `vectorized_masks` and `row_packing`.

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pairs
-from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -31,7 +31,7 @@ class RowSettings:
     whole_words: bool
     spans: bool = False  # Spans of whole words, as in SpanBERT.
     next_sentence: bool
-    shares: mask_shares.MaskShares
+    shares: release_masks.MaskShares
 
     @classmethod
     def from_options(

@@ -19,8 +19,8 @@ from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pairs
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_rows
-from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -43,7 +43,7 @@ def text_dataset(
     do_whole_word_mask: bool = False,
     masking: str = "random",
     next_sentence: bool = True,
-    shares: mask_shares.MaskShares | None = None,
+    shares: release_masks.MaskShares | None = None,
     random_seed: int = 12345,
     first_epoch: int = 0,
     num_epochs: int | None = None,
@@ -97,7 +97,7 @@ def text_dataset(
         model.fit(dataset, steps_per_epoch=1000)
     """
     _check_epochs(first_epoch, num_epochs)
-    shares = shares or mask_shares.MaskShares()
+    shares = shares or release_masks.MaskShares()
     pretraining_data_options.check_arguments(
         max_seq_length=max_seq_length,
         max_predictions_per_seq=max_predictions_per_seq,

@@ -8,9 +8,9 @@ from typing import ClassVar
 from bert_tf import options as options_module
 from bert_tf.data.parallel import execution
 from bert_tf.options import option
-from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import release_masks
 
-_SHARES = mask_shares.MaskShares()
+_SHARES = release_masks.MaskShares()
 # Values of --masking, here and in run_pretraining.
 MASKINGS = ("random", "span")
 # Options that say how to mask. With --dynamic_masking run_pretraining takes them.
@@ -63,9 +63,9 @@ class MaskShareOptions(options_module.Options):
             raise options_module.OptionError(str(error)) from None
 
     @property
-    def shares(self) -> mask_shares.MaskShares:
+    def shares(self) -> release_masks.MaskShares:
         """The three shares."""
-        return mask_shares.MaskShares(
+        return release_masks.MaskShares(
             mask=self.mask_share, same=self.same_share, random=self.random_share
         )
 

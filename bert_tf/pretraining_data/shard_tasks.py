@@ -24,7 +24,7 @@ from bert_tf.data import encoding as data_encoding
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.data.parallel import execution
-from bert_tf.data.parallel import worker_processes
+from bert_tf.data.parallel import process_pool
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -131,7 +131,7 @@ def write(
             f"--runner={options.runner}: shard {num_appended} is missing from {folder}."
             " Check that all workers share this folder."
         )
-    peaks[os.getpid()] = worker_processes.peak_memory_mb()
+    peaks[os.getpid()] = process_pool.peak_memory_mb()
     return counts, sum(peaks.values())
 
 
@@ -218,7 +218,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
         },
         counts=counts,
         process_id=os.getpid(),
-        peak_memory_mb=worker_processes.peak_memory_mb(),
+        peak_memory_mb=process_pool.peak_memory_mb(),
     )
     journal_module.finish(task.folder, task.index, note)
     on_share(1.0)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
@@ -66,7 +66,7 @@ class MaskSampler:
         max_predictions: int,
         whole_words: bool,
         spans: bool = False,
-        shares: mask_shares.MaskShares | None = None,
+        shares: release_masks.MaskShares | None = None,
     ):
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
@@ -74,7 +74,7 @@ class MaskSampler:
         self.max_predictions = max_predictions
         self._whole_words = whole_words
         self._spans = spans
-        self._shares = shares or mask_shares.MaskShares()
+        self._shares = shares or release_masks.MaskShares()
         self._is_inside_word = is_inside_word(vocabulary)
 
     def mask(

@@ -12,12 +12,12 @@ from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
-from bert_tf.pretraining_data import casing
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import shard_tasks
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,9 @@ def create_data(
     if not options.dynamic_masking:
         vocabulary.check_has_mask()
         _warn_about_predictions(options)
-    warning = casing.warning(vocabulary, do_lower_case=options.do_lower_case)
+    warning = full.pretraining_casing_warning(
+        vocabulary, do_lower_case=options.do_lower_case
+    )
     if warning is not None:
         logger.warning("%s", warning)
     shards = _shards(inputs, options)

@@ -6,9 +6,11 @@ Hugging Face's `tokenizers`, because the release never published its own.
 """
 
 import collections
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -17,7 +19,6 @@ from bert_tf import progress as progress_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import word_lists
 from bert_tf.tokenization import wordpiece
 
 # The layout of the release's vocabularies: [PAD] at 0, then 99 unused tokens, the other
@@ -26,6 +27,11 @@ NUM_UNUSED_BEFORE_SPECIAL = 99
 RELEASED_NUM_UNUSED, RELEASED_VOCAB_SIZE = 994, 30522  # bert-base-uncased.
 SMALLEST_SIZE_WITH_RELEASED_PLACES = 1000
 UNUSED = re.compile(r"\[unused\d+\]")
+
+_MIN_FREQUENCY = 2  # How often two pieces must be adjacent to be merged.
+# Minimum share of words made of known characters only. The rarest characters beyond it
+# are left out.
+_CHARACTER_COVERAGE = 0.99995
 
 LINES_PER_REPORT = 10_000
 BYTES_PER_MEGABYTE = 1_000_000
@@ -37,9 +43,6 @@ def learn_vocabulary(
     vocab_size: int,
     do_lower_case: bool = True,
     strip_accents: bool | None = None,
-    num_unused: int | None = None,
-    min_frequency: int = 2,
-    character_coverage: float = 0.99995,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from text files.
 
@@ -50,10 +53,6 @@ def learn_vocabulary(
         do_lower_case: whether the tokenizer that will use the vocabulary lowercases.
         strip_accents: whether that tokenizer strips accents. None means the value of
             `do_lower_case`.
-        num_unused: number of [unused] tokens. None means `default_num_unused`.
-        min_frequency: how often two pieces must be adjacent to be merged.
-        character_coverage: minimum share of words made of known characters only. The
-            rarest characters beyond it are left out.
 
     Raises:
         OSError: a file cannot be read.
@@ -65,13 +64,7 @@ def learn_vocabulary(
         do_lower_case=do_lower_case,
         strip_accents=strip_accents,
     )
-    return vocabulary_from_counts(
-        counts,
-        vocab_size=vocab_size,
-        num_unused=num_unused,
-        min_frequency=min_frequency,
-        character_coverage=character_coverage,
-    )
+    return vocabulary_from_counts(counts, vocab_size=vocab_size)
 
 
 def count_words(
@@ -114,9 +107,6 @@ def vocabulary_from_counts(
     counts: Mapping[str, int],
     *,
     vocab_size: int,
-    num_unused: int | None = None,
-    min_frequency: int = 2,
-    character_coverage: float = 0.99995,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from counted words.
 
@@ -125,17 +115,14 @@ def vocabulary_from_counts(
 
     Args:
         counts: how often each word occurs.
-        vocab_size, num_unused, min_frequency, character_coverage: see
-            `learn_vocabulary`.
+        vocab_size: see `learn_vocabulary`.
 
     Raises:
         ValueError: `vocab_size` is too small for the special tokens, the unused tokens
             and the characters, or the package `tokenizers` is not installed.
     """
-    if num_unused is None:
-        num_unused = default_num_unused(vocab_size)
-    reserved = _reserved_tokens(num_unused)
-    alphabet = _alphabet(counts, character_coverage)
+    reserved = _reserved_tokens(default_num_unused(vocab_size))
+    alphabet = _alphabet(counts)
     # Punctuation and ideographs are separate tokens, so they need no "##" form.
     inside = [wordpiece.CONTINUATION + c for c in alphabet if not _is_alone(c)]
     single = [*alphabet, *inside]
@@ -144,13 +131,12 @@ def vocabulary_from_counts(
         raise ValueError(
             f"--vocab_size={vocab_size} is too small: the {len(reserved)} special and "
             f"unused tokens and the {len(single)} forms of the text's {len(alphabet)} "
-            f"characters already need {len(reserved) + len(single)}; raise it, or "
-            "lower --num_unused or --character_coverage."
+            f"characters already need {len(reserved) + len(single)}; raise it."
         )
     known = frozenset(alphabet)
     learnable = {word: n for word, n in counts.items() if _is_learnable(word, known)}
     progress_module.report("learn pieces", 0, 1)
-    pieces = _learn_pieces(learnable, single, num_pieces, min_frequency)
+    pieces = _learn_pieces(learnable, single, num_pieces)
     progress_module.report("learn pieces", 1, 1)
     taken = {*reserved, *single}
     return vocabulary_module.Vocabulary(
@@ -179,7 +165,7 @@ def _reserved_tokens(num_unused):
     return [pad, *unused[:middle], *others, *unused[middle:]]
 
 
-def _alphabet(counts, character_coverage):
+def _alphabet(counts):
     """Returns, sorted, the characters needed to cover enough words."""
     occurrences: collections.Counter[str] = collections.Counter()
     for word, count in counts.items():
@@ -191,7 +177,7 @@ def _alphabet(counts, character_coverage):
     num_words: collections.Counter[int] = collections.Counter()
     for word, count in counts.items():
         num_words[max(rank[character] for character in word)] += count
-    missing = (1 - character_coverage) * sum(counts.values())
+    missing = (1 - _CHARACTER_COVERAGE) * sum(counts.values())
     size = len(by_frequency)
     while size > 1 and num_words[size - 1] <= missing:
         missing -= num_words[size - 1]
@@ -207,7 +193,7 @@ def _is_learnable(word, known):
     return len(word) <= wordpiece.MAX_INPUT_CHARS_PER_WORD and known.issuperset(word)
 
 
-def _learn_pieces(counts, single, num_pieces, min_frequency):
+def _learn_pieces(counts, single, num_pieces):
     """Returns the pieces of several characters, in the order of learning."""
     try:
         import tokenizers
@@ -221,7 +207,7 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
     # gives them the same numbers in every run.
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=len(single) + num_pieces,
-        min_frequency=min_frequency,
+        min_frequency=_MIN_FREQUENCY,
         special_tokens=single,
         continuing_subword_prefix=wordpiece.CONTINUATION,
         show_progress=False,
@@ -233,6 +219,64 @@ def _learn_pieces(counts, single, num_pieces, min_frequency):
     learner.train_from_iterator(texts, trainer)
     ids = learner.get_vocab(with_added_tokens=False)
     return sorted(ids.keys() - set(single), key=lambda piece: ids[piece])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListedWord:
+    """A word of a list."""
+
+    given: str  # As in the list.
+    token: str  # As the tokenizer normalizes it, with "##" if the list has it.
+    place: str  # The file and the line, or the index in the list, for messages.
+
+
+def read_words(
+    words: Iterable[str], tokenizer: basic.BasicTokenizer, *, source: str | None
+) -> Iterator[ListedWord]:
+    """Yields the words of a list; skips empty lines and repeated words.
+
+    Args:
+        words: such as the lines of a file. Each must be a single word for the
+            tokenizer. With the prefix "##" it is a piece for the inside of words.
+        tokenizer: normalizes each word like text.
+        source: the file of the words, for error messages; None: a list in memory.
+
+    Raises:
+        ValueError: the words are not a list of strings, or a line is not a single word
+            or too long for a word.
+    """
+    if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+        raise ValueError(f"Expected a list of words, got {words!r:.60}.")
+    seen = set()
+    for index, line in enumerate(words):
+        place = f"Word {index}" if source is None else f"{source}:{index + 1}"
+        if not isinstance(line, str):
+            raise ValueError(f"{place}: expected a string, got {line!r:.60}.")
+        text = line.strip()
+        if not text:
+            continue
+        token = _one_word(text, tokenizer, place)
+        if token not in seen:
+            seen.add(token)
+            yield ListedWord(given=text, token=token, place=place)
+
+
+def _one_word(text: str, tokenizer: basic.BasicTokenizer, place: str) -> str:
+    prefix = wordpiece.CONTINUATION if text.startswith(wordpiece.CONTINUATION) else ""
+    words = tokenizer.tokenize(text.removeprefix(prefix))
+    if len(words) != 1:
+        found = f" ({' '.join(words)})" if words else ""
+        raise ValueError(
+            f"{place}: the tokenizer splits {text!r} into {len(words)} words{found}; a "
+            "token must be a single word."
+        )
+    if len(words[0]) > wordpiece.MAX_INPUT_CHARS_PER_WORD:
+        raise ValueError(
+            f"{place}: the word has {len(words[0])} characters, but the tokenizer "
+            f"replaces words of more than {wordpiece.MAX_INPUT_CHARS_PER_WORD} by "
+            "[UNK]; shorten or remove it."
+        )
+    return prefix + words[0]
 
 
 def fill_unused(
@@ -261,8 +305,8 @@ def fill_unused(
             [unused] tokens.
     """
     tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
-    found = word_lists.read(words, tokenizer, source=source)
-    new = [word.token for word in found if word.token not in vocabulary]
+    listed = read_words(words, tokenizer, source=source)
+    new = [word.token for word in listed if word.token not in vocabulary]
     tokens = list(vocabulary.tokens)
     places = unused_places(vocabulary)
     if len(new) > len(places):

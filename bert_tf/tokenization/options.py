@@ -37,27 +37,6 @@ class BuildVocabularyOptions(options_module.Options):
         "with text_dataset.",
         group="advanced",
     )
-    num_unused: int | None = option(
-        None,
-        help="Number of [unused] tokens. Default: proportional to the 994 of 30522 in "
-        "bert-base-uncased, but at least 99 in vocabularies of 1000 or more, so that "
-        "[UNK] has id 100 as in the released models.",
-        group="advanced",
-        minimum=0,
-    )
-    min_frequency: int = option(
-        2,
-        help="Minimum number of times that two pieces must be adjacent to be merged.",
-        group="advanced",
-        minimum=1,
-    )
-    character_coverage: float = option(
-        0.99995,
-        help="Minimum share of words whose characters are all in the vocabulary.",
-        group="advanced",
-        minimum=0.0,
-        maximum=1.0,
-    )
     fill_unused: str | None = option(
         None, help="File with one word per line; the words replace [unused] tokens."
     )
@@ -74,18 +53,11 @@ class BuildVocabularyOptions(options_module.Options):
                 "--output_file can only be used with --fill_unused; a vocabulary "
                 "learned from --input_file is written to --vocab_file."
             )
-        if not self.input_file:
-            self._check_nothing_is_learned()
-
-    def _check_nothing_is_learned(self):
-        names = ("vocab_size", "num_unused", "min_frequency", "character_coverage")
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        for name in names:
-            if getattr(self, name) != defaults[name]:
-                raise options_module.OptionError(
-                    f"--{name} has no effect unless a vocabulary is learned; omit it, "
-                    "or pass --input_file."
-                )
+        if not self.input_file and not self.is_default("vocab_size"):
+            raise options_module.OptionError(
+                "--vocab_size has no effect unless a vocabulary is learned; omit it, "
+                "or pass --input_file."
+            )
 
     @property
     def written_file(self) -> str:

@@ -52,8 +52,7 @@ class VocabularyReport:
         if self.asked_size is not None and self.asked_size > len(self.vocabulary):
             lines.append(
                 "the text has too few frequent pieces for "
-                f"--vocab_size={self.asked_size}; use more text or a smaller "
-                "--min_frequency"
+                f"--vocab_size={self.asked_size}; use more text"
             )
         if self.num_filled:
             lines.append(f"{self.num_filled:,} [unused] tokens replaced by words")
@@ -97,9 +96,6 @@ def _build_vocabulary(options, inputs):
         vocabulary = learning.vocabulary_from_counts(
             counts,
             vocab_size=options.vocab_size,
-            num_unused=options.num_unused,
-            min_frequency=options.min_frequency,
-            character_coverage=options.character_coverage,
         )
     else:
         vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)

@@ -15,10 +15,10 @@ import tensorflow as tf
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.release import bundle, rotation
 from bert_tf.modeling import config, pretrainer
-from bert_tf.data.parallel import worker_processes
+from bert_tf.data.parallel import process_pool
 
 def peak():
-    return worker_processes.peak_memory_mb() / 1000
+    return process_pool.peak_memory_mb() / 1000
 
 folder, action = sys.argv[1:]
 model = pretrainer.BertPretrainer(config.BertConfig.named("bert-large-uncased"))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from bert_tf.pretraining_data import casing
+from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 LOWERED = ("the", "##s", "cat", "1", ",")
@@ -28,6 +28,6 @@ MANY = tuple(f"word{number}" for number in range(99))
 def test_the_casing_fits_the_vocabulary(pieces, do_lower_case, expected):
     pieces = [*vocabulary_module.SPECIAL_TOKENS, *pieces]
     vocabulary = vocabulary_module.Vocabulary(pieces)
-    found = casing.warning(vocabulary, do_lower_case=do_lower_case)
+    found = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
     assert (found is None) == (expected is None)
     assert re.search(expected or "", found or "")

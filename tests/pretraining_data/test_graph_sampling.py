@@ -11,7 +11,7 @@ from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_sampling
-from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -141,7 +141,7 @@ def test_spans_mask_neighboring_words(inputs):
         ({"first_epoch": -1}, "first_epoch: expected at least 0, got -1"),
         ({"num_epochs": 0}, "num_epochs: expected at least 1, got 0"),
         ({"after": (5,)}, r"after: expected .* two numbers, got \(5,\)"),
-        ({"shares": mask_shares.MaskShares(mask=0.9)}, "^mask_share=0.9, same_share"),
+        ({"shares": release_masks.MaskShares(mask=0.9)}, "^mask_share=0.9, same_share"),
     ],
 )
 def test_arguments_out_of_range_are_refused(inputs, changes, message):

@@ -4,8 +4,8 @@ import pytest
 
 from bert_tf import options as options_module
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
 
 
 def created(**values):
@@ -15,11 +15,11 @@ def created(**values):
 
 
 def test_the_default_is_the_papers():
-    assert created().shares == mask_shares.MaskShares(mask=0.8, same=0.1, random=0.1)
+    assert created().shares == release_masks.MaskShares(mask=0.8, same=0.1, random=0.1)
     # What the release draws of the pieces that are not masked; exactly, since its
     # records are to come out byte for byte.
     assert created().shares.same_of_rest == 0.5
-    assert mask_shares.MaskShares(mask=1.0, same=0.0, random=0.0).same_of_rest == 0.0
+    assert release_masks.MaskShares(mask=1.0, same=0.0, random=0.0).same_of_rest == 0.0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from bert_tf.pretraining_data import mask_shares
 from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -38,7 +37,7 @@ def mask(tokens, rng=None, **arguments):
             "masked_lm_prob": 0.5,
             "max_predictions": 20,
             "whole_words": False,
-            "shares": mask_shares.MaskShares(),
+            "shares": release_masks.MaskShares(),
             **arguments,
         },
     )
@@ -93,7 +92,7 @@ def test_chosen_pieces_become_mask_or_random_or_stay():
 
 
 def test_every_piece_of_the_vocabulary_is_a_random_replacement():
-    only_random = mask_shares.MaskShares(mask=0.0, same=0.0, random=1.0)
+    only_random = release_masks.MaskShares(mask=0.0, same=0.0, random=1.0)
     rng = random.Random(1)
     seen = {
         mask("[CLS] un [SEP]", rng, shares=only_random).tokens[1] for _ in range(500)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import mask_shares
+from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -39,7 +39,7 @@ def masked(masks, ids, draws=None, **arguments):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_piece_of_the_vocabulary_is_a_random_replacement(seed):
-    only_random = mask_shares.MaskShares(mask=0.0, same=0.0, random=1.0)
+    only_random = release_masks.MaskShares(mask=0.0, same=0.0, random=1.0)
     vocabulary, masks = sampler(3, shares=only_random, masked_lm_prob=1.0)
     ids = np.full((ROWS, LENGTH), vocabulary.unk_id, np.int32)
     found = masked(masks, ids, draws_module.Draws(seed)).ids
@@ -77,7 +77,7 @@ def test_all_words_of_a_span_share_one_fate(monkeypatch):
 
 
 def test_the_words_of_a_random_span_are_different_words():
-    only_random = mask_shares.MaskShares(mask=0.0, same=0.0, random=1.0)
+    only_random = release_masks.MaskShares(mask=0.0, same=0.0, random=1.0)
     _, masks = sampler(100_000, spans=True, shares=only_random, masked_lm_prob=1.0)
     found = masked(masks, np.full((10, LENGTH), 5, np.int32)).ids
     assert all(len(set(row)) == LENGTH for row in found)

@@ -46,11 +46,10 @@ def test_text_that_gives_too_few_pieces_says_so(run_tool, tmp_path):
         f"--input_file={tmp_path / 'text.txt'}",
         f"--vocab_file={tmp_path / 'vocab.txt'}",
         "--vocab_size=900",
-        "--num_unused=2",
     )
     assert result.exit_code == 0, result.stderr
     assert "the text has too few frequent pieces for --vocab_size=900" in result.stdout
-    assert "21 tokens" in result.stdout
+    assert "64 tokens" in result.stdout
 
 
 @pytest.mark.parametrize("flags", [[], ["--output_file={}/other.txt"]])
@@ -102,7 +101,6 @@ def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
         # Before the text is read.
         (["--input_file={}/binary", "--vocab_file={}"], 1, "is a folder"),
         (["--input_file={}/binary", "--vocab_file=/proc/x"], 1, "/proc/x: cannot be"),
-        (["--input_file={}/text", "--num_unused=-1"], 2, "--num_unused"),
         (["--input_file={}/text", "--strip_accents=some"], 2, "--strip_accents"),
         (["--input_file={}/text", "--vocab_sise=9"], 2, "--vocab_size"),
         (["--input_file={}/te*", "--vocab_file={}/text"], 2, "file of --input_file"),
@@ -117,17 +115,6 @@ def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
             "--output_file can only be used with --fill_unused",
         ),
         (["--fill_unused={}/words", "--vocab_size=9"], 2, "--vocab_size has no effect"),
-        (["--fill_unused={}/words", "--num_unused=9"], 2, "--num_unused has no effect"),
-        (
-            ["--fill_unused={}/words", "--min_frequency=9"],
-            2,
-            "--min_frequency has no",
-        ),
-        (
-            ["--fill_unused={}/words", "--character_coverage=0.9"],
-            2,
-            "--character_coverage has no effect",
-        ),
         (["--fill_unused={}/words"], 1, "No such file"),
         (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "No such file"),
         (
@@ -164,9 +151,6 @@ def test_what_cannot_work_ends_in_one_line(
     [
         ("--do_lower_case=False", "Ünder", "under"),
         ("--strip_accents=False", "ünder", "under"),
-        ("--min_frequency=5", "##u", "cat"),
-        ("--num_unused=1", "[unused0]", "[unused1]"),
-        ("--character_coverage=0.6", "c", "d"),
         ("--vocab_size=26", "cat", "under"),
     ],
 )

@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from bert_tf.modeling import config
 from bert_tf.modeling import pretrainer
-from bert_tf.data.parallel.worker_processes import peak_memory_mb
+from bert_tf.data.parallel.process_pool import peak_memory_mb
 from bert_tf.training import steps
 
 size = dict(vocab_size=100, hidden_size=128, num_attention_heads=2)

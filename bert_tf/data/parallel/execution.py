@@ -6,7 +6,6 @@ order, and more than once: after a crash nothing is lost or duplicated, and ever
 writes the same files.
 
 `process_pool` runs tasks in local processes and `beam` on a Beam runner.
-`worker_processes` contains what every local worker needs.
 """
 
 import dataclasses

@@ -4,18 +4,19 @@ See `execution` for what a task has to guarantee.
 """
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from concurrent.futures import process
 from typing import Any
 
 from bert_tf import progress as progress_module
-from bert_tf.data.parallel import worker_processes
 
 _MEGABYTE = 1_000_000
 _SECONDS_BETWEEN_PROGRESS = 0.2
@@ -71,6 +72,23 @@ def run(
     on_done(num_bytes)
 
 
+def peak_memory_mb() -> float:
+    """Returns this process's peak memory in MB, or 0 where it is unknown."""
+    try:
+        # Not getrusage alone: after a fork it includes what the parent held.
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1000
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
 def _run_in_processes(work, tasks, num_workers, on_start, on_done):
     context: Any = multiprocessing.get_context(_start_method())
     counter = context.Value("q", 0)
@@ -78,7 +96,7 @@ def _run_in_processes(work, tasks, num_workers, on_start, on_done):
         num_workers, mp_context=context, initializer=_start, initargs=(counter,)
     )
     try:
-        with worker_processes.interrupts_held_back():  # The pool starts processes here.
+        with _interrupts_held_back():  # The pool starts processes here.
             pending = {pool.submit(_do, work, task) for task in tasks}
         # Not earlier: a progress bar may start a thread, after which forking is unsafe.
         on_start()
@@ -110,7 +128,7 @@ def _start_method():
 
 
 def _start(counter):
-    worker_processes.follow_parent()
+    _follow_parent()
     signal.signal(signal.SIGTERM, _leave)
     _SHARED[:] = [counter]
 
@@ -135,3 +153,38 @@ def _leave(signal_number, frame):
     # not interrupt the context managers that are now removing unfinished files.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Delays Ctrl-C until the end of the block.
+
+    Start worker processes inside the block: they inherit the signal mask. Otherwise
+    Ctrl-C could reach a new process before it ignores the signal, and the process
+    would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows.
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _follow_parent() -> None:
+    """Makes a worker ignore Ctrl-C, and end when its parent ends for any reason.
+
+    Ctrl-C reaches the whole process group, so the parent gets it too and decides how
+    to stop its workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_after_parent, daemon=True).start()
+
+
+def _exit_after_parent():
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # Only worker processes call `_follow_parent`.
+    parent.join()
+    os._exit(1)
