@@ -152,28 +152,6 @@ def reduce_squares(name, x):
     return call(tf.constant(x)).numpy()
 
 
-@pytest.mark.parametrize(
-    "num_columns, parts",
-    [
-        (None, ()),
-        (0, ()),
-        (32, ()),
-        (64, (1, 4, 16)),
-        (312, (1, 13, 24)),
-        (513, ()),
-        (768, (1, 32, 24)),
-        (1000, ()),
-        (1024, (1, 32, 32)),
-        (1025, (2, 32, 16)),
-        (1535, (2, 32, 16)),
-        (2048, (4, 32, 16)),
-        (30522, (59, 32, 16)),
-    ],
-)
-def test_the_parts_of_rows(num_columns, parts):
-    assert islands._parts_of_rows(num_columns) == parts
-
-
 @pytest.mark.parametrize("num_columns", [1, 64, 312, 768, 1000, 1024, 1100, 5003])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reducing_rows_gives_what_a_single_stage_gives(name, num_columns):
@@ -214,37 +192,6 @@ def test_the_terms_of_a_reduction_are_not_written_to_memory(num_columns, monkeyp
     sizes = [math.prod(map(int, result.split(","))) for result in results]
     assert sizes
     assert max(sizes) <= x.size / 16  # What the first stage leaves.
-
-
-def test_gamma_and_beta_stay_float32_in_mixed_precision():
-    x, residual, gamma, beta = WIDE
-    x, residual = tf.cast(x, tf.bfloat16), tf.cast(residual, tf.bfloat16)
-    gamma, beta = keras.Variable(gamma), keras.Variable(beta)
-    results = {}
-    for is_compiled in (False, True):
-        with islands.compiled(is_compiled, min_elements=1), tf.GradientTape() as tape:
-            outputs = add_and_norm(x, residual, gamma, beta, KEYS)
-            loss = tf.reduce_sum(tf.cast(outputs, "float32") ** 2)
-            results[is_compiled] = tape.gradient(loss, [gamma.value, beta.value])
-    for compiled, plain in zip(*results.values(), strict=True):
-        assert compiled.dtype == plain.dtype == tf.float32
-        largest = np.abs(plain).max()
-        np.testing.assert_allclose(compiled, plain, atol=2**-6 * largest)
-
-
-@pytest.mark.parametrize("rate", [0, 0.0])
-def test_a_rate_of_0_drops_nothing(rate):
-    x, residual, gamma, beta = WIDE
-    settings = {"site": 1, "rate": rate, "epsilon": 1e-12}
-    results = []
-    for keys in (KEYS, None):
-        with islands.compiled(min_elements=1):
-            results.append(
-                compound_numerics.add_and_norm(
-                    tf.constant(x), residual, gamma, beta, keys, **settings
-                )
-            )
-    np.testing.assert_array_equal(*results)
 
 
 def test_layers_share_a_compiled_island():

@@ -14,15 +14,9 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
+from tests.modeling import small_config
 
-SMALL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
+SMALL = small_config.create(num_hidden_layers=2)
 IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
 
 
@@ -82,15 +76,6 @@ def test_mixed_precision_stays_near_the_recorded_vectors(golden):
     np.testing.assert_allclose(pooled, forward["pooled_output"], atol=0.03)
 
 
-def test_the_global_policy_counts_where_no_dtype_is_given():
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        model = bert.BertModel(SMALL)
-    finally:
-        keras.config.set_dtype_policy("float32")
-    assert model({"input_ids": IDS})["pooled_output"].dtype == tf.bfloat16
-
-
 def test_mask_and_segments_have_defaults():
     model = bert.BertModel(SMALL)
     given = {"input_mask": np.ones_like(IDS), "segment_ids": np.zeros_like(IDS)}
@@ -125,26 +110,6 @@ def test_a_sequence_beyond_the_position_table_is_refused():
         bert.BertModel(SMALL)({"input_ids": np.zeros((1, 17), "int32")})
 
 
-def test_training_without_keys_draws_them():
-    model = bert.BertModel(SMALL)
-    first, second = (
-        np.asarray(model({"input_ids": IDS}, training=True)["sequence_output"])
-        for _ in range(2)
-    )
-    assert np.any(first != second)
-
-
-def test_training_without_dropout_needs_no_keys():
-    still = dataclasses.replace(
-        SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-    model = bert.BertModel(still)
-    np.testing.assert_array_equal(
-        model({"input_ids": IDS}, training=True)["sequence_output"],
-        model({"input_ids": IDS})["sequence_output"],
-    )
-
-
 def test_every_place_of_dropout_has_its_own_number(monkeypatch):
     sites = []
 
@@ -158,30 +123,6 @@ def test_every_place_of_dropout_has_its_own_number(monkeypatch):
     keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
     model({"input_ids": IDS}, training=True, dropout_keys=keys)
     assert sorted(sites) == list(range(1 + 3 * SMALL.num_hidden_layers))
-
-
-def test_dropout_in_training_does_not_depend_on_how_a_batch_is_divided():
-    model = bert.BertModel(SMALL)
-    keys = numerics.dropout_keys(0, 5, np.arange(2, dtype="int32"))
-    whole = model({"input_ids": IDS}, training=True, dropout_keys=keys)
-    part = model({"input_ids": IDS[1:]}, training=True, dropout_keys=keys[1:])
-    np.testing.assert_allclose(
-        part["sequence_output"][0], whole["sequence_output"][1], atol=1e-6
-    )
-    still = model({"input_ids": IDS})["sequence_output"]
-    assert np.abs(still - whole["sequence_output"]).max() > 0.01
-
-
-def test_sequences_of_unknown_length_run_in_one_graph():
-    model = bert.BertModel(SMALL)
-    model.build()
-    spec = tf.TensorSpec([None, None], tf.int32)
-    call = tf.function(
-        lambda ids: model({"input_ids": ids})["sequence_output"], input_signature=[spec]
-    )
-    for length in (2, 4):
-        eager = model({"input_ids": IDS[:, :length]})["sequence_output"]
-        np.testing.assert_allclose(call(IDS[:, :length]), eager, atol=1e-6)
 
 
 def test_kernels_are_drawn_within_two_deviations():
@@ -238,19 +179,6 @@ def test_attention_weights_on_request_are_the_softmax_of_the_scores():
     np.testing.assert_allclose(outputs["attention_weights"][1], expected, atol=1e-6)
 
 
-def test_attention_weights_are_float32_and_those_before_dropout():
-    model = bert.BertModel(SMALL, dtype="mixed_bfloat16")
-    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
-    [first, _] = model(
-        {"input_ids": IDS},
-        training=True,
-        dropout_keys=keys,
-        return_attention_weights=True,
-    )["attention_weights"]
-    assert first.dtype == tf.float32
-    np.testing.assert_allclose(tf.reduce_sum(first, axis=-1), 1.0, atol=1e-6)
-
-
 def test_sequences_that_share_a_row_do_not_see_one_another():
     model = bert.BertModel(SMALL)
     first, second = [2, 7, 8, 3], [2, 9, 3]
@@ -292,19 +220,6 @@ def test_predict_and_a_functional_model_understand_names_of_other_libraries():
     around = keras.Model(inputs, encoder(inputs)["sequence_output"])
     vectors = around.predict(HUGGING_FACE_NAMES, verbose=0)
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "features, message",
-    [
-        ({"ids": 1}, "BertModel does not know the input ids; expected .*input_ids"),
-        ({"attention_mask": 1}, "BertModel needs input_ids, got input_mask"),
-    ],
-)
-def test_predict_refuses_what_a_call_refuses(features, message):
-    column = np.ones((1, 4), "int32")
-    with pytest.raises(ValueError, match=message):
-        bert.BertModel(SMALL).predict(dict.fromkeys(features, column), verbose=0)
 
 
 def test_a_call_without_names_is_refused():

@@ -7,18 +7,10 @@ import pytest
 
 from bert_tf.modeling import attention
 from bert_tf.modeling import bert
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
+from tests.modeling import small_config
 
-CAUSAL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-    attention="causal",
-)
+CAUSAL = small_config.create(num_hidden_layers=2, attention="causal")
 IDS = np.array([[2, 7, 9, 11, 3], [2, 5, 3, 0, 0]], "int32")
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
 

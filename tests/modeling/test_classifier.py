@@ -10,15 +10,9 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
+from tests.modeling import small_config
 
-SMALL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
+SMALL = small_config.create()
 FEATURES = {
     "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32"),
     "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),

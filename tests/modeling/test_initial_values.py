@@ -54,27 +54,6 @@ def test_values_are_rounded_to_the_dtype(dtype):
     )
 
 
-def test_any_shape_is_drawn():
-    initializer = initial_values.TruncatedNormal(seed=1)
-    assert initializer(()).shape == ()
-    assert initializer((0, 4)).shape == (0, 4)
-    assert initializer(tf.TensorShape([2, 3])).shape == (2, 3)
-    assert keras.backend.standardize_dtype(initializer((2,)).dtype) == "float32"
-
-
-@pytest.mark.parametrize("seed", [0, -1, 1 << 40])
-def test_any_integer_is_a_seed(seed):
-    np.testing.assert_array_equal(drawn(seed, (5,)), drawn(seed, (5,)))
-    assert not np.array_equal(drawn(seed, (5,)), drawn(seed + 1, (5,)))
-
-
-def test_deviation_and_mean_may_be_tensors():
-    settings = {"mean": tf.constant(0.5), "stddev": tf.constant(0.02)}
-    np.testing.assert_array_equal(
-        drawn(7, (5,), **settings), drawn(7, (5,), mean=0.5, stddev=0.02)
-    )
-
-
 def test_seeds_of_their_own_differ_and_follow_that_of_keras():
     draws = []
     for _ in range(2):
@@ -92,18 +71,3 @@ def test_functions_and_replicas_get_the_same_values():
     with strategy.scope():
         variable = keras.Variable(initializer, shape=(5,))
     np.testing.assert_array_equal(variable, traced)
-
-
-def test_a_seed_generator_as_seed_advances():
-    seed = keras.random.SeedGenerator(3)
-    initializer = initial_values.TruncatedNormal(seed=seed)
-    first, second = (np.asarray(initializer((4,))) for _ in range(2))
-    assert not np.array_equal(first, second)
-
-
-def test_the_configuration_restores_the_initializer():
-    initializer = initial_values.TruncatedNormal(stddev=0.3, seed=5)
-    config = keras.initializers.serialize(initializer)
-    copy = keras.initializers.deserialize(config)
-    assert type(copy) is initial_values.TruncatedNormal
-    np.testing.assert_array_equal(copy((9,)), initializer((9,)))

@@ -7,18 +7,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import numerics
+from tests.modeling import small_config
 
-SMALL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
+SMALL = small_config.create()
 # Two examples, three endings, four pieces.
 IDS = np.array(
     [

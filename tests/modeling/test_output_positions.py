@@ -9,22 +9,17 @@ import tensorflow as tf
 
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
+from tests.modeling import small_config
 
-STILL = config_module.BertConfig(  # Without dropout.
-    vocab_size=30,
-    hidden_size=8,
+# Without dropout; vectors of different positions must differ visibly.
+STILL = small_config.create(
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
-    # Vectors of different positions must differ visibly.
     initializer_range=0.5,
 )
 CAUSAL = dataclasses.replace(STILL, attention="causal")
@@ -80,15 +75,6 @@ def test_vectors_and_gradients_are_those_of_the_whole_layer(
             rtol=1e-4,
             atol=1e-3,
         )
-
-
-def test_a_head_on_the_pooled_output_needs_no_other_position():
-    model = bert.BertModel(STILL)
-    outputs = model(ROWS, output_positions=np.zeros([2, 0], "int32"))
-    assert outputs["sequence_output"].shape == (2, 0, 8)
-    np.testing.assert_allclose(
-        outputs["pooled_output"], model(ROWS)["pooled_output"], atol=1e-5
-    )
 
 
 PARTS = {name: np.stack([x, x[::-1]], axis=1) for name, x in ROWS.items()}
@@ -178,12 +164,6 @@ def test_batch_and_length_may_be_unknown_in_a_graph(config):
         model(ROWS)["logits"],
         atol=1e-5,
     )
-
-
-def test_attention_weights_need_all_positions():
-    model = bert.BertModel(STILL)
-    with pytest.raises(ValueError, match="cannot be combined with"):
-        model(ROWS, output_positions=POSITIONS, return_attention_weights=True)
 
 
 def test_dropout_does_not_depend_on_the_other_examples_of_a_batch():

@@ -86,18 +86,6 @@ def test_without_next_sentence_there_is_nothing_of_it(golden):
     assert set(model.metric_sums(features, outputs)) == {"masked_lm_accuracy"}
 
 
-def test_a_column_of_labels_may_be_flat(golden):
-    folder = golden / "model"
-    forward = np.load(folder / "forward.npz")
-    nested = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
-    flat = {**nested, "next_sentence_labels": nested["next_sentence_labels"][:, 0]}
-    model = create_model(folder)
-    outputs = model(nested)
-    assert float(model.total_loss(flat, outputs)) == float(
-        model.total_loss(nested, outputs)
-    )
-
-
 def test_accuracies_count_the_highest_scores():
     small = config_module.BertConfig(vocab_size=5, hidden_size=4, num_attention_heads=1)
     model = pretrainer.BertPretrainer(small)

@@ -7,21 +7,14 @@ import tensorflow as tf
 
 from bert_tf import islands
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import real_rows
 from bert_tf.modeling import span_predictor
+from tests.modeling import small_config
 
-CONFIG = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-    attention_probs_dropout_prob=0.3,
-    hidden_dropout_prob=0.3,
+CONFIG = small_config.create(
+    num_hidden_layers=2, attention_probs_dropout_prob=0.3, hidden_dropout_prob=0.3
 )
 MASK = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [1, 0, 0, 0]], "int32")
 IDS = np.array([[2, 7, 0, 0], [2, 5, 8, 3], [4, 0, 0, 0]], "int32")
@@ -89,14 +82,6 @@ def test_the_number_of_kept_rows_has_few_values(monkeypatch, num_real, kept):
     mask = np.arange(9200)[None] < num_real
     rows = real_rows.RealRows(tf.constant(mask, "int32"))
     assert len(rows.numbers) == kept
-
-
-def test_a_batch_of_padding_alone_keeps_some_rows():
-    rows = real_rows.RealRows(tf.zeros([2, 3], "int32"))
-    numbers = tf.reshape(tf.range(1.0, 7.0), [6, 1])
-    selected = rows.select(numbers)
-    np.testing.assert_array_equal(selected[:, 0], [1, 2, 3, 4])
-    np.testing.assert_array_equal(rows.put_back(selected)[:, 0], [1, 2, 3, 4, 0, 0])
 
 
 def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():

@@ -11,9 +11,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
-from bert_tf.modeling import heads
 from bert_tf.modeling import left_to_right
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import numerics
@@ -21,15 +19,9 @@ from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
+from tests.modeling import small_config
 
-SMALL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,  # Compiling takes most of these tests' time.
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
+SMALL = small_config.create()
 CAUSAL = dataclasses.replace(SMALL, attention="causal")
 # With weights of 0.02 an untrained vector is too short to tell endings apart.
 WIDE = dataclasses.replace(SMALL, initializer_range=0.5)
@@ -276,15 +268,6 @@ def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
         assert np.linalg.norm(rounded - exact) < limit
 
 
-def test_the_step_compiles_in_mixed_precision(keys):
-    model = MODELS["pretrainer"](dtype="mixed_bfloat16")
-    model.build()
-    loss, _ = train_step(model, tensors(), keys)
-    step = tf.function(train_step, jit_compile=True)
-    compiled, _ = step(model, tensors(), keys)
-    np.testing.assert_allclose(compiled, loss, rtol=0.02)
-
-
 # The pooler has no gradient without the next-sentence loss, and Keras says so.
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler:UserWarning")
 def test_fit_takes_steps_and_evaluates_on_one_device(create_model, features):
@@ -428,28 +411,6 @@ def test_saved_models_are_the_same_in_a_fresh_process(tmp_path, project_root):
             loaded = np.load(tmp_path / f"{name}.{index}.npz")
             for key in outputs:
                 np.testing.assert_array_equal(loaded[key], outputs[key])
-
-
-def test_the_base_declares_what_a_task_must_define():
-    model = heads.TaskModel(SMALL, name="task")
-    assert model.loss_names == ()
-    for method in (model.loss_sums, model.metric_sums):
-        with pytest.raises(NotImplementedError):
-            method({}, {})
-
-
-def test_the_class_head_drops_units_whatever_the_configuration_says():
-    still = dataclasses.replace(
-        SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-    model = pretrainer.BertPretrainer(still)
-    np.testing.assert_allclose(
-        model(FEATURES, training=True)["masked_lm_logits"],
-        model(FEATURES)["masked_lm_logits"],
-        atol=1e-6,
-    )
-    model = classifier.BertClassifier(still, num_labels=2)
-    assert np.any(model(FEATURES, training=True)["logits"] != model(FEATURES)["logits"])
 
 
 def test_a_span_is_scored_by_the_mean_of_both_ends_padding_left_out():

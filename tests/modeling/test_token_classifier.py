@@ -12,15 +12,9 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 from bert_tf.modeling import token_classifier
 from bert_tf.tasks.token_classification import options as token_classification_options
+from tests.modeling import small_config
 
-FOUR_LAYERS = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=4,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-)
+FOUR_LAYERS = small_config.create(num_hidden_layers=4)
 FEATURES = {
     "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32"),
     "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),
@@ -105,18 +99,6 @@ def test_the_layers_of_table_7_are_put_together(feature_based, numbers, width):
         mix.scale.assign(6.0)
         weighed = layers[1] + layers[2] + layers[3] + 3 * layers[4]
         np.testing.assert_allclose(np.asarray(mix(layers)), weighed, rtol=1e-5)
-
-
-def test_all_layers_are_more_than_four_in_a_deeper_encoder():
-    deeper = config_module.BertConfig(
-        vocab_size=30, hidden_size=8, num_attention_heads=2, num_hidden_layers=6
-    )
-    numbers = {
-        name: token_classifier.LayerMix(deeper, name).numbers
-        for name in ("weighted_sum_all", "weighted_sum_last_four")
-    }
-    assert numbers["weighted_sum_all"] == (1, 2, 3, 4, 5, 6)
-    assert numbers["weighted_sum_last_four"] == (-4, -3, -2, -1)
 
 
 @pytest.mark.parametrize(
