@@ -11,7 +11,7 @@ from tests.modeling import small_config
 CAUSAL = small_config.create(
     num_hidden_layers=2, attention="causal", initializer_range=0.5
 )
-# Of [CLS] 7 9 11 [SEP] and [CLS] 5 [SEP]; 4 stands for [MASK], 20 for a random piece.
+# Of [CLS] 7 9 11 [SEP] and [CLS] 5 [SEP]; 4 is [MASK], 20 a random piece.
 MASKED = {
     "input_ids": np.array([[2, 4, 9, 20, 3], [2, 4, 3, 0, 0]], "int32"),
     "input_mask": np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32"),

@@ -102,6 +102,17 @@ MODELS = {
 }
 
 
+# Compiling takes seconds, and these run the operations of other models.
+VARIANTS = {
+    "words_only",
+    "causal_classifier",
+    "multi_label_classifier",
+    "distilled_classifier",
+    "span_predictor_with_bilstm",
+    "token_classifier_on_features",
+}
+
+
 @pytest.fixture(params=MODELS)
 def task(request):
     return request.param
@@ -229,6 +240,14 @@ def test_one_step_of_plain_descent_lowers_the_loss(create_model, features):
     assert float(model.total_loss(features, model(features))) < before
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in VARIANTS else [])
+        for name in MODELS
+    ],
+    indirect=True,
+)
 def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
     task, create_model, features, keys
 ):

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.optimization import create
+from bert_tf.optimization import lamb
 
 NAMES = ("kernel", "bias")
 
@@ -53,20 +54,21 @@ def test_optimizer_is_rebuilt_from_its_config():
     assert copy.excluded_patterns == optimizer.excluded_patterns
 
 
-def test_variables_of_tensorflow_are_updated_like_those_of_keras():
+@pytest.mark.parametrize("kind", [adam_weight_decay.AdamWeightDecay, lamb.Lamb])
+def test_variables_of_tensorflow_are_updated_like_those_of_keras(kind):
     gradients = [np.array([0.5, -1.0], "float32"), np.array([0.2, 0.1], "float32")]
     updated = []
     for variable in (keras.Variable, tf.Variable):
         weights = [
             variable(np.array([1.0, 2.0], "float32"), name=name) for name in NAMES
         ]
-        optimizer = adam_weight_decay.AdamWeightDecay(0.1)
+        optimizer = kind(0.1)
         for _ in range(3):
             optimizer.apply_gradients(list(zip(gradients, weights, strict=True)))
         updated.append([weight.numpy() for weight in weights])
     np.testing.assert_array_equal(*updated)
     plain = [tf.Variable([1.0, 2.0]) for _ in NAMES]  # All are named "Variable:0".
-    optimizer = adam_weight_decay.AdamWeightDecay(0.1)
+    optimizer = kind(0.1)
     for _ in range(3):
         optimizer.apply_gradients(list(zip(gradients, plain, strict=True)))
     np.testing.assert_array_equal(plain[0], updated[1][0])

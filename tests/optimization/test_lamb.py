@@ -6,8 +6,6 @@ import tensorflow as tf
 from bert_tf.optimization import create
 from bert_tf.optimization import lamb
 
-NAMES = ("kernel", "bias")
-
 
 def reference_updates(weight, gradients, *, rate, decay, is_scaled):
     """Computes the formula of the optimizer's docstring in NumPy, float64."""
@@ -55,26 +53,6 @@ def test_it_is_made_by_name_and_rebuilt_from_its_config():
     copy = lamb.Lamb.from_config(optimizer.get_config())
     assert isinstance(copy, lamb.Lamb)
     assert copy.excluded_patterns == optimizer.excluded_patterns
-
-
-def test_variables_of_tensorflow_are_updated_like_those_of_keras():
-    gradients = [np.array([0.5, -1.0], "float32"), np.array([0.2, 0.1], "float32")]
-    updated = []
-    for variable in (keras.Variable, tf.Variable):
-        weights = [
-            variable(np.array([1.0, 2.0], "float32"), name=name) for name in NAMES
-        ]
-        optimizer = lamb.Lamb(0.1)
-        for _ in range(3):
-            optimizer.apply_gradients(list(zip(gradients, weights, strict=True)))
-        updated.append([weight.numpy() for weight in weights])
-    np.testing.assert_array_equal(*updated)
-    plain = [tf.Variable([1.0, 2.0]) for _ in NAMES]  # All are named "Variable:0".
-    optimizer = lamb.Lamb(0.1)
-    for _ in range(3):
-        optimizer.apply_gradients(list(zip(gradients, plain, strict=True)))
-    np.testing.assert_array_equal(plain[0], updated[1][0])
-    assert not np.array_equal(plain[1], updated[1][1])  # Only the bias does not decay.
 
 
 def test_the_gradient_of_a_lookup_is_that_of_the_whole_table():

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import options as options_module
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
@@ -195,18 +193,6 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
     )
     assert done.exit_code == 1
     assert "--masked_lm_prob needs unmasked examples" in done.stderr
-
-
-def test_the_number_of_masks_is_refused_where_none_are_drawn():
-    def created(**flags):
-        return pretraining_data_options.CreatePretrainingDataOptions(
-            input_file="a", output_file="b", vocab_file="c", **flags
-        )
-
-    with pytest.raises(options_module.OptionError, match="pass it to run_pretraining"):
-        created(dynamic_masking=True, max_predictions_per_seq=77)
-    # Its default, which nothing uses there, does not stand in the way of short ones.
-    assert created(dynamic_masking=True, max_seq_length=16).max_seq_length == 16
 
 
 def test_masks_that_have_no_room_are_refused(pretrain):

@@ -8,7 +8,6 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import scores
@@ -136,6 +135,8 @@ def test_the_next_piece_has_a_perplexity_while_training(tmp_path, pretrain):
         assert found == set(scores.names_of(("next_piece_loss",)))
 
 
+# `test_trajectory.py` divides a batch in the same ways.
+@pytest.mark.slow
 def test_replicas_learn_what_one_device_learns(tmp_path, left_to_right_run, pretrain):
     done = pretrain(
         tmp_path,
@@ -154,7 +155,9 @@ def test_replicas_learn_what_one_device_learns(tmp_path, left_to_right_run, pret
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["left_to_right", "words_only"])
+@pytest.mark.parametrize(
+    "kind", ["left_to_right", pytest.param("words_only", marks=pytest.mark.slow)]
+)
 def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     kind, request, tmp_path, sample_data, run_tool
 ):
@@ -193,38 +196,6 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     exported = json.loads(done.stdout)
     for name, probability in answer["probabilities"].items():
         assert exported["probabilities"][name] == pytest.approx(probability, abs=1e-5)
-
-
-def test_a_checkpoint_without_a_pooler_is_fine_tuned_and_says_what_is_new(
-    words_only_run, tmp_path, sample_data, run_tool
-):
-    model = loading.load_model(str(words_only_run))
-    weights = {
-        weight.path.partition("/")[2]: weight.numpy()
-        for weight in model.weights
-        if "pooler" not in weight.path
-    }
-    folder = tmp_path / "without"
-    folder.mkdir()
-    bundle.save(str(folder / "bert_model.ckpt"), weights)
-    for name in ("bert_config.json", "vocab.txt"):
-        (folder / name).write_text((words_only_run / name).read_text())
-    done = run_tool(
-        "run_classifier",
-        f"--init_checkpoint={folder}",
-        f"--train_file={sample_data / 'topics_train.tsv'}",
-        "--max_seq_length=32",
-        "--num_train_epochs=0.1",
-        f"--output_dir={tmp_path / 'topics'}",
-        "--do_train",
-    )
-    assert done.exit_code == 0, done.stderr
-    assert "newly initialized: bert/pooler/dense/bias" in done.stderr
-
-
-def test_a_left_to_right_model_is_loaded_as_one(left_to_right_run):
-    model = loading.load_model(str(left_to_right_run))
-    assert type(model).__name__ == "BertLeftToRight"
 
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.

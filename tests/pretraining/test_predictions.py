@@ -69,16 +69,6 @@ def test_the_probabilities_are_those_of_the_model(fill_options, golden):
         assert sum(by_token.values()) == pytest.approx(1.0)
 
 
-def test_the_report_has_a_line_a_mask_with_top_k_words(fill_options, tmp_path):
-    (tmp_path / "texts.txt").write_text(f"{TEXT}\n\n[MASK]\n")
-    report = fill_mask.run(
-        fill_options(top_k=3, text=None, input_file=str(tmp_path / "texts.txt"))
-    )
-    lines = report.splitlines()
-    assert [line for line in lines if not line.startswith("  ")] == [TEXT, "[MASK]"]
-    assert [len(line.split()) for line in lines if line.startswith("  ")] == [6] * 3
-
-
 def test_the_text_of_the_flag_or_of_standard_input_is_filled(
     run_tool, released, monkeypatch
 ):
@@ -97,77 +87,13 @@ def test_the_text_of_the_flag_or_of_standard_input_is_filled(
     "text, message",
     [
         ("no mask here", r"at least one \[MASK\] in the text, got 'no mask here'"),
-        ("[mask]", r"at least one \[MASK\]"),  # Lower case is a word like others.
+        ("[mask]", r"at least one \[MASK\]"),  # Lower case is an ordinary word.
         ("[MASK] " * 70, "The text has 72 word pieces .* 64 positions"),
     ],
 )
 def test_a_text_that_cannot_be_filled_is_refused(fill_options, text, message):
     with pytest.raises(ValueError, match=message):
         predictions.load(fill_options()).fill(text)
-
-
-def test_what_is_beside_the_checkpoint_need_not_be_named(fill_options, released):
-    values = {"init_checkpoint": str(released / "bert_model.ckpt")}
-    nothing_named = {"bert_config_file": None, "vocab_file": None}
-    named = predictions.load(fill_options()).fill(TEXT)
-    assert predictions.load(fill_options(**values, **nothing_named)).fill(TEXT) == named
-
-
-def test_a_configuration_and_a_vocabulary_that_are_named_come_first(
-    fill_options, released, tmp_path
-):
-    values = {"init_checkpoint": str(released / "bert_model.ckpt")}
-    settings = json.loads((released / "bert_config.json").read_text())
-    (tmp_path / "c.json").write_text(json.dumps(settings | {"num_attention_heads": 1}))
-    tokens = (released / "vocab.txt").read_text().splitlines()
-    (tmp_path / "v.txt").write_text(
-        "\n".join([tokens[0], "другое", *tokens[2:]]) + "\n"
-    )
-    filler = predictions.load(
-        fill_options(
-            **values,
-            bert_config_file=str(tmp_path / "c.json"),
-            vocab_file=str(tmp_path / "v.txt"),
-        )
-    )
-    assert filler.model.config.num_attention_heads == 1
-    assert filler.tokenizer.vocabulary.tokens[1] == "другое"
-
-
-@pytest.mark.parametrize(
-    "given, recorded, expected",
-    [
-        (None, {}, True),
-        (None, {"do_lower_case": None}, True),  # Of examples of the 2018 code.
-        (None, {"do_lower_case": False}, False),
-        (False, {"do_lower_case": False}, False),
-        (False, {}, False),
-    ],
-    ids=["default", "unknown", "as the run", "both", "flag"],
-)
-def test_the_casing_is_the_flags_or_that_of_the_run(
-    fill_options, released, given, recorded, expected
-):
-    (released / "task.json").write_text(json.dumps({"task": "pretraining"} | recorded))
-    checkpoint = str(released / "bert_model.ckpt")
-    filler = predictions.load(
-        fill_options(init_checkpoint=checkpoint, do_lower_case=given)
-    )
-    assert filler.tokenizer.tokenize("THE") == (["the"] if expected else ["[UNK]"])
-
-
-def test_a_casing_that_is_not_the_checkpoints_is_refused(fill_options, released):
-    (released / "task.json").write_text('{"do_lower_case": false}')
-    checkpoint = str(released / "bert_model.ckpt")
-    with pytest.raises(
-        ValueError, match=r"trained on cased text; pass --do_lower_case=F"
-    ):
-        predictions.load(fill_options(init_checkpoint=checkpoint, do_lower_case=True))
-
-
-def test_a_checkpoint_that_is_not_there_is_named(fill_options):
-    with pytest.raises((ValueError, OSError), match=r"/no/bert_model\.ckpt"):
-        predictions.load(fill_options(init_checkpoint="/no/bert_model.ckpt"))
 
 
 def test_texts_of_a_batch_are_filled_as_each_alone(fill_options):
@@ -181,19 +107,6 @@ def test_texts_of_a_batch_are_filled_as_each_alone(fill_options):
             assert [one.probability for one in mask] == pytest.approx(
                 [one.probability for one in alone], rel=1e-4
             )
-
-
-def test_a_batch_holds_batch_size_texts(fill_options, monkeypatch):
-    filler = predictions.load(fill_options(batch_size=2))
-    sizes = []
-    padded_rows = predictions.padded_rows
-    monkeypatch.setattr(
-        predictions,
-        "padded_rows",
-        lambda rows: (sizes.append(len(rows)), padded_rows(rows))[1],
-    )
-    list(filler.fill_each(["[MASK]"] * 5))
-    assert sizes == [2, 2, 1]
 
 
 class ByTable(predictions.MaskFiller):
@@ -267,13 +180,6 @@ def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(fill_options):
             expected.append(np.log(by_token[piece]))
         np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)
         assert scored.total == pytest.approx(sum(expected), abs=1e-3)
-
-
-def test_likelihoods_are_divided_by_pieces_and_by_words():
-    scored = likelihood.Likelihood(
-        pieces=("light", "##house", "is", "##n"), log_probabilities=(-1, -2, -3, -6)
-    )
-    assert (scored.total, scored.per_piece, scored.per_word) == (-12, -3, -6)
 
 
 @pytest.mark.parametrize(

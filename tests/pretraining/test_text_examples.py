@@ -147,20 +147,6 @@ def test_an_evaluation_reads_the_text_once_and_always_the_same(examples, whole):
     assert np.mean(seen) < 0.05
 
 
-def test_an_evaluation_counts_no_more_than_it_needs(open_text, monkeypatch):
-    monkeypatch.setattr(graph_pools.TextPools, "count", lambda self, number: 30)
-    examples = open_text()
-    assert examples.evaluation_source(31).num_examples == 60
-    assert examples.evaluation_source().num_examples == 30 * examples._pools.num_pools
-
-
-def test_opening_text_creates_no_ops(open_text, monkeypatch):
-    # A strategy for several replicas or workers has to be created before any op.
-    monkeypatch.setattr(graph_pools, "TextSampler", None)
-    monkeypatch.setattr(graph_pools, "SpanTable", None)
-    assert open_text().paths
-
-
 def test_another_order_than_that_of_the_pools_is_refused(examples):
     source = examples.training_source("none", "text", is_written=False)
     with pytest.raises(ValueError, match="The order of text is fixed"):

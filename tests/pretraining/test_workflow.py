@@ -9,7 +9,6 @@ import pytest
 
 from bert_tf import files
 from bert_tf.data import remote_blocks
-from bert_tf.pretraining import fill_mask
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from tests.data import store_double
@@ -35,28 +34,6 @@ def remote_options(golden, tmp_path):
         return pretraining_options.RunPretrainingOptions(**defaults | values)
 
     return create
-
-
-def test_training_opens_its_checkpoint_once(golden, tmp_path, opened_checkpoints):
-    model = golden / "model"
-    options = pretraining_options.RunPretrainingOptions(
-        input_file=str(model / "examples.tfrecord"),
-        output_dir=str(tmp_path / "run"),
-        init_checkpoint=str(model / "bert_model.ckpt"),
-        bert_config_file=str(model / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        train_batch_size=2,
-        num_train_steps=1,
-        num_warmup_steps=0,
-        do_train=True,
-        do_eval=True,
-        max_eval_steps=1,
-    )
-    report = pretraining_workflow.run(options)
-    assert "Trained to step 1" in report
-    assert opened_checkpoints == [options.init_checkpoint]
 
 
 def test_a_run_on_remote_records_does_not_resume_on_local_ones(
@@ -118,15 +95,3 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
     with pytest.raises(ValueError, match="loss of the evaluation is nan, so no "):
         pretraining.evaluate()
     assert not os.path.exists(tmp_path / "run" / "eval_results.txt")
-
-
-def test_filling_masks_opens_its_checkpoint_once(golden, opened_checkpoints):
-    model = golden / "model"
-    options = pretraining_options.FillMaskOptions(
-        init_checkpoint=str(model / "bert_model.ckpt"),
-        bert_config_file=str(model / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        text="a [MASK]",
-    )
-    fill_mask.run(options)
-    assert opened_checkpoints == [options.init_checkpoint]

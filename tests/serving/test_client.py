@@ -35,16 +35,6 @@ def test_a_server_answers_as_the_saved_model(single_export):
     assert len(double.requests) == 2 * 3
 
 
-def test_a_server_answers_pairs(pair_export):
-    pairs = [("the", "rain"), ("rain", "the")]
-    first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    expected = client.open_saved_model(pair_export).predict(first, second)
-    with rest_double.serving(rest_double.RestDouble(pair_export).reply) as address:
-        asked = client.open_server(f"{address}/v1/models/topics")
-        answers = asked.predict(first, second)
-    np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-6)
-
-
 @pytest.mark.parametrize("where", ["disk", "server"])
 def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
     asked = {
@@ -140,14 +130,17 @@ def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request)
         asked.predict(["a"], texts_b)
 
 
-def test_a_folder_without_a_saved_model_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"contains no saved_model\.pb"):
-        client.open_saved_model(str(tmp_path))
-
-
-def test_a_broken_saved_model_is_named(tmp_path):
-    (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff broken")
-    with pytest.raises(OSError, match="cannot be loaded"):
+@pytest.mark.parametrize(
+    "content, error, message",
+    [
+        (None, FileNotFoundError, r"contains no saved_model\.pb"),
+        (b"\xff\xff broken", OSError, "cannot be loaded"),
+    ],
+)
+def test_a_folder_that_cannot_be_loaded_is_named(tmp_path, content, error, message):
+    if content is not None:
+        (tmp_path / "saved_model.pb").write_bytes(content)
+    with pytest.raises(error, match=message):
         client.open_saved_model(str(tmp_path))
 
 

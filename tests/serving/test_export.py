@@ -170,12 +170,6 @@ def test_masks_are_filled_where_only_tensorflow_is(answers):
                 )
 
 
-def test_the_labels_signature_names_the_columns(single_export):
-    request = (single_export, "labels", {"text": ["a", "b"]})
-    (answer,) = ask_bare_process([request])
-    assert answer["labels"] == [["rain", "snow", "été"]] * 2
-
-
 @pytest.mark.parametrize(
     "kind, names",
     [
@@ -191,33 +185,6 @@ def test_ids_give_what_the_model_gives(kind, names, answers):
     assert set(found) == names
     for name in names:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-
-
-def test_the_export_has_the_signatures_that_servers_call(pair_export):
-    signatures = tf.saved_model.load(pair_export).signatures
-    shapes = {
-        name: {
-            key: (spec.dtype.name, spec.shape.as_list())
-            for key, spec in signatures[name].structured_input_signature[1].items()
-        }
-        for name in signatures
-    }
-    assert shapes == {
-        "serving_default": {
-            "text": ("string", [None]),
-            "text_b": ("string", [None]),
-        },
-        "ids": {
-            "input_ids": ("int32", [None, None]),
-            "input_mask": ("int32", [None, None]),
-            "segment_ids": ("int32", [None, None]),
-        },
-        "labels": {"text": ("string", [None])},
-    }
-    assert set(signatures["serving_default"].structured_outputs) == {
-        "label",
-        "probabilities",
-    }
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
@@ -250,27 +217,14 @@ def test_the_runs_settings_lie_beside_the_graph(single_export):
     assert task["labels"] == ["rain", "snow", "été"]
 
 
-@pytest.mark.parametrize("place", ["save", "copy"])
-def test_a_failed_export_leaves_nothing(single_run, tmp_path, monkeypatch, place):
+@pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+def test_a_failed_export_leaves_nothing(single_run, tmp_path, monkeypatch, failure):
     def fail(*unused, **also_unused):
-        raise OSError("disk full")
+        raise failure
 
-    if place == "save":
-        monkeypatch.setattr(tf.saved_model, "save", fail)
-    else:
-        monkeypatch.setattr(export, "RUN_FILES", ("task.json", "gone.txt"))
-    with pytest.raises(OSError, match=r"disk full|gone\.txt"):
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    with pytest.raises(failure):
         export.export_saved_model(single_run, str(tmp_path / "new" / "1"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_interrupted_export_leaves_nothing(single_run, tmp_path, monkeypatch):
-    def interrupt(*unused, **also_unused):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tf.saved_model, "save", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        export.export_saved_model(single_run, str(tmp_path / "1"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -280,11 +234,6 @@ def test_an_export_never_replaces_another_one(single_run, tmp_path):
     with pytest.raises(ValueError, match="is not empty"):
         export.export_saved_model(single_run, str(tmp_path / "1"))
     assert (tmp_path / "1" / "saved_model.pb").read_bytes() == b"older"
-
-
-def test_an_empty_folder_is_filled(single_run, tmp_path):
-    export.export_saved_model(single_run, str(tmp_path / "1") + "/")
-    assert (tmp_path / "1" / "saved_model.pb").exists()
 
 
 def test_a_file_in_the_way_is_named(single_run, tmp_path):

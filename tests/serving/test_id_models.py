@@ -8,7 +8,6 @@ import pytest
 
 import bert_tf
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import backends
 from bert_tf.serving import export
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
@@ -215,12 +214,6 @@ def test_arguments_that_do_not_fit_the_format_are_refused(
         )
 
 
-def test_litert_needs_a_keras_that_exports_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(id_models.keras, "__version__", "3.12.0")
-    with pytest.raises(ImportError, match=r"needs Keras 3\.13 or newer, got 3\.12\.0"):
-        export.export_saved_model("no run", str(tmp_path), export_format="litert")
-
-
 def test_a_model_that_fills_masks_is_refused(mask_run, tmp_path):
     with pytest.raises(ValueError, match=r"candidates for a \[MASK\] are text"):
         export.export_saved_model(mask_run, str(tmp_path / "1"), export_format="litert")
@@ -247,9 +240,3 @@ def test_openvino_computes_with_int8_weights(single_run):
         for label, probability in other["probabilities"].items()
     ]
     assert 0 < max(differences) < 0.1
-
-
-def test_int8_needs_openvino(single_run):
-    with pytest.raises(ValueError, match="which requires backend 'openvino'"):
-        predictors.load(single_run, dtype="int8")
-    assert backends.policy_of("int8") == backends.INT8

@@ -1,7 +1,5 @@
 """SavedModels that fill masks: what they say about texts that they cannot fill."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,7 +9,6 @@ from bert_tf import options as options_module
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import query
 
 
 @pytest.fixture(scope="module")
@@ -79,26 +76,6 @@ def test_the_status_says_why_a_text_has_no_words(exported, text, num_masks, stat
     assert (found["probabilities"].numpy() > 0).all(axis=2).tolist() == (
         has_words.tolist()
     )
-
-
-def test_a_query_prints_words_or_the_status(exported):
-    report = query.run(
-        serving_options.QuerySavedModelOptions(
-            export_dir=exported, text=("the [MASK]", "none")
-        )
-    )
-    filled, refused = map(json.loads, report.splitlines())
-    assert filled["text"] == "the [MASK]"
-    assert [len(mask) for mask in filled["masks"]] == [3]
-    assert refused == {"text": "none", "masks": [], "status": "no_mask"}
-
-
-def test_a_pretraining_run_is_exported(mask_run, tmp_path):
-    folder = export.export_saved_model(mask_run, str(tmp_path / "1"), top_k=2)
-    task = json.loads((tmp_path / "1/assets.extra/task.json").read_text())
-    assert (task["task"], task["top_k"]) == ("pretraining", 2)
-    [answer] = client.open_saved_model(folder).ask(text=["a [MASK]"])
-    assert [len(mask) for mask in answer["masks"]] == [2]
 
 
 def test_more_words_than_the_vocabulary_has_are_all_of_it(checkpoint, tmp_path):

@@ -59,12 +59,6 @@ def test_all_texts_are_checked_before_any_is_computed(released, reported):
     assert not reported
 
 
-def test_an_encoder_cannot_fill_masks(project_root):
-    encoder = project_root / "tests/checkpoints/foreign/hugging_face/encoder"
-    with pytest.raises(ValueError, match=r"^head=masked_lm, but .* has no such head"):
-        bert_tf.fill_masks(str(encoder), ["[MASK]"])
-
-
 @pytest.mark.parametrize(
     "function, texts, message",
     [

@@ -4,7 +4,6 @@ Most tests replace OpenVINO with TensorFlow, so that they also run without it.
 """
 
 import os
-import shutil
 import sys
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from bert_tf.fine_tuning import backends
 from bert_tf.serving import export
 from bert_tf.serving import openvino_model
-from bert_tf.serving import saved_signatures
 from bert_tf.serving import server_model
 from bert_tf.serving import warm_up_file
 
@@ -92,11 +90,6 @@ def test_openvino_answers_as_tensorflow(exports, kind, dtype, atol):
     assert_same_answers(exports[kind][1], kind, dtype, atol)
 
 
-def test_the_dtype_is_that_of_the_server(exports, calls):
-    server_model.LoadedModel(exports["single"][1], "openvino", "bfloat16")
-    assert {policy for _, policy in calls} == {"mixed_bfloat16"}
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_an_export_in_another_dtype_is_refused(exports, monkeypatch, tmp_path, dtype):
     monkeypatch.setattr(backends, "import_package", lambda name: None)
@@ -130,17 +123,6 @@ def test_ids_that_the_model_lacks_are_refused(exports, calls, ids, message):
 def test_masked_words_are_left_to_tensorflow(exports, calls):
     with pytest.raises(ValueError, match="fills masked words, which OpenVINO cannot"):
         openvino_model.load(exports["masks"][1])
-
-
-def test_an_export_of_an_earlier_version_is_refused(exports, calls, tmp_path):
-    folder = shutil.copytree(exports["single"][1], tmp_path / "1")
-    saved_model = saved_signatures.read_definition(str(folder))
-    for child in saved_model.meta_graphs[0].object_graph_def.nodes[0].children:
-        if child.local_name == "model_outputs":
-            child.local_name = "another"
-    (folder / "saved_model.pb").write_bytes(saved_model.SerializeToString())
-    with pytest.raises(ValueError, match="exported by an earlier version"):
-        server_model.LoadedModel(str(folder), "openvino")
 
 
 def test_a_missing_package_is_named(exports, monkeypatch):

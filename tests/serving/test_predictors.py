@@ -1,7 +1,5 @@
 import json
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -29,12 +27,6 @@ def test_a_run_answers_texts_with_names_and_probabilities(single_run):
         assert answer["label"] == best
 
 
-def test_a_run_of_pairs_answers_pairs(pair_run):
-    classifier = bert_tf.load(pair_run)
-    one_way, other_way = classifier.predict([("the", "rain"), ["rain", "the"]])
-    assert one_way["probabilities"] != other_way["probabilities"]
-
-
 def test_more_texts_than_a_call_takes_are_all_answered_in_order(single_run):
     classifier = bert_tf.load(single_run)
     texts = [f"{i} rain" for i in range(70)]
@@ -42,26 +34,6 @@ def test_more_texts_than_a_call_takes_are_all_answered_in_order(single_run):
     assert len(answers) == 70
     alone = classifier.predict([texts[69]])[0]["probabilities"]
     assert answers[69]["probabilities"] == pytest.approx(alone, abs=1e-6)
-
-
-def test_no_texts_give_no_answers(single_run):
-    assert bert_tf.load(single_run).predict([]) == []
-
-
-@pytest.mark.parametrize(
-    "run, inputs, message",
-    [
-        ("single_run", "one text", "Expected a list of texts"),
-        ("single_run", ["a", ("a", "b")], "Input 1 is .* single texts"),
-        ("pair_run", ["a"], "Input 0 is 'a'.* trained on pairs"),
-        ("pair_run", [("a", "b", "c")], "Input 0 is .* trained on pairs"),
-        ("pair_run", [("a", None)], "Input 0 is .* trained on pairs"),
-    ],
-)
-def test_inputs_of_the_wrong_kind_are_refused(run, inputs, message, request):
-    classifier = bert_tf.load(request.getfixturevalue(run))
-    with pytest.raises(ValueError, match=message):
-        classifier.predict(inputs)
 
 
 _CLASSES = {
@@ -119,44 +91,6 @@ def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, go
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
     with pytest.raises(ValueError, match="lacks 2 of the model's weights"):
         bert_tf.load(str(tmp_path))
-
-
-# Python looks at meta_path first; there, the task of retrieval does not exist.
-_WITHOUT_RETRIEVAL = """
-import sys
-
-class NoRetrieval:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("bert_tf.tasks.retrieval"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, NoRetrieval())
-import bert_tf
-from bert_tf.serving import export
-
-[answer] = bert_tf.load(sys.argv[1]).predict(["the rain"])
-assert answer["label"] in ("rain", "snow", "\u00e9t\u00e9")
-export.export_saved_model(sys.argv[1], sys.argv[2])
-try:
-    import bert_tf.tasks.retrieval
-except ModuleNotFoundError:
-    print("retrieval is blocked")
-"""
-
-
-def test_a_classifier_is_served_where_another_task_cannot_be_imported(
-    single_run, tmp_path, project_root
-):
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_RETRIEVAL, single_run, str(tmp_path / "1")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=project_root,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "retrieval is blocked\n"
-    assert (tmp_path / "1" / "saved_model.pb").exists()
 
 
 FOREIGN = pathlib.Path(__file__).parents[1] / "checkpoints" / "foreign"
@@ -286,22 +220,6 @@ def backend_of_arrays(monkeypatch):
     return rows_per_call
 
 
-@pytest.mark.parametrize(
-    "run, item",
-    [
-        ("single_run", "the rain"),
-        ("squad_run", ("who?", "the rain")),
-        ("tag_run", "the rain"),
-    ],
-)
-def test_a_batch_has_more_short_texts_than_its_size(
-    run, item, request, backend_of_arrays
-):
-    # A batch of 4 rows of 128 pieces also holds 16 rows of at most 24 pieces.
-    bert_tf.load(request.getfixturevalue(run), batch_size=4).predict([item] * 16)
-    assert backend_of_arrays == [16]
-
-
 def test_tags_of_batches_by_length_are_those_of_each_sentence(tag_run):
     # Rows have at most 16 pieces, so one batch has 8 of them or more.
     tagger = bert_tf.load(tag_run, batch_size=1)
@@ -324,31 +242,6 @@ def test_predictors_take_the_arrays_of_other_backends(run, item, request):
     expected = bert_tf.load(run_dir).predict([item])
     request.getfixturevalue("backend_of_arrays")
     assert bert_tf.load(run_dir).predict([item]) == expected
-
-
-def test_an_encoder_takes_the_arrays_of_other_backends(pretrained, backend_of_arrays):
-    assert bert_tf.load(**pretrained, head="encoder").embed(["rain"]).shape[0] == 1
-
-
-def test_progress_counts_the_answered_inputs(pretrained):
-    calls = []
-    filler = bert_tf.load(**pretrained, batch_size=2)
-    filler.predict(
-        ["the [MASK]", "a [MASK] of [MASK]", "[MASK]"],
-        progress=lambda *call, unit, **_: calls.append((*call, unit)),
-    )
-    assert calls == [("predict", done, 3, "texts") for done in (0, 2, 3)]
-
-
-def test_masks_are_filled_in_the_order_of_the_texts(pretrained):
-    filler = bert_tf.load(**pretrained, batch_size=2)
-    texts = ["the [MASK]", "a [MASK] of [MASK] in the snow", "[MASK]"]
-    found = filler.predict(texts, top_k=3)
-    assert [len(answer["masks"]) for answer in found] == [1, 2, 1]
-    for text, answer in zip(texts, found, strict=True):
-        expected = filler.filler.fill(text, top_k=3)
-        for mask, fillings in zip(answer["masks"], expected, strict=True):
-            assert [one["token"] for one in mask] == [one.token for one in fillings]
 
 
 @pytest.mark.parametrize(
@@ -378,44 +271,46 @@ def test_a_run_refuses_settings_of_its_own(single_run):
         bert_tf.load(single_run, max_seq_length=9)
 
 
-@pytest.mark.parametrize(
-    "inputs, message",
-    [
-        (b"one text", "Expected a list of texts, got one string"),
-        ({"text": ["a"]}, "got a dict, whose items are the names of its columns"),
-        (7, "got a value of type int"),
-        (["a", float("nan")], "Input 1 is nan; expected a text"),
-        (["a", None], "Input 1 is None; expected a text"),
-    ],
-)
-def test_inputs_that_are_no_texts_are_refused(pretrained, inputs, message):
-    with pytest.raises(ValueError, match=message):
-        bert_tf.load(**pretrained, head="encoder").predict(inputs)
+@pytest.fixture(scope="module")
+def predictor_of(request, pretrained):
+    """Returns a function from the name of a run or a head to its predictor."""
+
+    def load(name):
+        if name.endswith("_run"):
+            return bert_tf.load(request.getfixturevalue(name))
+        return bert_tf.load(**pretrained, head=name)
+
+    return load
 
 
 @pytest.mark.parametrize(
-    "inputs, message",
+    "name, inputs, message",
     [
-        (["[MASK]", "none"], r"Input 1: Expected at least one \[MASK\]"),
-        (["[MASK]", "[MASK] " * 70], "Input 1: The text has 72 word pieces"),
+        ("single_run", "one text", "Expected a list of texts"),
+        ("single_run", ["a", ("a", "b")], "Input 1 is .* single texts"),
+        ("pair_run", ["a"], "Input 0 is 'a'.* trained on pairs"),
+        ("pair_run", [("a", "b", "c")], "Input 0 is .* trained on pairs"),
+        ("pair_run", [("a", None)], "Input 0 is .* trained on pairs"),
+        ("encoder", b"one text", "got one string"),
+        ("encoder", {"text": ["a"]}, "got a dict"),
+        ("encoder", 7, "type int"),
+        ("encoder", ["a", float("nan")], "Input 1 is nan"),
+        ("encoder", ["a", None], "Input 1 is None"),
+        ("masked_lm", ["[MASK]", "none"], r"Input 1: .*\[MASK\]"),
+        ("masked_lm", ["[MASK]", "[MASK] " * 70], "Input 1: .* 72 word pieces"),
     ],
 )
-def test_texts_that_cannot_be_filled_are_refused(pretrained, inputs, message):
+def test_inputs_that_cannot_be_answered_are_refused(
+    predictor_of, name, inputs, message
+):
     with pytest.raises(ValueError, match=message):
-        bert_tf.load(**pretrained).predict(inputs)
+        predictor_of(name).predict(inputs)
 
 
-@pytest.mark.parametrize(
-    "top_k, message",
-    [
-        ("3", "top_k is '3'; expected an integer"),
-        (1.5, "top_k is 1.5; expected an integer"),
-        (0, "top_k is 0; expected at least 1"),
-    ],
-)
-def test_a_number_of_candidates_is_checked(pretrained, top_k, message):
-    with pytest.raises(ValueError, match=message):
-        bert_tf.load(**pretrained).predict(["[MASK]"], top_k=top_k)
+@pytest.mark.parametrize("top_k", ["3", 1.5, 0])
+def test_a_number_of_candidates_is_checked(predictor_of, top_k):
+    with pytest.raises(ValueError, match=f"top_k is {top_k!r}"):
+        predictor_of("masked_lm").predict(["[MASK]"], top_k=top_k)
 
 
 def test_an_output_layer_of_an_unknown_kind_needs_a_head(
@@ -432,16 +327,6 @@ def test_an_output_layer_of_an_unknown_kind_needs_a_head(
     assert answer["tags"][0] in ("0", "1", "2")
     [answer] = bert_tf.load(tmp_path, head="classification").predict(["rain"])
     assert list(answer["probabilities"]) == ["0", "1", "2"]
-
-
-def test_a_progress_bar_shows_each_stage(capsys):
-    bar = bert_tf.ProgressBar()
-    bar("predict", 2, 4, unit="texts")
-    bar("predict", 4, 4, unit="texts", values={"loss": 0.5})
-    shown = capsys.readouterr().err
-    assert "predict" in shown
-    assert "4/4" in shown
-    assert "loss=0.5" in shown
 
 
 def copy_settings(run_dir, target):

@@ -39,58 +39,50 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
     )
 
 
-def test_a_signature_can_be_chosen(asked):
-    ask(text="a")
-    assert asked.signature == "serving_default"
-    ask(text="a", signature="query")
-    assert asked.signature == "query"
-
-
-def test_a_pair_is_asked_as_a_pair(asked):
-    assert json.loads(ask(text="a", text_b="b"))["text_b"] == "b"
-    assert asked.asked == {"text": ["a"], "text_b": ["b"]}
-
-
-def test_several_texts_are_asked_together_and_keep_their_commas(asked):
-    report = ask(text=("one", "two, three"))
-    assert len(report.split("\n")) == 2
-    assert asked.asked == {"text": ["one", "two, three"]}
-
-
-def test_lines_of_standard_input_are_asked_together(asked):
-    report = ask(text="-", lines=["one\n", "two, three\r\n"])
-    assert [json.loads(line)["text"] for line in report.split("\n")] == [
-        "one",
-        "two, three",
-    ]
-    assert asked.asked == {"text": ["one", "two, three"]}
-
-
-def test_a_tab_in_standard_input_parts_a_pair(asked):
-    ask(text="-", lines=["a\tb\n", "c\td\n"])
-    assert asked.asked == {"text": ["a", "c"], "text_b": ["b", "d"]}
-
-
-def test_one_context_serves_all_questions(asked):
-    ask(question=("who?", "when?"), context="Anna, 1902.")
-    assert asked.asked == {
-        "question": ["who?", "when?"],
-        "context": ["Anna, 1902.", "Anna, 1902."],
-    }
-
-
-def test_questions_and_contexts_come_from_standard_input(asked):
-    report = ask(question="-", lines=["who?\tAnna.\n", "when?\t1902.\n"])
-    assert json.loads(report.split("\n")[1])["context"] == "1902."
-    assert asked.asked["question"] == ["who?", "when?"]
-
-
-def test_the_endings_of_a_text_are_asked_together(asked):
-    assert json.loads(ask(text="She", ending=("sat", "flew")))["endings"] == [
-        "sat",
-        "flew",
-    ]
-    assert asked.asked == {"text": ["She"], "endings": [["sat", "flew"]]}
+@pytest.mark.parametrize(
+    "values, lines, inputs",
+    [
+        ({"text": "a", "text_b": "b"}, None, {"text": ["a"], "text_b": ["b"]}),
+        ({"text": ("one", "two, three")}, None, {"text": ["one", "two, three"]}),
+        (
+            {"text": "-"},
+            ["one\n", "two, three\r\n"],
+            {"text": ["one", "two, three"]},
+        ),
+        # A tab separates the texts of a pair.
+        (
+            {"text": "-"},
+            ["a\tb\n", "c\td\n"],
+            {"text": ["a", "c"], "text_b": ["b", "d"]},
+        ),
+        # One context serves all questions.
+        (
+            {"question": ("who?", "when?"), "context": "Anna, 1902."},
+            None,
+            {"question": ["who?", "when?"], "context": ["Anna, 1902."] * 2},
+        ),
+        (
+            {"question": "-"},
+            ["who?\tAnna.\n", "when?\t1902.\n"],
+            {"question": ["who?", "when?"], "context": ["Anna.", "1902."]},
+        ),
+        (
+            {"text": "She", "ending": ("sat", "flew")},
+            None,
+            {"text": ["She"], "endings": [["sat", "flew"]]},
+        ),
+        ({"text": "a", "signature": "query"}, None, {"text": ["a"]}),
+    ],
+)
+def test_all_queries_are_asked_together_and_shown_with_their_answers(
+    asked, values, lines, inputs
+):
+    report = ask(lines=lines, **values)
+    assert asked.asked == inputs
+    assert asked.signature == values.get("signature", "serving_default")
+    shown = [json.loads(line) for line in report.split("\n")]
+    for name, column in inputs.items():
+        assert [answer[name] for answer in shown] == column
 
 
 def test_standard_input_that_is_not_utf_8_is_named_with_its_line(asked, monkeypatch):

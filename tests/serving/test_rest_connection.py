@@ -73,12 +73,6 @@ def test_the_last_failure_is_quoted():
         assert ask(address, num_retries=0) == [{"value": 0.5}]
 
 
-def test_a_lost_connection_is_named():
-    with rest_double.serving(failing(9, (200, rest_double.RESET))) as address:
-        with pytest.raises(ConnectionError, match=r"cannot be reached: .*reset"):
-            ask(address, num_retries=1)
-
-
 def test_an_answer_that_is_too_slow_is_not_asked_for_again():
     calls = []
 

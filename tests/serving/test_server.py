@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import importlib.util
-import multiprocessing
 import os
 import pathlib
 import re
@@ -12,14 +11,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import requests
 
 from bert_tf import options as options_module
 from bert_tf.serving import client
-from bert_tf.serving import lit_api
 from bert_tf.serving import server
 from bert_tf.serving import server_options
 
@@ -168,19 +165,6 @@ def test_a_body_that_does_not_arrive_is_given_up(port):
     assert reply.startswith("HTTP/1.1 408 ")
 
 
-def test_a_process_that_is_killed_while_it_loads_ends_the_server():
-    pytest.importorskip("litserve", reason="needs the extra server")
-    kind = server._server_class(announce=None)
-    starting = kind.__new__(kind)
-    starting.workers_setup_status = {"/predict_0": "starting"}
-    worker = multiprocessing.get_context("spawn").Process(target=time.sleep, args=[600])
-    starting.inference_workers = [worker]
-    worker.start()
-    os.kill(worker.pid, signal.SIGKILL)
-    with pytest.raises(OSError, match="died while it loaded the model"):
-        starting.verify_worker_status()
-
-
 def test_openvino_answers_in_a_server(single_export):
     pytest.importorskip("openvino", reason="needs the extra openvino")
     expected = client.open_saved_model(single_export).predict(TEXTS)
@@ -266,30 +250,6 @@ def test_a_server_without_litserve_names_the_extra(monkeypatch, single_export):
     options = server_options.ServeModelOptions(export_dir=single_export)
     with pytest.raises(ImportError, match=r"pip install 'bert_tf\[server\]'"):
         server.run(options)
-
-
-def test_the_dtype_reaches_the_process_of_the_model(monkeypatch, single_export):
-    pytest.importorskip("litserve", reason="needs the extra server")
-    created = []
-    create = lit_api.create
-    monkeypatch.setattr(
-        lit_api,
-        "create",
-        lambda *args, **settings: (
-            created.append(create(*args, **settings)) or created[0]
-        ),
-    )
-    monkeypatch.setattr(server, "_serve", lambda *args: None)
-    server.run(
-        server_options.ServeModelOptions(
-            export_dir=single_export,
-            port=free_port(),
-            backend="openvino",
-            dtype="bfloat16",
-        )
-    )
-    _, arguments, _ = created[0].__reduce__()
-    assert arguments[-2:] == ("openvino", "bfloat16")
 
 
 def test_tensorflow_computes_in_the_dtype_of_the_export():

@@ -74,12 +74,6 @@ def test_a_bad_request_fails_alone(model):
     assert "input_ids must be at least 0" in answers[1]["error"]
 
 
-def test_a_text_that_is_not_unicode_fails_alone(model):
-    good, bad = text_request("rain"), text_request("\ud800")
-    answers = model.answers([good, bad, good], 32)
-    assert [sorted(answer)[0] for answer in answers] == ["outputs", "error", "outputs"]
-
-
 def test_warm_up_requests_are_replayed_while_the_model_is_loaded(
     single_export, monkeypatch, tmp_path
 ):

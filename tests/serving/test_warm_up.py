@@ -3,7 +3,6 @@
 import os
 import pathlib
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -40,21 +39,6 @@ def test_the_serving_library_reads_a_warm_up_request():
     assert list(request.inputs) == ["text"]
     found = tf.make_ndarray(request.inputs["text"]).tolist()
     assert found == texts.numpy().tolist()
-
-
-def test_other_logs_and_fields_of_a_file_are_skipped(tmp_path):
-    texts = np.array([b"the rain"], object)
-    ours = warm_up_file.prediction_log("", {"text": texts})
-    request = ours[4:] + b"\x1a\x05label" + b"\x48\x01"  # output_filter, a number.
-    log = b"\x0a" + bytes([len(request)]) + request
-    assert ours[:1] + bytes([len(ours) - 2]) + ours[2:4] == ours[:4]
-    path = str(tmp_path / "requests")
-    with tf.io.TFRecordWriter(path) as writer:
-        writer.write(b"\x0a\x02\x0a\x00")  # A log of another kind.
-        writer.write(b"\x32" + bytes([len(log)]) + log)
-    [(signature, inputs)] = warm_up_file.read(path)
-    assert signature == "serving_default"
-    assert inputs["text"].tolist() == [b"the rain"]
 
 
 def test_a_damaged_file_is_refused(exports, tmp_path):

@@ -1,6 +1,5 @@
 import itertools
 
-import numpy as np
 import pytest
 
 from bert_tf.tokenization import basic
@@ -38,18 +37,6 @@ def test_every_code_point_becomes_what_the_plain_tokenizer_says(
         if code > LAST_ASSIGNED and code % 64:
             continue  # Unassigned, variation selectors, private use: all alike.
         assert becomes(table, code) == tokenizer.tokenize(chr(code)), hex(code)
-
-
-@pytest.mark.parametrize("do_lower_case, strip_accents", OPTIONS)
-def test_what_becomes_several_code_points_is_neither_alone_nor_space(
-    do_lower_case, strip_accents
-):
-    table = code_points.code_point_table(
-        do_lower_case=do_lower_case, strip_accents=strip_accents
-    )
-    others = code_points.ALONE | code_points.SPACE | code_points.DROPPED
-    several = table.entries.values[table.entries.values & code_points.SEVERAL != 0]
-    assert not np.any(several & others)
 
 
 def test_the_tables_are_small_enough_for_every_saved_model():

@@ -31,11 +31,6 @@ def test_the_release_s_attributes_are_there(golden):
     assert tokenizer.vocabulary.tokens[9] == "[MASK]"
 
 
-def test_accents_can_be_kept():
-    tokenizer = full.FullTokenizer(VOCABULARY, strip_accents=False)
-    assert tokenizer.tokenize("THE É e\u0301") == ["the", "é", "[UNK]"]
-
-
 def test_special_tokens_can_be_kept_whole():
     tokenizer = full.FullTokenizer(VOCABULARY, never_split=("[MASK]",))
     assert tokenizer.tokenize("the [MASK]s.") == ["the", "[MASK]", "[UNK]", "."]
@@ -56,20 +51,6 @@ def test_a_tokenizer_can_be_sent_to_another_process():
     tokenizer = full.FullTokenizer(VOCABULARY, never_split=("[MASK]",))
     copy = pickle.loads(pickle.dumps(tokenizer))
     assert copy.tokenize("the cats") == tokenizer.tokenize("the cats")
-
-
-def test_memory_of_words_is_bounded(monkeypatch):
-    monkeypatch.setattr(full, "MAX_CACHED_WORDS", 3)
-    tokenizer = full.FullTokenizer(VOCABULARY)
-    texts = ["the", "cat", "cats", "e", "the", "cat"]
-    assert [tokenizer.tokenize(text)[0] for text in texts] == [
-        "the",
-        "cat",
-        "cat",
-        "e",
-        "the",
-        "cat",
-    ]
 
 
 @pytest.mark.parametrize("case", ["lower_cased", "cased"])

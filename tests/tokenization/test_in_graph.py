@@ -121,18 +121,6 @@ def test_special_tokens_can_be_kept_whole():
     ]
 
 
-@pytest.mark.parametrize(
-    "texts", [[], [""], ["", "cat", ""], ["é"], ["é", "", "the é", "cat"]]
-)
-def test_batches_of_any_mixture_keep_their_order(texts):
-    tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
-    plain = full.FullTokenizer(VOCABULARY)
-    expected = [plain.convert_tokens_to_ids(plain.tokenize(text)) for text in texts]
-    ids = tokenizer.tokenize(tf.constant(texts, tf.string))
-    assert ids.dtype == tf.int32
-    assert ids.to_list() == expected
-
-
 @pytest.mark.parametrize("strings", ["text", [["text"]]])
 def test_what_is_no_vector_of_texts_is_refused(strings):
     with pytest.raises(ValueError, match=r"Expected texts of shape \[B\]"):

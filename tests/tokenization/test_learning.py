@@ -122,16 +122,6 @@ def test_text_without_words_is_refused(tmp_path):
         learning.count_words(str(tmp_path / "text.txt"))
 
 
-def test_progress_is_reported_to_the_end(tmp_path, reported):
-    (tmp_path / "text.txt").write_text("a b\n" * 30_000, encoding="utf-8")
-    learning.count_words(str(tmp_path / "text.txt"))
-    done = [call[1] for call in reported]
-    assert {call[0] for call in reported} == {"count words"}
-    assert done == sorted(done)
-    assert len(done) > 3
-    assert done[-1] == reported[-1][2] == 0.12
-
-
 def test_words_take_the_place_of_unused_tokens():
     vocabulary = vocabulary_module.Vocabulary(
         [*SPECIAL, "[unused0]", "the", "[unused1]"]
@@ -139,12 +129,6 @@ def test_words_take_the_place_of_unused_tokens():
     filled = learning.fill_unused(vocabulary, ["The", "", "Naïve\n", "##ing"])
     assert filled.tokens == (*SPECIAL, "naive", "the", "##ing")
     assert full.FullTokenizer(filled).tokenize("naïve the") == ["naive", "the"]
-
-
-def test_words_are_filled_in_as_a_cased_tokenizer_finds_them():
-    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "[unused7]"])
-    filled = learning.fill_unused(vocabulary, ["Naïve"], do_lower_case=False)
-    assert filled.tokens[-1] == "Naïve"
 
 
 @pytest.mark.parametrize(

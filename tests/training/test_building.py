@@ -10,7 +10,6 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.training import building
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -59,7 +58,7 @@ def values_of(trainer):
     return {name: variable.numpy() for name, variable in variables.items()}
 
 
-HEAD = ("output_weights", "output_bias")
+SLOW = pytest.mark.slow
 LAYERS = ["bert/encoder/layer_0/", "bert/encoder/layer_1/", "bert/encoder/layer_2/"]
 
 
@@ -70,10 +69,14 @@ LAYERS = ["bert/encoder/layer_0/", "bert/encoder/layer_1/", "bert/encoder/layer_
         ("0", ("bert/embeddings/",), {}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {"gradient_accumulation_steps": 2}),
-        ("2", ("bert/embeddings/", *LAYERS[:2]), {"jit_compile": True}),
+        pytest.param(
+            "2", ("bert/embeddings/", *LAYERS[:2]), {"jit_compile": True}, marks=SLOW
+        ),
         ("3", ("bert/embeddings/", *LAYERS), {}),  # The pooler is trained.
         ("all", ("bert/",), {}),
-        ("all", ("bert/",), {"device": "mirrored", "num_replicas": 2}),
+        pytest.param(
+            "all", ("bert/",), {"device": "mirrored", "num_replicas": 2}, marks=SLOW
+        ),
     ],
 )
 def test_what_is_frozen_does_not_change_and_has_no_slots(
@@ -169,11 +172,3 @@ def test_layers_that_thaw_need_slots_that_are_not_there(tmp_path):
 def test_more_layers_than_there_are_cannot_be_frozen(tmp_path):
     with pytest.raises(ValueError, match="--frozen_layers=4, but the model has only 3"):
         trainer_of(tmp_path, "4")
-
-
-@pytest.mark.parametrize(
-    "frozen_layers, share", [(None, 1.0), ("0", 1.0), ("1", 2 / 3), ("all", 0.0)]
-)
-def test_the_share_of_layers_that_learn(tmp_path, frozen_layers, share):
-    model = trainer_of(tmp_path, frozen_layers).model
-    assert building.trained_share(model) == pytest.approx(share)

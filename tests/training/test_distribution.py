@@ -84,8 +84,7 @@ def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
         raise failure
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
-    told = r"Cannot connect to the TPU 'v9'.*--tpu_name.*--tpu_zone"
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=r"TPU 'v9'.*--tpu_name.*--tpu_zone"):
         create_strategy(device="tpu", tpu_name="v9")
 
 
@@ -99,27 +98,6 @@ def test_a_batch_that_does_not_divide_is_refused():
     strategy = types.SimpleNamespace(num_replicas_in_sync=4)
     with pytest.raises(ValueError, match=r"--train_batch_size=12 .* 8 .*choose"):
         distribution.check_batch_size("train_batch_size", 12, strategy, micro_batches=2)
-
-
-@pytest.mark.parametrize("distributed", [True, False])
-def test_batches_are_not_fetched_ahead_to_cpus(distributed, monkeypatch):
-    """Prefetching would start tf.data's tuner, which can delay the end of a run."""
-    strategy = create_strategy(device="mirrored", num_replicas=2)
-    if not distributed:
-        strategy = create_strategy(device="cpu")
-    fetched = []
-    distributed_by = type(strategy).distribute_datasets_from_function
-
-    def recorded(self, dataset_of, options):
-        fetched.append(options)
-        return distributed_by(self, dataset_of, options)
-
-    monkeypatch.setattr(type(strategy), distributed_by.__name__, recorded)
-    dataset = tf.data.Dataset.range(4).batch(2).map(lambda row: {"a": row})
-    iterator = distribution.distribute(dataset, strategy)
-    next(iterator)
-    assert all(not options.experimental_fetch_to_device for options in fetched)
-    assert len(fetched) == distributed
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
@@ -330,22 +308,3 @@ def test_a_host_that_runs_no_python_of_ours_trains_on_records(
     )
     assert len(sent) == 7
     np.testing.assert_allclose(sent, expected, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "num_replicas, said", [(None, "(1 replica)"), (2, "(2 replicas)")]
-)
-def test_mirrored_without_gpus_says_that_the_cpu_computes(
-    monkeypatch, caplog, num_replicas, said
-):
-    list_devices = tf.config.list_physical_devices
-    monkeypatch.setattr(
-        tf.config,
-        "list_physical_devices",
-        lambda kind: [] if kind == "GPU" else list_devices(kind),
-    )
-    create_strategy(device="mirrored", num_replicas=num_replicas)
-    [record] = caplog.records
-    assert record.levelname == "WARNING"
-    assert "no GPU" in record.getMessage()
-    assert said in record.getMessage()

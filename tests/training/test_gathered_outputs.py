@@ -10,6 +10,7 @@ from bert_tf.modeling import rankers
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 
+SLOW = pytest.mark.slow
 CONFIG = config_module.BertConfig(
     vocab_size=30,
     hidden_size=16,
@@ -72,9 +73,11 @@ def on_one(tmp_path_factory):
     "flags",
     [
         {"device": "mirrored", "num_replicas": 2},
-        {"device": "mirrored", "num_replicas": 4},
+        pytest.param({"device": "mirrored", "num_replicas": 4}, marks=SLOW),
         {"jit_compile": True},
-        {"device": "mirrored", "num_replicas": 2, "jit_compile": True},
+        pytest.param(
+            {"device": "mirrored", "num_replicas": 2, "jit_compile": True}, marks=SLOW
+        ),
     ],
     ids=["2 replicas", "4 replicas", "XLA", "2 replicas and XLA"],
 )

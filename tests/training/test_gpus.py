@@ -39,42 +39,6 @@ def test_memory_grows_unless_the_user_decides(found, monkeypatch):
     assert len(found) == 1
 
 
-def test_a_gpu_that_is_in_use_already_is_used_as_it_is(found, monkeypatch):
-    def refuse(gpu, grows):
-        raise RuntimeError(
-            "Physical devices cannot be modified after being initialized"
-        )
-
-    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", refuse)
-    assert gpus.prepare(device_options()) == ["one GPU"]
-
-
-def test_without_use_of_gpus_their_memory_is_not_taken(found):
-    assert gpus.prepare(device_options(device="cpu")) == []
-    assert found == [("one GPU", True)]
-
-
-@pytest.mark.parametrize(
-    "capability, dtype, is_recommended",
-    [
-        ((9, 0), "float32", True),
-        ((9, 0), "mixed_bfloat16", False),
-        ((7, 5), "float32", False),  # Has float16 only.
-    ],
-)
-def test_bfloat16_is_recommended_where_the_card_has_it(
-    found, monkeypatch, caplog, capability, dtype, is_recommended
-):
-    monkeypatch.setattr(
-        tf.config.experimental,
-        "get_device_details",
-        lambda gpu: {"compute_capability": capability},
-    )
-    with caplog.at_level(logging.INFO):
-        gpus.prepare(device_options(dtype=dtype))
-    assert ("--dtype=mixed_bfloat16" in caplog.text) == is_recommended
-
-
 @pytest.mark.parametrize(
     "device, buckets, given, is_compiled",
     [

@@ -40,7 +40,11 @@ def test_sigterm_waits_however_often_it_comes():
 
 @pytest.mark.parametrize(
     "number, word, exit_code",
-    [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "terminated", 143)],
+    [
+        (signal.SIGINT, "interrupted", 130),
+        # Also `test_phases.py` and `test_multi_worker.py` send it to a run.
+        pytest.param(signal.SIGTERM, "terminated", 143, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     golden, tmp_path, run_tool, monkeypatch, number, word, exit_code

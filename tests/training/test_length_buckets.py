@@ -211,7 +211,16 @@ def watch_evaluation(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("kind", OUTPUTS)
+# Classes and spans have the two kinds of outputs: per example and per position.
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "classes",
+        "spans",
+        pytest.param("choices", marks=pytest.mark.slow),
+        pytest.param("tags", marks=pytest.mark.slow),
+    ],
+)
 def test_scores_and_outputs_are_those_of_padded_batches(
     kind, padded, tmp_path, monkeypatch
 ):

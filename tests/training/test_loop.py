@@ -1,21 +1,17 @@
 """What the flags of a training run change."""
 
 import json
-import re
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import formats
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
-from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
@@ -147,67 +143,6 @@ def test_the_model_sees_one_micro_batch_at_a_time(
     assert seen == {rows}
 
 
-@pytest.mark.parametrize("device", ["cpu", "auto", "gpu"])
-def test_the_device_is_the_one_asked_for(monkeypatch, device):
-    gpu = types.SimpleNamespace(name="/physical_device:GPU:0")
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [gpu])
-    config = tf.config.experimental
-    monkeypatch.setattr(config, "set_memory_growth", lambda gpu, grows: None)
-    monkeypatch.setattr(config, "get_device_details", lambda gpu: {})
-    named = []
-    monkeypatch.setattr(tf.distribute, "OneDeviceStrategy", named.append)
-    distribution.create_strategy(training_options.DeviceOptions(device=device))
-    assert named == ["/cpu:0" if device == "cpu" else "/gpu:0"]
-
-
-CLASSIFIER_CONFIG = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=8,
-)
-
-
-def classifier_trainer(output_dir, seed, **arguments):
-    return loop.Trainer(
-        lambda: classifier.BertClassifier(CLASSIFIER_CONFIG, num_labels=3),
-        training_options.TrainerOptions(
-            output_dir=str(output_dir), train_batch_size=4, random_seed=seed
-        ),
-        num_train_steps=2,
-        **arguments,
-    )
-
-
-def test_a_run_can_start_from_an_opened_checkpoint(tmp_path, monkeypatch):
-    ids = np.arange(32).reshape(4, 8) % 30
-    columns = {"input_ids": ids, "input_mask": ids > 0, "label_ids": ids[:, 0] % 3}
-    first = classifier_trainer(tmp_path / "first", seed=1)
-    reached = first.train(batching.ArraySource(columns))
-    assert reached["global_step"] == 2
-    source = formats.open_source(str(tmp_path / "first"))
-    # From here on nothing may be opened by its path.
-    monkeypatch.setattr(formats, "open_source", None)
-    second = classifier_trainer(tmp_path / "second", seed=2, source=source)
-    assert (second.step, second.resumed) == (0, False)
-    for one, other in zip(first.model.weights, second.model.weights, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_evaluations_that_nothing_computes_are_refused(tmp_path):
-    trainer = loop.Trainer(
-        lambda: classifier.BertClassifier(CLASSIFIER_CONFIG, num_labels=3),
-        training_options.TrainerOptions(
-            output_dir=str(tmp_path), eval_every_steps=1, early_stopping_evals=1
-        ),
-        num_train_steps=2,
-    )
-    with pytest.raises(ValueError, match="is 1, but `evaluate` is None"):
-        trainer.train(batching.ArraySource({"input_ids": np.ones((4, 8))}))
-
-
 @pytest.mark.parametrize(
     "learning_rate, num_warmup_steps, warnings",
     [
@@ -239,29 +174,6 @@ def test_a_schedule_that_hardly_trains_is_warned_about_before_training(
     )
     found = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert found == warnings
-
-
-def test_an_evaluation_during_training_is_one_line_with_its_scores(
-    golden, tmp_path, monkeypatch, caplog
-):
-    caplog.set_level("INFO", logger="bert_tf")
-    Watched(
-        golden,
-        tmp_path,
-        monkeypatch,
-        num_train_steps=4,
-        eval_every_steps=2,
-        learning_rate=0.0,
-        early_stopping_evals=1,
-        num_warmup_steps=0,
-    )
-    lines = [r.getMessage() for r in caplog.records if "Evaluation" in r.getMessage()]
-    first, second = lines
-    assert re.match(r"Evaluation at step 2: loss \d+\.\d{4} \(best so far\), m", first)
-    # At rate 0 nothing improves, and an equal score is not better.
-    assert re.match(
-        r".* at step 4: loss (\d+\.\d{4}) \(best: \1\), masked_lm_a", second
-    )
 
 
 def test_predictions_that_are_nan_are_refused(golden, tmp_path):

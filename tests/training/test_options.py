@@ -1,32 +1,14 @@
 """Options that training tools share: defaults, and combinations that are refused."""
 
-import pathlib
-
 import pytest
 
 from bert_tf import command_line
 from bert_tf import options as options_module
-from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import options as training_options
-
-TOOLS = pathlib.Path(__file__).resolve().parent.parent.parent / "tools"
-PRETRAINING = {"input_file": "x", "bert_config_file": "x", "output_dir": "x"}
 
 
 def fine_tuning(**values):
     return training_options.FineTuningOptions(output_dir="run", **values)
-
-
-def test_every_fine_tuning_tool_has_the_options_of_fine_tuning(options_of_tool):
-    found = {}
-    for path in TOOLS.glob("[a-z]*.py"):
-        record = options_of_tool(path.stem)
-        if issubclass(record, training_options.TrainingOptions):
-            found[path.stem] = issubclass(record, training_options.FineTuningOptions)
-    assert "run_classifier" in found
-    assert [name for name, is_tuning in found.items() if not is_tuning] == [
-        "run_pretraining"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -41,12 +23,6 @@ def test_every_fine_tuning_tool_has_the_options_of_fine_tuning(options_of_tool):
 )
 def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
     assert fine_tuning(**values).length_buckets == length_buckets
-
-
-def test_length_buckets_are_off_in_pretraining():
-    record = pretraining_options.RunPretrainingOptions(**PRETRAINING)
-    assert record.length_buckets == ()
-    assert not hasattr(record, "group_by_length")
 
 
 def test_an_empty_flag_turns_length_buckets_off(capsys):

@@ -48,26 +48,6 @@ def test_each_quantity_has_a_panel(run_dir):
     assert panels["perplexity"].get_yscale() == "log"
 
 
-def test_a_long_curve_is_smoothed_over_its_pale_raw_values(run_dir):
-    noisy = [{"step": step, "loss": 5.0 + step % 2} for step in range(1, 601)]
-    text = "".join(json.dumps(line) + "\n" for line in noisy)
-    (run_dir / "metrics.jsonl").write_text(text)
-    drawn = plots.curves({"run": str(run_dir)})
-    raw, smooth = drawn.axes[0].get_lines()
-    assert raw.get_alpha() < 0.5
-    assert raw.get_color() == smooth.get_color()
-    assert smooth.get_label() == "run, training"
-    assert len(smooth.get_ydata()) == 600
-    assert all(5.4 < value < 5.6 for value in smooth.get_ydata()[20:-20])
-
-
-def test_a_loss_that_is_the_whole_loss_is_drawn_once(run_dir):
-    line = {"step": 1, "loss": 2.0, "classification_loss": 2.0, "learning_rate": 2e-5}
-    (run_dir / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-    drawn = plots.curves({"run": str(run_dir)})
-    assert len(drawn.axes[0].get_lines()) == 1
-
-
 def test_smoothing_keeps_a_straight_line_and_short_curves():
     line = np.arange(200.0)
     np.testing.assert_allclose(plots.smoothed(line)[10:-10], line[10:-10])
@@ -83,19 +63,6 @@ def test_baselines_are_dotted_lines(run_dir):
     assert line.get_label() == "masked_lm_accuracy, majority class: 0.25"
     assert line.get_linestyle() == ":"
     assert set(line.get_ydata()) == {0.25}
-
-
-def test_tick_labels_are_plain_numbers_and_the_legend_is_below_the_data(run_dir):
-    line = {"step": 2_000_000, "loss": 1e-5}
-    with (run_dir / "metrics.jsonl").open("a") as file:
-        file.write(json.dumps(line) + "\n")
-    drawn = plots.curves({"run": str(run_dir)})
-    drawn.draw_without_rendering()
-    ticks = [tick.get_text() for tick in drawn.axes[0].get_xticklabels()]
-    assert "1,000,000" in ticks
-    [legend] = drawn.legends
-    bottom = min(axes.get_window_extent().y0 for axes in drawn.axes)
-    assert legend.get_window_extent().y1 < bottom
 
 
 def test_several_runs_have_one_color_each_and_the_flags_that_differ(run_dir, tmp_path):
@@ -128,24 +95,6 @@ def test_plot_run_writes_a_picture_into_the_folder(run_dir, run_tool):
     )
     assert "data:image/svg+xml" in (run_dir / "report.html").read_text()
     assert (run_dir / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_plot_run_writes_the_file_asked_for(run_dir, tmp_path, run_tool):
-    plot_file = tmp_path / "pictures" / "both.svg"
-    flags = [f"--run_dir={run_dir},{run_dir}", f"--plot_file={plot_file}"]
-    assert run_tool("plot_run", *flags).exit_code == 0
-    assert "<svg" in plot_file.read_text()
-
-
-def test_runs_of_one_name_are_shown_by_their_paths(run_dir, tmp_path, monkeypatch):
-    other = tmp_path / "other" / run_dir.name
-    shutil.copytree(run_dir, other)
-    shown = []
-    monkeypatch.setattr(plots, "curves", lambda runs: shown.append(runs))
-    monkeypatch.setattr(plots, "save", lambda picture, path: None)
-    options = training_options.PlotRunOptions(run_dir=(str(run_dir), str(other)))
-    run_report.plot_runs(options)
-    assert list(shown[0]) == [str(run_dir), str(other)]
 
 
 def test_a_folder_without_metrics_is_named(tmp_path, run_tool):

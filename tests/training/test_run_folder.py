@@ -5,7 +5,6 @@ import os
 import pytest
 import tensorflow as tf
 
-from bert_tf import files
 from bert_tf import locks
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
@@ -17,18 +16,6 @@ def folder(tmp_path):
     folder = run_folder.RunFolder(str(tmp_path / "run"))
     folder.create()
     return folder
-
-
-def test_two_processes_may_create_the_folder_at_once(folder, monkeypatch):
-    remove = os.remove
-
-    def removed_by_both(path):
-        remove(path)
-        remove(path)  # As if the other process came first.
-
-    monkeypatch.setattr(os, "remove", removed_by_both)
-    folder.create()
-    assert os.listdir(folder.path) == []
 
 
 def logged(folder):
@@ -50,26 +37,6 @@ def test_a_metrics_line_cut_off_by_a_kill_is_dropped(folder):
     folder.cut_metrics(1)
     folder.log(2, {"loss": 2.0})
     assert logged(folder) == [(1, 1.0), (2, 2.0)]
-
-
-def test_an_object_store_gets_many_metrics_lines_at_once(tmp_path, monkeypatch):
-    written, open_file = [], files.open_file
-
-    def opened(path, mode="r"):
-        if mode == "a":
-            written.append(path)
-        return open_file(path, mode)
-
-    monkeypatch.setattr(files, "open_file", opened)
-    remote = run_folder.RunFolder(f"file://{tmp_path}")
-    for step in range(1, 51):
-        remote.log(step, {"loss": float(step)})
-    assert len(written) == 1  # The first line shows that the run has started.
-    assert logged(remote) == [(step, float(step)) for step in range(1, 51)]
-    remote.log(51, {"loss": 51.0})
-    remote.close()
-    assert len(written) == 3
-    assert len(logged(run_folder.RunFolder(str(tmp_path)))) == 51
 
 
 @pytest.mark.parametrize(

@@ -96,23 +96,3 @@ def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
     history = train_steps(iter(batches), tf.constant(2))
     assert "next_sentence_loss" not in history
     np.testing.assert_array_equal(model.bert.pooler.dense.kernel.numpy(), before)
-
-
-def test_the_updates_of_a_step_share_their_scalars(pretrainer, batches, monkeypatch):
-    optimizer = create.create_optimizer(1e-3, 10, 0)
-    optimizer.build(pretrainer.trainable_variables)
-    computed, updated = [], []
-    step_scalars, update_variable = optimizer.step_scalars, optimizer.update_variable
-
-    def count(calls, function):
-        return lambda *args: [calls.append(args), function(*args)][1]
-
-    monkeypatch.setattr(optimizer, "step_scalars", count(computed, step_scalars))
-    monkeypatch.setattr(optimizer, "update_variable", count(updated, update_variable))
-    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
-    train_steps = steps.build_train_steps(
-        pretrainer, optimizer, strategy, random_seed=1
-    )
-    train_steps(iter(batches), tf.constant(2))
-    assert len(computed) == 1
-    assert len(updated) == len(pretrainer.trainable_variables)

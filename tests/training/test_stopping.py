@@ -2,14 +2,12 @@
 
 import shutil
 import subprocess
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.data import record_checks
-from bert_tf.training import loop
 from bert_tf.training import non_finite
 from bert_tf.training import steps
 
@@ -74,23 +72,6 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
     for name in weights.get_variable_to_shape_map():
         assert np.isfinite(weights.get_tensor(name)).all(), name
     assert "NaN" not in (run / "metrics.jsonl").read_text()
-
-
-@pytest.mark.parametrize("is_chief", [True, False])
-def test_all_workers_stop_at_the_step_but_only_the_chief_saves_its_batch(
-    tmp_path, is_chief
-):
-    trainer = types.SimpleNamespace(
-        workers=types.SimpleNamespace(is_chief=is_chief),
-        options=types.SimpleNamespace(output_dir=str(tmp_path)),
-        step=6,
-        _read_batches=lambda start_step: [{"input_ids": np.full(4, start_step)}],
-    )
-    history = {"loss": [NAN], "global_grad_norm": [NAN], "learning_rate": [0.1]}
-    with pytest.raises(ValueError, match="stopped at step 7 because its loss is nan"):
-        loop.Trainer._stop_at_non_finite_step(trainer, history, 0)
-    saved = [path.name for path in tmp_path.iterdir()]
-    assert saved == (["non_finite_batch_7.npz"] if is_chief else [])
 
 
 NAN, INF = float("nan"), float("inf")

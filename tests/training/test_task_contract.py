@@ -18,7 +18,7 @@ from bert_tf.training import options as training_options
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
 NUM_STEPS = 4
-# The others take minutes together.
+# All models together take minutes.
 FAST = "classifier"
 # Of the gradient of a matrix, in bfloat16 with its 8 bits: 0.04 is the most measured.
 BFLOAT16_ERROR = 0.1

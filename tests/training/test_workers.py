@@ -164,9 +164,9 @@ def test_all_workers_end_where_the_chief_cannot_write(tmp_path, one_number):
             writer.save(3)
 
     (tmp_path / "file").write_text("No folder.")
-    own, others = together(work)
-    assert isinstance(own, OSError)
-    assert "The chief could not write the checkpoint of step 3" in str(others)
+    chief, worker = together(work)
+    assert isinstance(chief, OSError)
+    assert "The chief could not write the checkpoint of step 3" in str(worker)
 
 
 def test_the_run_goes_on_while_a_checkpoint_is_written(
