@@ -342,7 +342,7 @@ def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
 
 
 @pytest.mark.parametrize(
-    "loss", [None, keras.losses.SparseCategoricalCrossentropy(from_logits=True)]
+    "loss", [None, pytest.param(SPARSE(from_logits=True), marks=pytest.mark.slow)]
 )
 @pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
 def test_two_replicas_fit_as_one_device(loss):
