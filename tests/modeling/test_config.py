@@ -133,10 +133,6 @@ def test_there_are_33_released_models():
         ("bert-large-uncased-whole-word-masking", (24, 1024, 16, 4096, 30522)),
         ("bert-base-multilingual-cased", (12, 768, 12, 3072, 119547)),
         ("bert-base-multilingual-uncased", (12, 768, 12, 3072, 105879)),
-        ("bert-tiny", (2, 128, 2, 512, 30522)),
-        ("bert-mini", (4, 256, 4, 1024, 30522)),
-        ("bert-small", (4, 512, 8, 2048, 30522)),
-        ("bert-medium", (8, 512, 8, 2048, 30522)),
         ("uncased_L-10_H-512_A-8", (10, 512, 8, 2048, 30522)),
     ],
 )

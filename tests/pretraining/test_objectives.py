@@ -217,7 +217,7 @@ def test_conversion_keeps_the_attention_where_it_can(
         assert "the 2018 code ignores causal attention" in done.stdout
 
 
-@pytest.mark.parametrize("target", ["hugging_face", "keras_hub", "saved_model"])
+@pytest.mark.parametrize("target", ["hugging_face", "keras_hub"])
 def test_conversion_is_refused_where_the_attention_has_no_place(
     left_to_right_run, tmp_path, run_tool, target
 ):

@@ -66,20 +66,6 @@ def test_few_texts_have_the_same_ids_in_python(monkeypatch, most):
         tokenizer.token_ids(["the", "\ud800"])
 
 
-@pytest.mark.parametrize("strip_accents", [False, True])
-@pytest.mark.parametrize("do_lower_case", [False, True])
-def test_few_texts_in_python_follow_the_flags(
-    monkeypatch, do_lower_case, strip_accents
-):
-    tokenizer = in_graph.InGraphTokenizer(
-        VOCABULARY, do_lower_case, strip_accents=strip_accents
-    )
-    texts = ["The thé É", "ΟΣ é e\u0301 THE"]
-    in_python = tokenizer.token_ids(texts)
-    monkeypatch.setattr(in_graph, "MAX_BYTES_IN_PYTHON", 0)
-    assert in_python == tokenizer.token_ids(texts)
-
-
 @pytest.mark.parametrize(
     "text, pieces",
     [
