@@ -63,8 +63,7 @@ def _declared(name: str, **values: Any) -> Task:
         options=tasks.options_class(name),
         check=functools.partial(fine_tuning_checks.check, tasks.declaration(name)),
         unread=_OF_A_RUN,
-        implied=_FILES,
-        **values,
+        **{"implied": _FILES, **values},
     )
 
 
@@ -80,18 +79,11 @@ def _pretraining() -> Task:
 
 
 def _question_answering() -> Task:
-    from bert_tf.tasks.question_answering import checks as question_answering_checks
-    from bert_tf.tasks.question_answering import options as question_answering_options
-
-    return Task(
-        options=question_answering_options.RunSquadOptions,
-        check=question_answering_checks.check,
-        unread=_OF_A_RUN,
-        implied={
-            "do_train": ("train_file", "tfds_name"),
-            "do_predict": ("predict_file",),
-        },
-    )
+    implied = {
+        "do_train": ("train_file", "tfds_name"),
+        "do_predict": ("predict_file",),
+    }
+    return _declared("question_answering", implied=implied)
 
 
 def _retrieval() -> Task:

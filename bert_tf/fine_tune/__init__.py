@@ -28,7 +28,6 @@ from typing import Any
 from bert_tf import progress as progress_module
 from bert_tf.fine_tune import run as run_module
 from bert_tf.fine_tune import task_data
-from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.retrieval import options as retrieval_options
 
 __all__ = ["answer_questions", "choose", "classify", "retrieve", "tag"]
@@ -161,7 +160,7 @@ def answer_questions(
             * a list of (question, context, answer), or a tuple of these columns;
             * a DataFrame, a dictionary of columns, or a list of dictionaries, with
               `question`, `context`, and `answer` or `answers`; see
-              `bert_tf.tasks.question_answering.records.squad_of`;
+              `bert_tf.tasks.question_answering.examples.squad_of`;
             * the path of such a table: .csv, .tsv or .jsonl;
             * the content of a SQuAD file, or its path.
 
@@ -179,18 +178,16 @@ def answer_questions(
     Raises:
         TypeError, ValueError, OSError: as for `classify`.
     """
-    from bert_tf.tasks.question_answering import workflow as question_answering_workflow
-
-    with run_module.started(
+    return run_module.fine_tune(
         "answer_questions",
-        question_answering_options.RunSquadOptions,
+        "question_answering",
+        train=train,
+        validation=validation,
+        init_checkpoint=init_checkpoint,
         output_dir=output_dir,
-        given=options,
         progress=progress,
-    ) as run:
-        run.start_from(init_checkpoint)
-        task_data.give_questions(run, train, validation)
-        return run.predictor(question_answering_workflow.run)
+        options=options,
+    )
 
 
 def choose(

@@ -35,7 +35,8 @@ TASKS = {
         signatures="bert_tf.serving.mask_signatures:create",
     ),
     "question_answering": Entry(
-        predictor="bert_tf.tasks.question_answering.predictor:load",
+        task="bert_tf.tasks.question_answering.task:QuestionAnswering",
+        options="bert_tf.tasks.question_answering.options:RunSquadOptions",
         signatures="bert_tf.serving.span_signatures:create",
     ),
     "retrieval": Entry(

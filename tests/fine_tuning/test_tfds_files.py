@@ -14,7 +14,6 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.question_answering import run_setup as question_answering_run_setup
 from bert_tf.tasks.token_classification import options as token_classification_options
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -53,27 +52,25 @@ def options_of(tmp_path):
 
 
 def test_squad_by_name_is_squad(options_of, tmp_path):
-    setup = question_answering_run_setup.prepare(
-        options_of("question_answering", "squad/v1.1")
-    )
-    questions = {one.qas_id: one for one in setup.train_examples}
+    task = fine_tuning_run.prepare(options_of("question_answering", "squad/v1.1"))
+    questions = {one.qas_id: one for one in task.examples["train"]}
     assert sorted(questions) == ["q1", "q2", "q3"]
     assert questions["q2"].question_text == "Who built the mill?"
     assert questions["q2"].answers[0].text == "Hob Hayward"
     assert questions["q2"].context is questions["q1"].context
     # The file is SQuAD's: evaluate_squad and the official script read it, too.
-    [path] = setup.data_sets["dev"].paths
+    [path] = task.setup.data_sets["dev"].paths
     assert path.endswith("squad/v1.1/3.0.0/bert_tf/v1/squad-v1.1-3.0.0-validation.json")
     assert json.loads(pathlib.Path(path).read_text())["data"][0]["title"] == "Mill"
 
 
 def test_squad_2_by_name_has_questions_without_an_answer(options_of):
-    setup = question_answering_run_setup.prepare(
+    task = fine_tuning_run.prepare(
         options_of("question_answering", "squad/v2.0", version_2_with_negative=True)
     )
-    impossible = [one.qas_id for one in setup.train_examples if one.is_impossible]
+    impossible = [one.qas_id for one in task.examples["train"] if one.is_impossible]
     assert impossible == ["q3"]
-    assert setup.squad_file.is_version_2
+    assert task.squad_file.is_version_2
 
 
 def test_conll_by_name_is_tagged_with_entities(options_of):
@@ -131,10 +128,10 @@ def test_a_split_may_be_a_part(options_of):
     options = options_of(
         "question_answering", "squad/v1.1", tfds_splits="train[:1],train[1:]"
     )
-    setup = question_answering_run_setup.prepare(options)
-    assert len(setup.train_examples) == 1
-    assert len(setup.squad_file.examples) == 2
-    assert setup.data_sets["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
+    task = fine_tuning_run.prepare(options)
+    assert len(task.examples["train"]) == 1
+    assert len(task.squad_file.examples) == 2
+    assert task.setup.data_sets["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
 
 
 def test_a_folder_that_cannot_be_written_does_not_matter(
@@ -175,7 +172,7 @@ def test_what_a_task_cannot_use_is_one_clear_line(
     options_of, task, name, values, message
 ):
     run_setup_of = {
-        "question_answering": question_answering_run_setup,
+        "question_answering": fine_tuning_run,
         "token_classification": fine_tuning_run,
         "multiple_choice": fine_tuning_run,
         "classification": fine_tuning_run,

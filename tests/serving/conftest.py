@@ -15,7 +15,7 @@ from bert_tf.serving import export
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.multiple_choice import task as choice_task
-from bert_tf.tasks.question_answering import task as span_task
+from bert_tf.tasks.question_answering import predictor as squad_predictor
 from bert_tf.tasks.token_classification import predictor as tag_predictor
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
@@ -65,7 +65,7 @@ def write_squad_run(golden):
             folder,
             golden,
             span_predictor.BertSpanPredictor(config_of(golden)),
-            span_task.Task(**task | sizes | rules | values),
+            squad_predictor.Record(**task | sizes | rules | values),
         )
 
     return write

@@ -1,20 +1,18 @@
-"""Checks SQuAD files before training (`check_data`)."""
+"""Checks of SQuAD files before training; see `fine_tuning.checks`."""
 
 import dataclasses
 import json
 import re
+from typing import Any
 
 import numpy as np
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.question_answering import run_setup
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.training import estimates
 
@@ -22,14 +20,12 @@ _ID = re.compile(r'"id"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def check(
-    options: question_answering_options.RunSquadOptions,
+    task: Any,
     start: starting_point.StartingPoint,
     findings: findings_module.Findings,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Checks the files and adds the findings; see `fine_tuning.checks.Check`."""
-    parts = _read(options, findings)
+    """Checks the files that the options of a task name; see `Task.check`."""
+    options, parts = task.options, _read(task, findings)
     if not parts:
         return None
     number_of: dict[str, int] = {}  # Equal contexts share a number, across files.
@@ -43,8 +39,7 @@ def check(
     _check_contexts(findings, parts)
     contexts = sorted(number_of)
     tokenizer = fine_tuning_checks.checked_tokenizer(findings, start, contexts)
-    lengths, unknown = text_checks.count_pieces(tokenizer, contexts, progress=progress)
-    counts = dict(zip(contexts, zip(lengths, unknown, strict=True), strict=True))
+    counts = _pieces(tokenizer, contexts, progress=task.progress)
     rows = {
         part: _check_windows(
             options, findings, part, squad_file.examples, tokenizer, counts=counts
@@ -62,24 +57,32 @@ def check(
     )
 
 
-def _read(options, findings):
+def _read(task, findings):
     """Returns the readable files by part: "train", "train 2", ..., and "dev"."""
     paths = {
         "train" if number == 1 else f"train {number}": path
-        for number, path in enumerate(run_setup.train_paths(options), start=1)
+        for number, path in enumerate(task.train_paths(), start=1)
     }
-    predicted = run_setup.predict_path(options)
+    predicted = task.paths()["dev"]
     if predicted is not None:
         paths["dev"] = predicted
     parts = {}
     for part, path in paths.items():
-        try:
-            parts[part] = question_answering_examples.read_squad(path)
-        except (OSError, ValueError) as error:
-            findings.failure(f"reading {part}", error)
-        else:
-            findings.passed("files", f"{part}: {path}")
+        squad_file = fine_tuning_checks.read_file(
+            findings,
+            part,
+            path,
+            lambda broken_rows, path=path: question_answering_examples.read_squad(path),
+        )
+        if squad_file is not None:
+            parts[part] = squad_file
     return parts
+
+
+def _pieces(tokenizer, texts, **keywords):
+    """Returns for each text its numbers of pieces and of [UNK]."""
+    counts = text_checks.count_pieces(tokenizer, texts, **keywords)
+    return dict(zip(texts, zip(*counts, strict=True), strict=True))
 
 
 def _item(example, squad_file, number_of):
@@ -195,8 +198,7 @@ def _check_contexts(findings, parts):
 def _check_windows(options, findings, part, examples, tokenizer, *, counts):
     """Checks lengths; returns the number of pieces in each row without padding."""
     questions = sorted({example.question_text for example in examples})
-    lengths, unknown = text_checks.count_pieces(tokenizer, questions)
-    by_question = dict(zip(questions, zip(lengths, unknown, strict=True), strict=True))
+    by_question = _pieces(tokenizer, questions)
     in_question = np.array([by_question[one.question_text] for one in examples])
     in_context = np.array([counts[one.context.text] for one in examples])
     text_checks.check_lengths(

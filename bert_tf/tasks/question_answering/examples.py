@@ -1,16 +1,25 @@
-"""Reads SQuAD's JSON into examples: questions with their contexts and answers."""
+"""Questions with contexts and answers: from and to SQuAD's JSON, from tables, TFDS."""
 
 import bisect
 import dataclasses
 import itertools
+import json
 import logging
 import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
+from bert_tf.data import in_memory
+from bert_tf.data import named_datasets
 from bert_tf.data import squad_json
 
 logger = logging.getLogger(__name__)
 
+# The values of a tuple that is a question in memory.
+FORMS = (("question", "context", "answer"),)
 # What training does with a question.
 KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
 # run_squad.py of 2018 splits a context into words at these characters only. They are
@@ -93,14 +102,39 @@ def read_squad(path: str) -> SquadFile:
             a context is blank, or a context is longer than
             `squad_json.MAX_CONTEXT_CHARACTERS`. The message names the paragraph.
     """
-    reader = _Reader(path)
-    examples = reader.examples()
+    with files.open_file(path, "rb") as file:
+        content = files.parse_json(
+            file.read(), path, advice="expected a file in SQuAD's format"
+        )
+    return parsed(content, path)
+
+
+def parsed(content: Any, path: str) -> SquadFile:
+    """Returns the questions in the content of a SQuAD file; see `read_squad`."""
+    examples = []
+    places: dict[str, str] = {}  # Of each id, without the path.
+    is_version_2 = False
+    for paragraph in squad_json.paragraphs(content, path):
+        text = squad_json.value(paragraph.record, "context", str, paragraph.place)
+        context = checked_context(text, paragraph.place)
+        questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
+        for number, question in enumerate(questions, start=1):
+            place = f"{paragraph.place}, question {number}"
+            qas_id = squad_json.value(question, "id", str, place)
+            place += f" ({qas_id})"
+            if qas_id in places:
+                raise ValueError(
+                    f"{place} has the same id as {places[qas_id]}; ids must be unique."
+                )
+            places[qas_id] = place.removeprefix(f"{path}: ")
+            examples.append(_question(question, qas_id, context, place))
+            is_version_2 |= "is_impossible" in question
     if not examples:
         raise ValueError(f"{path} contains no questions.")
     return SquadFile(
         path=path,
         examples=examples,
-        is_version_2=reader.has_is_impossible,
+        is_version_2=is_version_2,
         has_answers=all(
             example.answers or example.is_impossible for example in examples
         ),
@@ -211,62 +245,127 @@ def checked_context(text: str, place: str) -> Context:
     return Context(text)
 
 
-class _Reader:
-    """Parses a file and reports errors with their location in it."""
+def squad_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns records as the content of a SQuAD file, one paragraph per context.
 
-    def __init__(self, path):
-        self._path = path
-        self._places = {}
-        self.has_is_impossible = False
+    Args:
+        rows: each with `question`, `context`, and the correct answer as one of these:
 
-    def examples(self):
-        """Returns all questions in order."""
-        return [
-            example
-            for paragraph in squad_json.paragraphs(self._content(), self._path)
-            for example in self._paragraph(paragraph.record, paragraph.place)
-        ]
+            * `answer`, a text; "" or None if the context does not answer the question.
+              `answer_start` is the index of its first character; without it, the
+              answer's first occurrence in the context counts.
+            * `answers`, a list of {"text", "answer_start"}, or the same as a dictionary
+              of lists, as in the data sets of Hugging Face.
 
-    def _content(self):
-        with files.open_file(self._path, "rb") as file:
-            return files.parse_json(
-                file.read(), self._path, advice="expected a file in SQuAD's format"
-            )
+            `id` is optional.
 
-    def _paragraph(self, paragraph, place):
-        text = squad_json.value(paragraph, "context", str, place)
-        context = checked_context(text, place)
-        questions = squad_json.value(paragraph, "qas", list, place)
-        return [
-            self._question(question, context, f"{place}, question {number}")
-            for number, question in enumerate(questions, start=1)
-        ]
-
-    def _question(self, question, context, place):
-        qas_id = squad_json.value(question, "id", str, place)
-        place += f" ({qas_id})"
-        if qas_id in self._places:
-            raise ValueError(
-                f"{place} has the same id as {self._places[qas_id]}; ids must be "
-                "unique."
-            )
-        # The message contains the file's name already.
-        self._places[qas_id] = place.removeprefix(f"{self._path}: ")
-        answers = ()
-        if "answers" in question:
-            given = squad_json.value(question, "answers", list, place)
-            answers = tuple(_answer(answer, place) for answer in given)
-        is_impossible = False
-        if "is_impossible" in question:
-            is_impossible = squad_json.value(question, "is_impossible", bool, place)
-            self.has_is_impossible = True
-        return SquadExample(
-            qas_id=qas_id,
-            question_text=squad_json.question_text(question, place),
-            context=context,
-            answers=answers,
-            is_impossible=is_impossible,
+    Raises:
+        ValueError: a value is missing or has the wrong type, or an answer does not
+            occur in its context.
+    """
+    paragraphs: dict[str, list[dict[str, Any]]] = {}
+    num_ambiguous = 0
+    for number, row in enumerate(rows, start=1):
+        place = f"Row {number}"
+        question, context = (_text(row, name, place) for name in FORMS[0][:2])
+        answers = _answers(row, place)
+        if answers and "answer_start" not in answers[0]:
+            text = answers[0]["text"]
+            answers[0]["answer_start"] = start = context.find(text)
+            if start < 0:
+                raise ValueError(
+                    f"{place}: the answer {text!r:.60} does not occur in the context; "
+                    "expected a part of it, with the same characters."
+                )
+            num_ambiguous += context.find(text, start + 1) >= 0
+        paragraphs.setdefault(context, []).append(
+            {
+                "id": str(in_memory.json_value(row.get("id", number), place)),
+                "question": question,
+                "answers": answers,
+            }
         )
+    if num_ambiguous:
+        logger.warning(
+            "%d answers occur several times in their contexts; the first occurrence is "
+            "used. Add answer_start if it is another one.",
+            num_ambiguous,
+        )
+    questions = [question for qas in paragraphs.values() for question in qas]
+    if not all(question["answers"] for question in questions):  # As in SQuAD 2.0.
+        for question in questions:
+            question["is_impossible"] = not question["answers"]
+    found = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
+    return {"data": [{"paragraphs": found}]}
+
+
+def records_of(squad_file: SquadFile) -> list[dict[str, Any]]:
+    """Returns the questions of a SQuAD file as records."""
+    return [
+        {
+            "id": example.qas_id,
+            "question": example.question_text,
+            "context": example.context.text,
+            "answers": [
+                {"text": one.text, "answer_start": one.start}
+                for one in (() if example.is_impossible else example.answers)
+            ],
+        }
+        for example in squad_file.examples
+    ]
+
+
+def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
+    """Yields the text of a file in SQuAD's format.
+
+    Args:
+        data: a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
+        split: of it. Questions about one context become one paragraph.
+
+    Raises:
+        ValueError: the data set has other features.
+    """
+    for name in ("id", "context", "question", "answers"):
+        if name not in data.features:
+            raise ValueError(
+                f"The TensorFlow dataset has no column {name}, only "
+                f"{', '.join(data.features)}; expected a data set in SQuAD's form, "
+                "such as squad/v1.1."
+            )
+    articles: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in data.records(split):
+        title, context = record.get("title", ""), record["context"]
+        paragraph = {"context": context, "qas": []}
+        article = articles.setdefault(
+            (title, context), {"title": title, "paragraphs": [paragraph]}
+        )
+        question = {name: record[name] for name in ("id", "question")}
+        pairs = zip(*map(record["answers"].get, ("text", "answer_start")), strict=True)
+        question["answers"] = [
+            {"text": text, "answer_start": start} for text, start in pairs
+        ]
+        if "is_impossible" in record:
+            question["is_impossible"] = record["is_impossible"]
+        article["paragraphs"][0]["qas"].append(question)
+    # One value per line, so that line numbers in error messages are useful.
+    content = {"data": list(articles.values())}
+    yield json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _question(question, qas_id, context, place):
+    answers, is_impossible = (), False
+    if "answers" in question:
+        given = squad_json.value(question, "answers", list, place)
+        answers = tuple(_answer(answer, place) for answer in given)
+    if "is_impossible" in question:
+        is_impossible = squad_json.value(question, "is_impossible", bool, place)
+    return SquadExample(
+        qas_id=qas_id,
+        question_text=squad_json.question_text(question, place),
+        context=context,
+        answers=answers,
+        is_impossible=is_impossible,
+    )
 
 
 def _answer(answer, place):
@@ -275,3 +374,75 @@ def _answer(answer, place):
     if "answer_start" in answer:
         start = squad_json.value(answer, "answer_start", int, f"{place}, an answer")
     return Answer(text=text, start=start)
+
+
+def _text(row, name, place):
+    if name not in row:
+        columns = ", ".join(map(repr, row))
+        raise ValueError(f"{place} has no {name!r}; its columns are {columns}.")
+    value = in_memory.json_value(row[name], place)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{place}: the {name} is {value!r:.60}; expected text.")
+    return value
+
+
+def _answers(row, place):
+    """Returns the answers in SQuAD's form; the start of `answer` may be missing."""
+    if "answers" in row:
+        return _listed(in_memory.json_value(row["answers"], place), place)
+    if "answer" not in row:
+        raise ValueError(f"{place} has neither 'answer' nor 'answers'; add one.")
+    text = in_memory.json_value(row["answer"], place)
+    if text is None or text == "":
+        return []
+    if not isinstance(text, str):
+        raise ValueError(f"{place}: the answer is {text!r:.60}; expected text.")
+    start = in_memory.json_value(row.get("answer_start"), place)
+    if start is None or start == "":
+        return [{"text": text}]
+    return [{"text": text, "answer_start": _start(start, place)}]
+
+
+def _listed(answers, place):
+    if isinstance(answers, str):  # A cell of a table.
+        try:
+            answers = json.loads(answers)
+        except json.JSONDecodeError:
+            raise ValueError(
+                f"{place}: answers is {answers!r:.60}; expected a list of objects with "
+                "text and answer_start."
+            ) from None
+    if isinstance(answers, Mapping):
+        texts, starts = answers.get("text"), answers.get("answer_start")
+        are_lists = isinstance(texts, list) and isinstance(starts, list)
+        if not are_lists or len(texts) != len(starts):
+            raise ValueError(
+                f"{place}: answers has the text {texts!r:.60} and the answer_start "
+                f"{starts!r:.60}; expected two lists of the same length."
+            )
+        pairs = zip(texts, starts, strict=True)
+        answers = [{"text": text, "answer_start": start} for text, start in pairs]
+    for answer in answers or ():
+        if not isinstance(answer, Mapping) or {"text", "answer_start"} - set(answer):
+            raise ValueError(
+                f"{place}: an answer is {answer!r:.60}; expected a dictionary with "
+                "text and answer_start."
+            )
+    return [
+        {"text": answer["text"], "answer_start": _start(answer["answer_start"], place)}
+        for answer in answers or ()
+    ]
+
+
+def _start(value, place):
+    """Returns the index of a character, which a data frame may hold as a float."""
+    try:
+        start = int(value)
+    except (TypeError, ValueError):
+        start = -1
+    if start < 0 or start != float(value):
+        raise ValueError(
+            f"{place}: answer_start is {value!r:.60}; expected the index of the "
+            "answer's first character in the context."
+        )
+    return start

@@ -2,12 +2,14 @@
 
 import dataclasses
 import os
+from typing import ClassVar
 
 from bert_tf import options as options_module
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 
+NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
 _READ_BY_EVALUATE_SQUAD = (
     "data_file",
     "predictions_file",
@@ -17,11 +19,13 @@ _READ_BY_EVALUATE_SQUAD = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(tfds_options.TfdsOptions):
+class RunSquadOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data is JSON in the format of SQuAD 1.1 or 2.0.
     """
+
+    TASK: ClassVar[str] = "question_answering"
 
     best_metric: str = option(
         "eval_f1",
@@ -150,11 +154,10 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         self._check_tfds(("train_file", "predict_file"))
         if self.tfds_name is None:
             self._check_own_data()
-        num_special = question_answering_windows.NUM_SPECIAL
-        if self.max_seq_length <= self.max_query_length + num_special:
+        if self.max_seq_length <= self.max_query_length + NUM_SPECIAL:
             raise options_module.OptionError(
                 f"--max_seq_length={self.max_seq_length} is too short for a question "
-                f"(--max_query_length={self.max_query_length}), {num_special} special "
+                f"(--max_query_length={self.max_query_length}), {NUM_SPECIAL} special "
                 "word pieces and at least one piece of the context; increase it, or "
                 "decrease --max_query_length."
             )

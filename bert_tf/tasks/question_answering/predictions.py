@@ -189,37 +189,49 @@ def write_predictions(
     Raises:
         OSError: a file cannot be written.
     """
-    answers = [one.answer(null_score_diff_threshold) for one in predictions]
-    both = list(zip(predictions, answers, strict=True))
+    paths = []
+    contents = file_contents(predictions, null_score_diff_threshold)
+    for name, text in contents.items():
+        path = os.path.join(output_dir, result_files.with_suffix(name, suffix))
+        with files.complete_or_absent(path) as file:
+            file.write(text)
+        paths.append(path)
+    return paths
+
+
+def file_contents(
+    predictions: Sequence[Prediction], null_score_diff_threshold: float | None
+) -> dict[str, str]:
+    """Returns the texts of the files of `write_predictions`, by name."""
+    threshold = null_score_diff_threshold
     contents = {
-        PREDICTIONS_FILE: {one.qas_id: answer.text for one, answer in both},
+        PREDICTIONS_FILE: {
+            one.qas_id: one.answer(threshold).text for one in predictions
+        },
         NBEST_FILE: {
             one.qas_id: [_entry(candidate) for candidate in one.candidates]
             for one in predictions
         },
     }
-    if null_score_diff_threshold is not None:
+    if threshold is not None:
         contents[NULL_ODDS_FILE] = {one.qas_id: one.null_odds for one in predictions}
-    paths = [
-        os.path.join(output_dir, result_files.with_suffix(name, suffix))
-        for name in (*contents, JSON_LINES_FILE)
-    ]
-    for path, content in zip(paths, contents.values(), strict=False):
-        with files.complete_or_absent(path) as file:
-            file.write(json.dumps(content, indent=4) + "\n")
-    with files.complete_or_absent(paths[-1]) as file:
-        for one, answer in both:
-            record = {"id": one.qas_id} | answer_record(one, answer)
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return paths
+    texts = {
+        name: json.dumps(content, indent=4) + "\n" for name, content in contents.items()
+    }
+    records = (
+        {"id": one.qas_id} | answer_record(one, threshold) for one in predictions
+    )
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    return texts | {JSON_LINES_FILE: "".join(lines)}
 
 
-def answer_record(prediction: Prediction, answer: Candidate) -> dict[str, Any]:
+def answer_record(prediction: Prediction, threshold: float | None) -> dict[str, Any]:
     """Returns a dict of `answer`, `start`, `end`, `score` and `no_answer_score`.
 
     `start` and `end` are in characters: the answer is context[start:end], with one
     space between words. `score` belongs to the best answer, even if `answer` is "".
     """
+    answer = prediction.answer(threshold)
     return {
         "answer": answer.text,
         "start": answer.start,

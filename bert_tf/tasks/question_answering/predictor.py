@@ -1,8 +1,9 @@
-"""Applies a question answering model, loaded from its run or a checkpoint."""
+"""What a trained question answering model needs to be applied, and its predictor."""
 
 import dataclasses
 import functools
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
@@ -18,35 +22,105 @@ from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
 from bert_tf.tasks.question_answering import spans
-from bert_tf.tasks.question_answering import task as task_module
 from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 
 LOGITS = ("start_logits", "end_logits")
 
 
-class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    """How to cut windows and choose answers: the content of task.json."""
+
+    KIND = "question_answering"
+
+    doc_stride: int  # Word pieces between the starts of two windows.
+    max_query_length: int  # In word pieces.
+    version_2_with_negative: bool  # Whether a question may have no answer.
+    n_best_size: int  # Number of starts, and of ends, to try per window.
+    max_answer_length: int  # In word pieces.
+    null_score_diff_threshold: float  # Above it, there is no answer.
+    bilstm_on_top: bool = False  # A BiLSTM between encoder and head.
+
+    @property
+    def sizes(self) -> question_answering_windows.WindowSizes:
+        """The lengths that determine how contexts are divided into windows."""
+        return question_answering_windows.WindowSizes(
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.doc_stride,
+            max_query_length=self.max_query_length,
+        )
+
+    @property
+    def rules(self) -> question_answering_predictions.Rules:
+        """The rules by which answers are chosen."""
+        return question_answering_predictions.Rules(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+            version_2_with_negative=self.version_2_with_negative,
+        )
+
+    @property
+    def threshold(self) -> float | None:
+        """The null odds above which there is no answer; None: always answer."""
+        if not self.version_2_with_negative:
+            return None
+        return self.null_score_diff_threshold
+
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> span_predictor.BertSpanPredictor:
+        """See `TaskRecord.create_model`."""
+        return span_predictor.BertSpanPredictor(
+            config, bilstm_on_top=self.bilstm_on_top, dtype=dtype
+        )
+
+
+class Predictor(fine_tuning_predictor.Predictor):
     """A trained question answering model; see `fine_tuning.predictor.Predictor`."""
 
-    task: task_module.Task
+    RECORD = Record
+    UNIT = "questions"
+
+    task: Record
 
     def __init__(
         self,
         run_dir: str,
+        task: Record,
+        *,
         settings: fine_tuning_predictor.LoadSettings = (
             fine_tuning_predictor.DEFAULT_SETTINGS
         ),
     ):
-        has_file = settings.has_task_file
         super().__init__(
-            run_dir,
-            task_module.Task.read(run_dir) if has_file else _task_of(settings),
-            create_tokenizer=full.FullTokenizer,
-            settings=settings,
+            run_dir, task, create_tokenizer=full.FullTokenizer, settings=settings
         )
         # A checkpoint does not say whether it was trained on SQuAD 2.0.
-        self._may_decline = not has_file or self.task.version_2_with_negative
-        self._logits = self._compiled(lambda features: self.model(features))
+        self._may_decline = not settings.has_task_file or task.version_2_with_negative
+
+    @classmethod
+    def record_of_checkpoint(
+        cls, settings: fine_tuning_predictor.LoadSettings
+    ) -> Record:
+        """See `Predictor.record_of_checkpoint`. The settings are the release's."""
+        values = settings.task_values(longest=384)
+        room = values["max_seq_length"] - question_answering_windows.NUM_SPECIAL
+        max_query_length = min(64, room // 2)
+        return Record(
+            doc_stride=max(1, min(128, (room - max_query_length) // 2)),
+            max_query_length=max_query_length,
+            version_2_with_negative=False,
+            n_best_size=20,
+            max_answer_length=30,
+            null_score_diff_threshold=0.0,
+            **values,
+        )
 
     def predict(
         self,
@@ -86,101 +160,73 @@ class QuestionAnsweringPredictor(fine_tuning_predictor.Predictor):
                 null_score_diff_threshold=null_score_diff_threshold,
             )
         return self._answered(
-            examples_of(inputs),
+            self.items(inputs),
             functools.partial(self._answers, task),
             progress=progress,
-            unit="questions",
+            unit=self.UNIT,
             # Questions about one context stay together, so it is tokenized once.
             length_of=lambda one: len(one.context.text),
             # A long context has many windows, which are in memory at once.
             batches_sorted=4,
         )
 
+    def items(
+        self, inputs: Iterable[Any]
+    ) -> list[question_answering_examples.SquadExample]:
+        """See `Predictor.items`. Contexts that are blank or too long are refused."""
+        items = input_items.read(inputs, "a list of (question, context) pairs")
+        contexts: dict[str, question_answering_examples.Context] = {}
+        examples = []
+        for index, item in enumerate(items):
+            is_pair = isinstance(item, tuple | list) and len(item) == 2
+            if not is_pair or not all(isinstance(text, str) for text in item):
+                raise ValueError(
+                    f"Input {index} is {item!r:.60}; expected a (question, context) "
+                    "pair."
+                )
+            question, text = item
+            if text not in contexts:
+                contexts[text] = question_answering_examples.checked_context(
+                    text, f"Input {index}"
+                )
+            examples.append(
+                question_answering_examples.SquadExample(
+                    qas_id=str(index), question_text=question, context=contexts[text]
+                )
+            )
+        return examples
+
+    def outputs(self, features: Mapping[str, Any]) -> Any:
+        """See `Predictor.outputs`."""
+        return self.model(features)
+
     def _answers(self, task, examples):
         windows = features_module.convert_examples_to_features(
             examples, self.tokenizer, task.sizes, is_training=False
         )
-        found = question_answering_predictions.predictions_of(
+        predictions = question_answering_predictions.predictions_of(
             windows,
             self._window_logits(windows),
             task.rules,
             alignment.Aligner(self.vocabulary, **task.tokenizer_arguments()),
         )
         return [
-            question_answering_predictions.answer_record(
-                one, one.answer(task.threshold)
-            )
-            for one in found
+            question_answering_predictions.answer_record(one, task.threshold)
+            for one in predictions
         ]
 
     def _window_logits(self, windows):
         shape = (len(windows), self.task.max_seq_length)
-        found = {name: np.zeros(shape, np.float32) for name in LOGITS}
+        logits = {name: np.zeros(shape, np.float32) for name in LOGITS}
         for batch in fine_tuning_predictor.row_batches(
             windows.lengths, self.batch_size
         ):
             numbers = np.array(batch)
             longest = int(windows.lengths[numbers].max())
             columns = windows.rows(numbers)
-            outputs = self._logits(
+            outputs = self.apply(
                 {name: column[:, :longest] for name, column in columns.items()}
             )
             for name in LOGITS:
-                found[name][numbers, :longest] = np.asarray(outputs[name])
-        return [spans.without_padding(windows, found[name]) for name in LOGITS]
-
-
-def load(
-    run_dir: str,
-    settings: fine_tuning_predictor.LoadSettings = (
-        fine_tuning_predictor.DEFAULT_SETTINGS
-    ),
-) -> QuestionAnsweringPredictor:
-    """Returns the predictor of a run folder or a checkpoint."""
-    return QuestionAnsweringPredictor(run_dir, settings)
-
-
-def _task_of(settings):
-    """Returns the task of a checkpoint without a run, with the release's settings."""
-    values = settings.task_values(longest=384)
-    room = values["max_seq_length"] - question_answering_windows.NUM_SPECIAL
-    max_query_length = min(64, room // 2)
-    return task_module.Task(
-        doc_stride=max(1, min(128, (room - max_query_length) // 2)),
-        max_query_length=max_query_length,
-        version_2_with_negative=False,
-        n_best_size=20,
-        max_answer_length=30,
-        null_score_diff_threshold=0.0,
-        **values,
-    )
-
-
-def examples_of(
-    inputs: Iterable[Any],
-) -> list[question_answering_examples.SquadExample]:
-    """Converts (question, context) pairs to examples.
-
-    Raises:
-        ValueError: an input is not such a pair, or its context is blank or too long.
-    """
-    items = input_items.read(inputs, "a list of (question, context) pairs")
-    contexts: dict[str, question_answering_examples.Context] = {}
-    examples = []
-    for index, item in enumerate(items):
-        is_pair = isinstance(item, tuple | list) and len(item) == 2
-        if not is_pair or not all(isinstance(text, str) for text in item):
-            raise ValueError(
-                f"Input {index} is {item!r:.60}; expected a (question, context) pair."
-            )
-        question, text = item
-        if text not in contexts:
-            contexts[text] = question_answering_examples.checked_context(
-                text, f"Input {index}"
-            )
-        examples.append(
-            question_answering_examples.SquadExample(
-                qas_id=str(index), question_text=question, context=contexts[text]
-            )
-        )
-    return examples
+                logits[name][numbers, :longest] = np.asarray(outputs[name])
+        return [spans.without_padding(windows, logits[name]) for name in LOGITS]

@@ -14,6 +14,9 @@ from bert_tf import files
 from bert_tf import locks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +111,42 @@ def squad_scores(
     best = question_scores(squad_file, {one: best_answers[one] for one in by_id})
     return found | _best_scores(
         squad_file, best_answers, null_odds, best, is_official=False
+    )
+
+
+def eval_scores(
+    squad_file: question_answering_examples.SquadFile,
+    answers: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    *,
+    best_answers: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+    """Returns `squad_scores` under the names of eval_results.txt.
+
+    The official script of SQuAD 2.0 calls `exact` what that of 1.1 calls `exact_match`.
+    A run has one name for it: eval_exact_match, eval_HasAns_exact_match, and so on.
+    """
+    scores = squad_scores(squad_file, answers, null_odds, best_answers=best_answers)
+    return {
+        "eval_" + re.sub("exact(?!_match)", "exact_match", name): value
+        for name, value in scores.items()
+    }
+
+
+def prediction_scores(
+    squad_file: question_answering_examples.SquadFile,
+    predictions: Sequence[question_answering_predictions.Prediction],
+    threshold: float | None,
+) -> dict[str, float]:
+    """Returns `eval_scores` of predictions; for `threshold` see `Prediction.answer`."""
+    null_odds = None
+    if threshold is not None:
+        null_odds = {one.qas_id: one.null_odds for one in predictions}
+    return eval_scores(
+        squad_file,
+        {one.qas_id: one.answer(threshold).text for one in predictions},
+        null_odds,
+        best_answers={one.qas_id: one.best.text for one in predictions},
     )
 
 

@@ -20,10 +20,11 @@ import numpy as np
 
 from bert_tf.data import packing
 from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 FIRST_UNIQUE_ID = 1_000_000_000  # As in run_squad.py of 2018.
-NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
+NUM_SPECIAL = question_answering_options.NUM_SPECIAL
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
