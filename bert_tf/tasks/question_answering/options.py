@@ -91,7 +91,9 @@ class RunSquadOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption)
         group="model",
     )
     do_predict: bool = option(
-        False, help="Answer the questions of predict_file with the last checkpoint."
+        False,
+        help="Answer the questions of predict_file with the last checkpoint.",
+        on_resume=options_module.FREE,
     )
     predict_batch_size: int = option(
         8, minimum=1, help="Windows per prediction step.", group="evaluation"

@@ -123,7 +123,8 @@ def predictions_of(
         max_answer_length=rules.max_answer_length,
     )
     num_examples = len(windows.examples)
-    splits = allowed.splits(num_examples)
+    # The start of the spans of each example, then the end.
+    splits = np.searchsorted(allowed.example, np.arange(num_examples + 1))
     null_windows = spans.null_windows(windows, start_logits, end_logits)
     found = []
     for index, example in enumerate(windows.examples):
@@ -133,7 +134,8 @@ def predictions_of(
             start_logit=float(start_logits[null_window, 0]),
             end_logit=float(end_logits[null_window, 0]),
         )
-        ranked = allowed.ranked(splits[index], splits[index + 1])
+        here = slice(splits[index], splits[index + 1])
+        ranked = zip(*(column[here].tolist() for column in allowed[1:]), strict=True)
         span_of = aligner.spans_of(windows.contexts[index])
         choices = _n_best(ranked, null, rules, span_of)
         found.append(_prediction(example.qas_id, choices, null))

@@ -11,9 +11,7 @@ Shape letters: W windows, S sequence, B windows in a call, K best starts (or end
 window, N spans.
 """
 
-import dataclasses
-import itertools
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,47 +20,16 @@ from bert_tf.tasks.question_answering import windows as question_answering_windo
 
 # Windows whose K x K pairs are in memory at a time.
 WINDOWS_PER_CALL = 128
-# Ranked spans of an example that are converted at a time.
-SPANS_PER_PART = 32
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Spans:
-    """Spans of pieces, sorted by example; `ranked` sorts those of one by score."""
+class Spans(NamedTuple):
+    """Spans of pieces: sorted by example, those of an example by falling score."""
 
     example: np.ndarray  # int64 [N], index of the example.
     first_piece: np.ndarray  # int64 [N], index in the example's context.
     last_piece: np.ndarray  # int64 [N]
     start_logit: np.ndarray  # float64 [N]
     end_logit: np.ndarray  # float64 [N]
-
-    def splits(self, num_examples: int) -> np.ndarray:
-        """Returns the start of each example's spans, then the end: int64 [E + 1]."""
-        return np.searchsorted(self.example, np.arange(num_examples + 1))
-
-    def ranked(self, start: int, end: int) -> Iterator[tuple[int, int, float, float]]:
-        """Returns some spans by falling score; ties keep their order.
-
-        Args:
-            start: index of the first span.
-            end: index of the last span, plus one.
-
-        Returns:
-            (first piece, last piece, start logit, end logit) of each span.
-        """
-        scores = self.start_logit[start:end] + self.end_logit[start:end]
-        order = start + np.argsort(-scores, kind="stable")
-        columns = (self.first_piece, self.last_piece, self.start_logit, self.end_logit)
-        # Few callers look at more than the best ones.
-        parts = (
-            order[begin : begin + SPANS_PER_PART]
-            for begin in range(0, len(order), SPANS_PER_PART)
-        )
-        # `yield from` would enter a frame of Python for each span.
-        return itertools.chain.from_iterable(
-            zip(*(column[part].tolist() for column in columns), strict=True)
-            for part in parts
-        )
 
 
 def without_padding(
@@ -109,8 +76,7 @@ def allowed_spans(
         n_best_size: number of starts, and of ends, to try per window, K.
         max_answer_length: maximum number of pieces.
 
-    Source: the first half of write_predictions of run_squad.py, 2018. Spans with equal
-    scores are in the order in which the release finds them.
+    Source: the first half of write_predictions of run_squad.py, 2018.
     """
     parts = []
     for begin in range(0, len(windows), WINDOWS_PER_CALL):
@@ -128,7 +94,7 @@ def allowed_spans(
         lengths = lasts[:, np.newaxis, :] - firsts[:, :, np.newaxis] + 1  # [B, K, K]
         allowed = may_start[:, :, np.newaxis] & may_end[:, np.newaxis, :]
         allowed &= (lengths > 0) & (lengths <= max_answer_length)
-        # In the release's order: by window, start and end.
+        # By window, start and end, as in the release.
         row, start, end = np.nonzero(allowed)
         parts.append(
             (
@@ -139,17 +105,11 @@ def allowed_spans(
                 end_logits[numbers[row], ends[row, end]].astype(np.float64),
             )
         )
-    example, first, last, start_logit, end_logit = map(
-        np.concatenate, zip(*parts, strict=True)
-    )
-    # The windows are in the order of their examples, and so are the spans.
-    return Spans(
-        example=example,
-        first_piece=first,
-        last_piece=last,
-        start_logit=start_logit,
-        end_logit=end_logit,
-    )
+    found = Spans(*map(np.concatenate, zip(*parts, strict=True)))
+    scores = found.start_logit + found.end_logit
+    # The sort is stable: equal scores keep the order in which the release finds them.
+    order = np.lexsort((-scores, found.example))
+    return Spans(*(column[order] for column in found))
 
 
 def null_windows(

@@ -130,7 +130,9 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         group="training",
     )
     do_predict: bool = option(
-        False, help="Rank passages for the queries of predict_file."
+        False,
+        help="Rank passages for the queries of predict_file.",
+        on_resume=options_module.FREE,
     )
     num_train_epochs: float = option(
         1.0, minimum=0.0, help="Number of passes over the training examples."

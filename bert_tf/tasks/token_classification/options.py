@@ -121,6 +121,7 @@ class RunNerOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
     do_predict: bool = option(
         False,
         help="Tag test.txt with the last checkpoint and write test_predictions.txt.",
+        on_resume=options_module.FREE,
     )
     predict_batch_size: int = option(
         8, minimum=1, help="Sequences per prediction step.", group="evaluation"

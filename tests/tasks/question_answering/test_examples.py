@@ -185,3 +185,26 @@ def test_bad_files_are_refused_with_the_place(read, value, message):
         read(value)
     assert message in str(raised.value)
     assert "quiz.json" in str(raised.value)
+
+
+ROW = {"question": "Who came?", "context": "Anna Holt came."}
+
+
+def test_answers_may_be_a_dictionary_of_lists():
+    answers = {"text": ["Anna", "Holt"], "answer_start": [0, 5]}
+    content = question_answering_examples.squad_of([{**ROW, "answers": answers}])
+    [question] = content["data"][0]["paragraphs"][0]["qas"]
+    assert question["answers"] == [
+        {"text": "Anna", "answer_start": 0},
+        {"text": "Holt", "answer_start": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    "texts, starts",
+    [(["Anna", "Holt"], [0]), ("Anna", [0, 1, 2, 3]), ("Anna", 0), (["Anna"], None)],
+)
+def test_texts_and_starts_of_answers_must_be_lists_of_one_length(texts, starts):
+    answers = {"text": texts, "answer_start": starts}
+    with pytest.raises(ValueError, match=r"Row 1: .*; expected two lists of the same"):
+        question_answering_examples.squad_of([{**ROW, "answers": answers}])

@@ -8,11 +8,9 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.question_answering import workflow as question_answering_workflow
-from bert_tf.training import distribution
 from bert_tf.training import plot_data
 
 HEAD = "cls/squad/output_weights"
@@ -48,7 +46,7 @@ def quiz_run(tmp_path_factory, quiz_options):
     """Folder of a run that learned the quiz, was evaluated, and answered it."""
     run_dir = tmp_path_factory.mktemp("runs") / "quiz"
     options = quiz_options(run_dir, do_eval=True, do_predict=True, eval_every_steps=30)
-    report = question_answering_workflow.run(options)
+    report = fine_tuning_run.run(options)
     assert "eval_f1 = " in report
     return run_dir
 
@@ -71,44 +69,8 @@ def quiz_2_run(tmp_path_factory, quiz_options, quiz_2):
         do_eval=True,
         do_predict=True,
     )
-    question_answering_workflow.run(options)
+    fine_tuning_run.run(options)
     return run_dir
-
-
-def test_what_was_learned_is_scored(quiz_run, quiz_options):
-    results = read_results(quiz_run)
-    assert list(results) == ["eval_exact_match", "eval_f1", "global_step"]
-    assert results["eval_f1"] > 60  # About 7 before training.
-    assert results["global_step"] == 60  # int(24 / 8 * 20)
-    lines = read_lines(quiz_run / "metrics.jsonl")
-    assert [line["step"] for line in lines if "eval_f1" in line] == [30, 60]
-    best = question_answering_workflow.evaluate(quiz_options(quiz_run / "best"))
-    assert best["global_step"] in (30, 60)
-
-
-def test_a_run_writes_what_the_plots_need(quiz_run, quiz_2_run):
-    data = plot_data.read(str(quiz_run))
-    assert data["baselines"] == {}
-    assert sum(data["lengths"]["counts"]) == 24
-    assert data["lengths"]["limit"] == 48
-    # Every fourth has no answer.
-    nothing = {"name": "no answer", "value": 25.0, "perfect": 100}
-    found = plot_data.read(str(quiz_2_run))["baselines"]
-    assert found == {"eval_exact_match": nothing, "eval_f1": nothing}
-    assert "no answer" in (quiz_2_run / "report.html").read_text()
-
-
-def test_training_and_evaluating_write_a_model_card(quiz_run):
-    lines = (quiz_run / "README.md").read_text().splitlines()
-    assert "pipeline_tag: question-answering" in lines
-    assert "Finds the answer to a question in a text." in lines
-    results = read_results(quiz_run)
-    assert f"| eval_f1 | {results['eval_f1']:.4f} |" in lines
-    num_wrong = round(24 * (1 - results["eval_exact_match"] / 100))
-    [sentence] = [line for line in lines if "evaluated examples are wrong" in line]
-    assert sentence.startswith(f"{num_wrong} of 24 ")
-    assert sum(line.startswith("| train | squad.json | 24 |") for line in lines) == 1
-    assert "| optimizer steps | 60 |" in lines
 
 
 def test_answers_are_in_the_releases_files(quiz_run):
@@ -129,48 +91,11 @@ def test_every_answer_is_at_its_stated_position(quiz_run, quiz):
     assert {line["id"]: line["answer"] for line in lines} == read_json(quiz_run)
 
 
-def test_the_folder_is_all_that_answering_needs(quiz_run, quiz, quiz_options):
-    before = list(read_json(quiz_run).values())
-    answers = bert_tf.load(str(quiz_run)).predict(pairs(quiz))
-    assert [answer["answer"] for answer in answers] == before
-    assert bert_tf.load(str(quiz_run)).predict(pairs(quiz)[:2]) == answers[:2]
-    # The run's own lengths are used if no others are given.
-    lengths = ("max_seq_length", "doc_stride", "max_query_length")
-    not_given = {
-        name: getattr(question_answering_options.RunSquadOptions, name)
-        for name in (*lengths, "bert_config_file", "vocab_file")
-    }
-    options = quiz_options(
-        quiz_run, do_train=False, do_predict=True, train_file=(), **not_given
-    )
-    question_answering_workflow.run(options)
-    assert list(read_json(quiz_run).values()) == before
-
-
-@pytest.mark.parametrize(
-    "inputs, message",
-    [
-        ("who?", "Expected a list of \\(question, context\\) pairs, got one string"),
-        (["who?"], "Input 0 is 'who\\?'; expected a \\(question, context\\) pair"),
-        ([("who?", "x"), ("who?", " ")], "Input 1: its context is blank"),
-    ],
-)
-def test_inputs_that_cannot_be_answered_are_refused(quiz_run, inputs, message):
-    with pytest.raises(ValueError, match=message):
-        bert_tf.load(str(quiz_run)).predict(inputs)
-
-
-def test_no_inputs_have_no_answers(quiz_run):
-    assert bert_tf.load(str(quiz_run)).predict([]) == []
-
-
-def test_train_and_evaluate_return_what_they_reached(tmp_path, quiz_options):
-    options = quiz_options(tmp_path, num_train_epochs=1.0)
-    assert question_answering_workflow.train(options)["global_step"] == 3
-    assert question_answering_workflow.evaluate(options) == read_results(tmp_path)
-
-
 def test_a_run_may_have_no_answer(quiz_2_run):
+    # Every fourth has no answer.
+    nothing = {"name": "no answer", "value": 25.0, "perfect": 100}
+    baselines = plot_data.read(str(quiz_2_run))["baselines"]
+    assert baselines == {"eval_exact_match": nothing, "eval_f1": nothing}
     odds = read_json(quiz_2_run, "null_odds.json")
     answers = read_json(quiz_2_run)
     assert {key for key, value in odds.items() if value > 0} == {
@@ -197,7 +122,7 @@ def test_the_threshold_decides_how_many_have_no_answer(
         predict_file=quiz_2,
         null_score_diff_threshold=null_score_diff_threshold,
     )
-    question_answering_workflow.run(options)
+    fine_tuning_run.run(options)
     answers = read_json(run_dir)
     assert sum(bool(answer) for answer in answers.values()) == num_answers
     model = bert_tf.load(str(run_dir))
@@ -217,11 +142,11 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     (run_dir / "task.json").write_text(json.dumps(task))
     then = {"do_train": False, "predict_file": quiz_2}
     options = quiz_options(run_dir, do_eval=True, do_predict=True, **then)
-    question_answering_workflow.run(options)
+    fine_tuning_run.run(options)
     before = read_results(run_dir)
     assert "" not in read_json(run_dir).values()
     tuning = dataclasses.replace(options, tune_threshold=True)
-    report = question_answering_workflow.run(tuning)
+    report = fine_tuning_run.run(tuning)
     tuned = read_results(run_dir)
     stored = read_json(run_dir, "task.json")
     # Between the best one, which is the null odds of a question, and the next ones.
@@ -238,7 +163,7 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     assert stored == task | {"null_score_diff_threshold": threshold}
     answers = read_json(run_dir)
     # Later predictions use it, in every way.
-    question_answering_workflow.run(quiz_options(run_dir, do_predict=True, **then))
+    fine_tuning_run.run(quiz_options(run_dir, do_predict=True, **then))
     assert read_json(run_dir) == answers
     asked = pairs(quiz_2)
     found = bert_tf.load(str(run_dir)).predict(asked)
@@ -249,18 +174,16 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     assert [one["answer"] for one in saved] == list(answers.values())
     # The checkpoint alone, in a new folder.
     values = {"init_checkpoint": str(run_dir), "do_predict": True}
-    question_answering_workflow.run(quiz_options(tmp_path / "new", **then | values))
+    fine_tuning_run.run(quiz_options(tmp_path / "new", **then | values))
     assert read_json(tmp_path / "new") == answers
     # A flag still counts, even with the release's default.
-    question_answering_workflow.run(
+    fine_tuning_run.run(
         quiz_options(run_dir, do_predict=True, null_score_diff_threshold=0.0, **then)
     )
     assert read_json(run_dir) == read_json(quiz_2_run)
     # The command of the training again, which has nothing left to do.
     again = {"train_file": quiz_2, "predict_file": quiz_2}
-    question_answering_workflow.run(
-        quiz_options(run_dir, version_2_with_negative=True, **again)
-    )
+    fine_tuning_run.run(quiz_options(run_dir, version_2_with_negative=True, **again))
     assert read_json(run_dir, "task.json") == stored
 
 
@@ -274,7 +197,7 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
 def test_a_threshold_without_effect_is_refused(quiz_run, quiz_options, values, message):
     with pytest.raises(ValueError, match=message):
         options = quiz_options(quiz_run, do_train=False, do_eval=True, **values)
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
     with pytest.raises(ValueError, match="has no effect on a model that always"):
         bert_tf.load(str(quiz_run)).predict([], null_score_diff_threshold=0.0)
 
@@ -302,7 +225,7 @@ def test_a_run_keeps_its_rules_unless_flags_change_them(
 
     def longest(**values):
         options = quiz_options(run_dir, do_train=False, do_predict=True, **values)
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
         nbest = read_json(run_dir, "nbest_predictions.json").values()
         words = max(len(one["text"].split()) for entries in nbest for one in entries)
         return max(map(len, nbest)), words > 1
@@ -317,7 +240,7 @@ def test_a_run_keeps_its_rules_unless_flags_change_them(
     ensemble = {"ensemble": (str(run_dir), str(quiz_run)), "do_train": False}
     options = quiz_options(tmp_path / "both", do_predict=True, **ensemble)
     with pytest.raises(ValueError, match=r"size 2, but .* has 20; pass --n_best_"):
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 @pytest.fixture
@@ -327,7 +250,7 @@ def answering(tmp_path, quiz_run, quiz_options):
     def answer(**values):
         run_dir = tmp_path / "run"
         shutil.copytree(quiz_run, run_dir)
-        question_answering_workflow.run(
+        fine_tuning_run.run(
             quiz_options(run_dir, do_train=False, do_predict=True, **values)
         )
         return run_dir
@@ -367,7 +290,7 @@ def test_verbose_logging_names_answers_not_found_again(
                 predict_file=str(tmp_path / "odd.json"),
                 verbose_logging=verbose_logging,
             )
-            question_answering_workflow.run(options)
+            fine_tuning_run.run(options)
         logged.append("Length not equal after stripping spaces" in caplog.text)
     assert logged == [False, True]
 
@@ -383,29 +306,8 @@ def test_verbose_logging_names_answers_not_found_again(
     ids=["default", "max_seq_length", "doc_stride", "max_query_length"],
 )
 def test_windows_follow_their_flags(tmp_path, quiz_options, values, num_windows):
-    stage = question_answering_workflow.QuestionAnswering(
-        quiz_options(tmp_path, **values)
-    )
-    assert len(stage.training_windows()) == num_windows
-
-
-@pytest.mark.parametrize(
-    "values, compute_dtype, first_rate",
-    [
-        ({}, "float32", 1e-2 / 6),  # 60 steps, of which a tenth is warm-up.
-        ({"dtype": "mixed_bfloat16", "warmup_proportion": 0.5}, "bfloat16", 1e-2 / 30),
-    ],
-    ids=["default", "other"],
-)
-def test_model_and_rate_follow_their_flags(
-    tmp_path, quiz_options, values, compute_dtype, first_rate
-):
-    trainer = question_answering_workflow.QuestionAnswering(
-        quiz_options(tmp_path, **values)
-    ).trainer
-    assert trainer.model.compute_dtype == compute_dtype
-    rate = float(trainer.optimizer.learning_rate)
-    assert rate == pytest.approx(first_rate, rel=1e-5)
+    task = fine_tuning_run.prepare(quiz_options(tmp_path, **values))
+    assert len(task.features("train")) == num_windows
 
 
 def test_several_files_are_trained_on_one_after_the_other(
@@ -414,7 +316,7 @@ def test_several_files_are_trained_on_one_after_the_other(
     other = write_squad(range(2000, 2004))
     run_dir = tmp_path / "run"
     options = quiz_options(run_dir, train_file=(other, quiz), num_train_epochs=1.0)
-    assert question_answering_workflow.train(options)["global_step"] == 3  # int(24 / 8)
+    assert "Trained to step 3," in fine_tuning_run.run(options)  # int(24 / 8)
     stage = run_dir / "stage_1"
     assert bundle.read(rotation.latest(str(stage)), ["global_step"])["global_step"] == 1
     recorded = json.loads((run_dir / "run.json").read_text())["flags"]
@@ -429,7 +331,7 @@ def test_several_files_are_trained_on_one_after_the_other(
     # The second stage starts from the first one's weights: without its own steps, it
     # would still have them.
     again = quiz_options(tmp_path / "again", init_checkpoint=str(stage))
-    started = question_answering_workflow.QuestionAnswering(again).trainer.model
+    started = fine_tuning_run.Run(again).trainer.model
     expected = bundle.read(rotation.latest(str(stage)), [HEAD])[HEAD]
     head = next(weight for weight in started.weights if weight.path.endswith(HEAD))
     assert (head.numpy() == expected).all()
@@ -440,11 +342,11 @@ def test_several_files_are_trained_on_one_after_the_other(
         tmp_path / "killed", train_file=("gone.json", quiz), num_train_epochs=1.0
     )
     with pytest.raises(OSError, match="No such file: gone"):
-        question_answering_workflow.train(killed)
+        fine_tuning_run.run(killed)
     killed = quiz_options(
         tmp_path / "killed", train_file=(other, quiz), num_train_epochs=1.0
     )
-    question_answering_workflow.train(killed)
+    fine_tuning_run.run(killed)
     resumed = bundle.read(rotation.latest(str(tmp_path / "killed")), [HEAD])[HEAD]
     assert (resumed == whole).all()
     # Killed in the second of three stages, the first one gets no more steps.
@@ -459,21 +361,21 @@ def test_several_files_are_trained_on_one_after_the_other(
         ({"num_train_epochs": 1.0, "train_batch_size": 4}, "train_batch_size 8; this"),
     ]:
         with pytest.raises(ValueError, match=rf"stage_1 contains a .*{sentence}"):
-            question_answering_workflow.train(dataclasses.replace(longer, **changed))
+            fine_tuning_run.run(dataclasses.replace(longer, **changed))
     # All files are those of the run, not only the last one.
-    assert question_answering_workflow.train(options)["global_step"] == 3
+    assert "Trained to step 3," in fine_tuning_run.run(options)
     for train_file, sentence in [
         ((quiz, quiz), r"stage_1 contains .* data squad; .* squad \(different content"),
         ((quiz,), "data squad,squad[,;].* data squad"),
     ]:
         changed = dataclasses.replace(options, train_file=train_file)
         with pytest.raises(ValueError, match=sentence):
-            question_answering_workflow.train(changed)
+            fine_tuning_run.run(changed)
     on_first_file = dataclasses.replace(
         options, do_train=False, do_eval=True, train_file=(), predict_file=other
     )
     with caplog.at_level(logging.WARNING):
-        question_answering_workflow.evaluate(on_first_file)
+        fine_tuning_run.evaluate(on_first_file)
     assert f"The evaluation uses the training data ({other})" in caplog.text
 
 
@@ -481,7 +383,7 @@ def test_a_dry_run_reports_every_stage_and_writes_nothing(tmp_path, quiz_options
     options = quiz_options(
         tmp_path / "run", train_file=(quiz, quiz), do_train=False, dry_run=True
     )
-    assert question_answering_workflow.run(options).count("parameters") == 2
+    assert fine_tuning_run.run(options).count("parameters") == 2
     assert not (tmp_path / "run").exists()
 
 
@@ -490,7 +392,7 @@ def test_an_ensemble_answers_with_the_mean_of_its_runs(
 ):
     other = tmp_path / "other"
     options = quiz_options(other, random_seed=7, num_train_epochs=4.0)
-    question_answering_workflow.run(options)
+    fine_tuning_run.run(options)
     results = {}
     for name, members in {"one": [quiz_run], "two": [quiz_run, other]}.items():
         options = quiz_options(
@@ -500,7 +402,7 @@ def test_an_ensemble_answers_with_the_mean_of_its_runs(
             do_eval=True,
             ensemble=tuple(map(str, members)),
         )
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
         results[name] = read_json(tmp_path / name, "nbest_predictions.json")
     assert results["one"] == read_json(quiz_run, "nbest_predictions.json")
     means = {entry["text"]: entry["probability"] for entry in results["two"]["1900-0"]}
@@ -518,35 +420,17 @@ def test_an_ensemble_is_of_one_kind(tmp_path, quiz_run, quiz_2_run, quiz_options
         ensemble=(str(quiz_run), str(quiz_2_run)),
     )
     with pytest.raises(ValueError, match="not both trained with"):
-        question_answering_workflow.run(options)
-
-
-def test_a_fine_tuned_checkpoint_answers_in_a_new_folder(
-    tmp_path, quiz_run, quiz_options
-):
-    options = quiz_options(
-        tmp_path / "new",
-        do_train=False,
-        do_predict=True,
-        init_checkpoint=str(quiz_run),
-        bert_config_file=None,
-        vocab_file=None,
-    )
-    question_answering_workflow.run(options)
-    assert read_json(tmp_path / "new") == read_json(quiz_run)
+        fine_tuning_run.run(options)
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        # The default, if it is given.
-        ({"doc_stride": 128}, "--doc_stride=128, but the model in .* trained with 16"),
         ({"doc_stride": 9}, "--doc_stride=9, but the model in .* was trained with 16"),
         (
             {"version_2_with_negative": True},
             "--version_2_with_negative=True, but the model",
         ),
-        ({"do_lower_case": False}, "--do_lower_case=False, but the model"),
     ],
 )
 def test_options_that_are_not_the_runs_are_refused(answering, values, message):
@@ -558,7 +442,7 @@ def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options
     options = quiz_options(
         tmp_path, bilstm_on_top=True, do_predict=True, num_train_epochs=1.0
     )
-    question_answering_workflow.run(options)
+    fine_tuning_run.run(options)
     prefix = rotation.latest(str(tmp_path))
     shapes = bundle.read_names_and_shapes(prefix)
     hidden = read_json(tmp_path, "bert_config.json")["hidden_size"]
@@ -568,47 +452,10 @@ def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options
     before = read_json(tmp_path)
     given = ("bert_config_file", "vocab_file")
     again = {"do_train": False, "do_predict": True, "bilstm_on_top": False}
-    question_answering_workflow.run(
-        quiz_options(tmp_path, **again, **dict.fromkeys(given))
-    )
+    fine_tuning_run.run(quiz_options(tmp_path, **again, **dict.fromkeys(given)))
     assert read_json(tmp_path) == before
     [question] = pairs(options.predict_file)[:1]
     assert "answer" in bert_tf.load(str(tmp_path)).predict([question])[0]
-
-
-def test_nothing_is_answered_without_a_trained_head(tmp_path, golden, quiz_options):
-    untrained = {"do_train": False, "do_predict": True}
-    with pytest.raises(ValueError, match="contains no checkpoint; train first"):
-        question_answering_workflow.run(quiz_options(tmp_path, **untrained))
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = quiz_options(tmp_path, init_checkpoint=prefix, **untrained)
-    with pytest.raises(ValueError, match="has no question answering head"):
-        question_answering_workflow.run(options)
-
-
-def test_a_run_of_another_task_is_not_continued(quiz_run, quiz_options):
-    with pytest.raises(ValueError, match="doc_stride 16, but this one has 8"):
-        question_answering_workflow.run(quiz_options(quiz_run, doc_stride=8))
-
-
-def test_a_run_with_another_vocabulary_is_not_continued(
-    tmp_path, quiz_run, quiz_options
-):
-    tokens = (quiz_run / "vocab.txt").read_text().splitlines()
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*tokens[:-2], *reversed(tokens[-2:])]))
-    with pytest.raises(ValueError, match="a different vocabulary"):
-        question_answering_workflow.run(quiz_options(quiz_run, vocab_file=str(path)))
-
-
-def test_a_run_of_another_model_is_not_continued(tmp_path, quiz_run, quiz_options):
-    values = read_json(quiz_run, "bert_config.json")
-    path = tmp_path / "bert_config.json"
-    path.write_text(json.dumps(values | {"hidden_act": "relu"}))
-    with pytest.raises(ValueError, match="hidden_act is gelu there, relu"):
-        question_answering_workflow.run(
-            quiz_options(quiz_run, bert_config_file=str(path), num_train_epochs=21.0)
-        )
 
 
 @pytest.mark.parametrize("is_training", [True, False], ids=["while training", "after"])
@@ -624,73 +471,27 @@ def test_questions_without_answers_cannot_be_evaluated_on(
         tmp_path / "run", predict_file=str(tmp_path / "test.json"), **values
     )
     with pytest.raises(ValueError, match="has questions without answers"):
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "version, names",
-    [
-        (1, "eval_exact_match, eval_f1."),
-        (
-            2,
-            "eval_HasAns_exact_match, eval_HasAns_f1, eval_HasAns_total, "
-            "eval_NoAns_exact_match, eval_NoAns_f1, eval_NoAns_total, "
-            "eval_best_exact_match, eval_best_exact_match_thresh, eval_best_f1, "
-            "eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total.",
-        ),
-    ],
-)
 def test_a_best_metric_that_no_evaluation_has_is_refused_before_training(
-    tmp_path, quiz, quiz_2, quiz_options, version, names
+    tmp_path, quiz_2, quiz_options
 ):
-    path = quiz if version == 1 else quiz_2
     options = quiz_options(
         tmp_path / "run",
-        train_file=path,
-        predict_file=path,
-        version_2_with_negative=version == 2,
+        train_file=quiz_2,
+        predict_file=quiz_2,
+        version_2_with_negative=True,
         eval_every_steps=1,
         best_metric="eval_f2",
     )
+    names = (
+        "eval_HasAns_exact_match, eval_HasAns_f1, eval_HasAns_total, "
+        "eval_NoAns_exact_match, eval_NoAns_f1, eval_NoAns_total, "
+        "eval_best_exact_match, eval_best_exact_match_thresh, eval_best_f1, "
+        "eval_best_f1_thresh, eval_exact_match, eval_f1, eval_total."
+    )
     with pytest.raises(ValueError, match=f"eval_f2 is not among .* this run: {names}"):
-        question_answering_workflow.run(options)
+        fine_tuning_run.run(options)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("flag", ["eval_batch_size", "predict_batch_size"])
-def test_a_batch_that_does_not_divide_is_refused_before_training(
-    tmp_path, quiz_options, monkeypatch, flag
-):
-    refused = []
-    monkeypatch.setattr(
-        distribution,
-        "check_batch_size",
-        lambda name, size, *_, **__: refused.append((name, size)),
-    )
-    do = {"eval_batch_size": "do_eval", "predict_batch_size": "do_predict"}[flag]
-    question_answering_workflow.QuestionAnswering(
-        quiz_options(tmp_path, **{flag: 5, do: True})
-    )
-    assert (flag, 5) in refused
-
-
-def test_too_few_questions_for_a_batch_are_refused(tmp_path, quiz_options):
-    with pytest.raises(ValueError, match="24 questions × 3 epochs do not fill one b"):
-        options = quiz_options(tmp_path, train_batch_size=80, num_train_epochs=3.0)
-        question_answering_workflow.run(options)
-
-
-def test_init_checkpoint_is_opened_once(
-    tmp_path, quiz_options, golden, opened_checkpoints
-):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = quiz_options(
-        tmp_path,
-        init_checkpoint=prefix,
-        num_train_epochs=1.0,
-        do_eval=True,
-        do_predict=True,
-    )
-    question_answering_workflow.run(options)
-    assert opened_checkpoints == [prefix]
