@@ -413,7 +413,8 @@ def _listed(answers, place):
                 "text and answer_start."
             ) from None
     if isinstance(answers, Mapping):
-        texts, starts = answers.get("text"), answers.get("answer_start")
+        texts: Any = answers.get("text")
+        starts: Any = answers.get("answer_start")
         are_lists = isinstance(texts, list) and isinstance(starts, list)
         if not are_lists or len(texts) != len(starts):
             raise ValueError(

@@ -137,7 +137,7 @@ def _ensemble(options, progress):
             options.output_dir,
             together,
             record.threshold,
-            suffix=folder.record_data_set(name, data_set),
+            suffix=folder.suffix_of(name, data_set),
         )
         yield f"Predictions are in {', '.join(paths)}."
     if options.do_eval:

@@ -263,9 +263,9 @@ class QuestionAnswering(task_module.Task):
                 name: plot_data.baseline("no answer", without[name], perfect=100)
                 for name in ("eval_exact_match", "eval_f1")
             }
-        lines = ()
+        lines: list[str] = []
         if self.options.tune_threshold:
-            lines = (f"Stored the threshold {threshold:g} in the run.",)
+            lines.append(f"Stored the threshold {threshold:g} in the run.")
         return task_module.Details(
             wrong=[
                 model_card.WrongExample(
