@@ -55,20 +55,27 @@ def convert(
     articles: dict[str, dict[str, Any]] = {}
     counts = {"written": 0, "without": 0, "missing": 0}
     for number, (question, place) in enumerate(questions, start=1):
-        pattern = _pattern(_names(question, place))
+        names = _names(question, place)
         for page, page_place in _pages(question, place):
             file_name = squad_json.value(page, "Filename", str, page_place)
             text = _first_words(
                 os.path.join(options.evidence_dir, file_name), options.max_num_tokens
             )
-            answer = None if text is None else _first_answer(text, pattern)
-            counts[_outcome(text, answer)] += 1
-            if answer is not None:
-                article = articles.setdefault(
-                    file_name, _article(page.get("Title", file_name), text)
-                )
-                entry = _entry(question, place, file_name, answer)
-                article["paragraphs"][0]["qas"].append(entry)
+            if text is None:
+                counts["missing"] += 1
+                continue
+            answer = first_answer(text, names)
+            if answer is None:
+                counts["without"] += 1
+                continue
+            counts["written"] += 1
+            paragraph = {"context": text, "qas": []}
+            title = page.get("Title", file_name)
+            article = articles.setdefault(
+                file_name, {"title": title, "paragraphs": [paragraph]}
+            )
+            entry = _entry(question, place, file_name, answer)
+            article["paragraphs"][0]["qas"].append(entry)
         progress("convert", number, len(questions), unit="questions")
     _check(counts, options)
     content = {"version": "1.1", "data": list(articles.values())}
@@ -92,22 +99,15 @@ def first_answer(text: str, names: Iterable[str]) -> Answer | None:
         >>> first_answer("He met ANN  LEE.", ["lee", "Ann Lee"])
         Answer(text='ANN  LEE', start=7)
     """
-    return _first_answer(text, _pattern(names))
-
-
-def _first_answer(text, pattern):
-    match = pattern.search(text)
-    return match and Answer(text=match.group(), start=match.start())
-
-
-def _pattern(names):
-    """Returns a pattern of the names; the first alternative that fits is taken."""
     known = {" ".join(name.split()) for name in names} - {""}
+    # The first alternative that fits is taken.
     ordered = sorted(known, key=lambda name: (-len(name), name))
     alternatives = "|".join(
         r"\s+".join(map(re.escape, name.split())) for name in ordered
     )
-    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+    pattern = rf"(?<!\w)(?:{alternatives})(?!\w)"
+    match = re.search(pattern, text, re.IGNORECASE)
+    return match and Answer(text=match.group(), start=match.start())
 
 
 def _questions(path: str) -> list[tuple[Any, str]]:
@@ -156,16 +156,6 @@ def _first_words(path, num_words):
             end = word.end()
             break
     return text[:end]
-
-
-def _outcome(text, answer):
-    if text is None:
-        return "missing"
-    return "without" if answer is None else "written"
-
-
-def _article(title, text):
-    return {"title": title, "paragraphs": [{"context": text, "qas": []}]}
 
 
 def _entry(question, place, file_name, answer):
