@@ -234,8 +234,6 @@ def train(
             has_steps_left=has_steps_left,
         )
         if not has_steps_left:
-            # A kill may have come between the last checkpoint and this record.
-            trainer.folder.mark_finished(trainer.step)
             return trainer.nothing_left()
     trainer.folder.create()
     trainer.folder.write_settings(
@@ -253,11 +251,9 @@ def train(
         logger.info("  %s = %d", name, value)
     logger.info("  Batch size = %d", options.train_batch_size)
     logger.info("  Num steps = %d", trainer.num_train_steps)
-    reached = trainer.train(
+    return trainer.train(
         examples(), evaluate=evaluate, group_by_length=options.group_by_length
     )
-    trainer.folder.mark_finished(trainer.step)
-    return reached
 
 
 def write_results(

@@ -228,8 +228,6 @@ class Pretraining:
                 has_steps_left=has_steps_left,
             )
             if not has_steps_left:
-                # A kill may have come between the last checkpoint and this record.
-                folder.mark_finished(trainer.step)
                 return trainer.nothing_left()
         folder.create()
         folder.write_settings(
@@ -252,7 +250,6 @@ class Pretraining:
                     evaluate=lambda: scores.evaluation_scores(self._evaluate()),
                     last_step=phase.num_train_steps if self.options.phases else None,
                 )
-        folder.mark_finished(trainer.step)
         return reached
 
     def _training_source(self, phase, records):

@@ -32,7 +32,6 @@ _RUN_SHAPE = {
         {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE], "order?": str},
     ),
     "results?": {str: _ENTRY_SHAPE},
-    "finished_step?": int,
 }
 
 

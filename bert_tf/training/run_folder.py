@@ -152,12 +152,6 @@ class RunFolder:
         if self.is_written:
             self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
-    def mark_finished(self, step: int) -> None:
-        """Records in run.json, if there is one, that the training is finished."""
-        run = self._read_run()
-        if self.is_written and run and run.get("finished_step") != step:
-            self._write_json(result_files.RUN_FILE, run | {"finished_step": step})
-
     def check_same_run(
         self,
         config: Any,
@@ -186,7 +180,7 @@ class RunFolder:
         """
         changed = self.check_same_model(config)
         run = self._read_run()
-        if not has_steps_left or run.get("finished_step") == step:
+        if not has_steps_left:
             self._refuse(step, changed)
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)

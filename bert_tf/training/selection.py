@@ -11,15 +11,6 @@ from bert_tf.training import options as training_options
 LOWER_IS_BETTER = ("loss", "perplexity")
 
 
-# Names of scores in the logs and commands of earlier versions.
-FORMER_NAMES = {
-    "eval_HasAns_exact": "eval_HasAns_exact_match",
-    "eval_NoAns_exact": "eval_NoAns_exact_match",
-    "eval_best_exact": "eval_best_exact_match",
-    "eval_best_exact_thresh": "eval_best_exact_match_thresh",
-}
-
-
 def check_metric(metric: str, names: Collection[str]) -> None:
     """Raises ValueError if the evaluations of a run do not have a score.
 
@@ -27,7 +18,7 @@ def check_metric(metric: str, names: Collection[str]) -> None:
         metric: value of --best_metric.
         names: all scores of an evaluation.
     """
-    if FORMER_NAMES.get(metric, metric) not in names:
+    if metric not in names:
         raise ValueError(
             f"--best_metric={metric} is not among the scores of this run: "
             f"{', '.join(sorted(names))}."
@@ -44,7 +35,7 @@ class Selection:
     """
 
     def __init__(self, metric: str, patience: int):
-        self.metric = FORMER_NAMES.get(metric, metric)
+        self.metric = metric
         self.patience = patience
         self.best: float | None = None
         self.num_since_best = 0
@@ -58,9 +49,8 @@ class Selection:
         """Returns the selection after the evaluations in the lines of a run's log."""
         selection = cls(options.best_metric, options.early_stopping_evals)
         for line in logged:
-            scores = {FORMER_NAMES.get(name, name): line[name] for name in line}
-            if selection.metric in scores:
-                selection.is_best(scores)
+            if selection.metric in line:
+                selection.is_best(line)
         return selection
 
     def is_best(self, scores: Mapping[str, float]) -> bool:

@@ -46,7 +46,7 @@ class RecordedRun:
         data_sets = {"dev": result_files.DataSet(name="dev")}
         self.setup = types.SimpleNamespace(data_sets=data_sets)
         # Another process writes this folder, so there is no report.
-        folder = types.SimpleNamespace(is_written=False)
+        folder = types.SimpleNamespace(path="run", is_written=False)
         self.trainer = types.SimpleNamespace(folder=folder)
 
     def dry_run_report(self):

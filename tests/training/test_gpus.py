@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.training import distribution
-from bert_tf.training import gpus
 from bert_tf.training import options as training_options
 
 
@@ -32,10 +31,10 @@ def device_options(**values):
 
 
 def test_memory_grows_unless_the_user_decides(found, monkeypatch):
-    assert gpus.prepare(device_options()) == ["one GPU"]
+    assert distribution.prepare_gpus(device_options()) == ["one GPU"]
     assert found == [("one GPU", True)]
     monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
-    gpus.prepare(device_options())
+    distribution.prepare_gpus(device_options())
     assert len(found) == 1
 
 

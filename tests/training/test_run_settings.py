@@ -44,7 +44,6 @@ def folder(options, data):
     """A finished run of 60 steps."""
     folder = run_folder.RunFolder(options.output_dir)
     write(folder, options, data())
-    folder.mark_finished(60)
     return folder
 
 
@@ -109,29 +108,16 @@ def test_a_run_refuses_other_settings(
     assert f"this command has {now}. " in str(error.value)
 
 
-@pytest.mark.parametrize("has_steps_left", [False, True])
-def test_a_finished_run_refuses_other_dropout(folder, options, has_steps_left):
+def test_a_finished_run_refuses_other_dropout(folder, options):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
     with pytest.raises(ValueError, match=r"a run .* hidden_dropout_prob 0\.1"):
-        folder.check_same_run(config, options, step=60, has_steps_left=has_steps_left)
+        folder.check_same_run(config, options, step=60, has_steps_left=False)
 
 
 def test_other_dropout_of_a_run_that_goes_on_is_logged(folder, options, caplog):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
     folder.check_same_run(config, options, step=30)
     assert "hidden_dropout_prob was 0.1, now 0.0" in caplog.text
-
-
-def test_a_run_is_marked_as_finished_once_and_only_if_it_has_a_record(folder, tmp_path):
-    def finished_step():
-        with open(f"{folder.path}/run.json") as file:
-            return json.load(file)["finished_step"]
-
-    folder.mark_finished(70)
-    assert finished_step() == 70
-    folder_of_2018 = run_folder.RunFolder(str(tmp_path))
-    folder_of_2018.mark_finished(70)
-    assert not (tmp_path / "run.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -91,14 +91,3 @@ def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
         selection.check_metric("eval_f2", ["eval_loss", "eval_accuracy"])
     selection.check_metric("eval_loss", ["eval_loss"])
-
-
-def test_a_score_is_followed_under_its_former_name():
-    options = training_options.EvaluationOptions(
-        eval_every_steps=1, best_metric="eval_HasAns_exact"
-    )
-    lines = [{"step": 1, "eval_HasAns_exact": 50.0}]
-    replayed = selection.Selection.replay(options, lines)
-    assert not replayed.is_best({"eval_HasAns_exact_match": 49.0})
-    assert replayed.is_best({"eval_HasAns_exact_match": 51.0})
-    selection.check_metric("eval_HasAns_exact", ["eval_HasAns_exact_match"])

@@ -121,9 +121,6 @@ def test_a_finished_run_keeps_its_settings_and_results(
         return [(weather_run / name).read_bytes() for name in names]
 
     before = contents()
-    run = json.loads((weather_run / "run.json").read_text())
-    del run["finished_step"]  # As if the run had been killed after its last step.
-    (weather_run / "run.json").write_text(json.dumps(run))
     same = weather_options(weather_run, eval_batch_size=3)
     assert fine_tuning_run.train(same)["global_step"] == 60
     assert contents() == before
