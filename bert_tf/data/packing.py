@@ -124,17 +124,6 @@ def pack_pair(
     return PackedPair(pieces=pieces, segment_ids=segment_ids)
 
 
-def pad(values: Sequence, length: int, value: Any = 0) -> list:
-    """Returns the values padded at the end with `value` to `length`.
-
-    Raises:
-        ValueError: there are more than `length` values.
-    """
-    if len(values) > length:
-        raise ValueError(f"Expected at most {length} values, got {len(values)}.")
-    return [*values, *([value] * (length - len(values)))]
-
-
 def pack(
     tokenizer: Any,
     texts: Sequence[str],
