@@ -127,11 +127,8 @@ def _check_answers(options, findings, part, squad_file):
 
 
 def _lacks_flag(options, example):
-    return (
-        example.is_impossible
-        and not example.answers
-        and not options.version_2_with_negative
-    )
+    has_none = example.is_impossible and not example.answers
+    return has_none and not options.version_2_with_negative
 
 
 def _training_faults(options, examples):

@@ -258,19 +258,6 @@ def answering(tmp_path, quiz_run, quiz_options):
     return answer
 
 
-def test_the_list_is_at_most_as_long_as_n_best_size_says(answering, quiz_run):
-    before = read_json(quiz_run, "nbest_predictions.json")
-    assert max(len(entries) for entries in before.values()) > 3
-    nbest = read_json(answering(n_best_size=3), "nbest_predictions.json")
-    assert max(len(entries) for entries in nbest.values()) <= 3
-
-
-def test_answers_are_no_longer_than_max_answer_length(answering):
-    nbest = read_json(answering(max_answer_length=1), "nbest_predictions.json")
-    # One piece at most, so no space in it.
-    assert not any(" " in e["text"] for entries in nbest.values() for e in entries)
-
-
 def test_verbose_logging_names_answers_not_found_again(
     tmp_path, quiz_run, quiz_options, caplog
 ):
