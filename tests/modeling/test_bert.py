@@ -179,8 +179,9 @@ def test_attention_weights_on_request_are_the_softmax_of_the_scores():
     np.testing.assert_allclose(outputs["attention_weights"][1], expected, atol=1e-6)
 
 
-def test_sequences_that_share_a_row_do_not_see_one_another():
-    model = bert.BertModel(SMALL)
+@pytest.mark.parametrize("attention", ["bidirectional", "causal"])
+def test_sequences_that_share_a_row_do_not_see_one_another(attention):
+    model = bert.BertModel(dataclasses.replace(SMALL, attention=attention))
     first, second = [2, 7, 8, 3], [2, 9, 3]
     alone = [model({"input_ids": np.array([ids])}) for ids in (first, second)]
     shared_row = model(

@@ -63,24 +63,3 @@ def test_the_pooled_vector_is_of_the_last_real_piece():
         last @ np.asarray(model.pooler.dense.kernel) + model.pooler.dense.bias
     )
     np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
-
-
-def test_sequences_in_one_row_have_the_vectors_of_their_own_rows():
-    model = bert.BertModel(CAUSAL)
-    apart = model({"input_ids": IDS, "input_mask": MASK})
-    row = np.concatenate([IDS[0], IDS[1, :3], [0]])[None]
-    together = model(
-        {
-            "input_ids": row,
-            "input_mask": np.array([[1] * 8 + [0]]),
-            "position_ids": np.array([[0, 1, 2, 3, 4, 0, 1, 2, 0]]),
-            "sequence_ids": np.array([[1, 1, 1, 1, 1, 2, 2, 2, 0]]),
-            "cls_positions": np.array([[0, 5]]),
-        }
-    )
-    np.testing.assert_allclose(
-        together["pooled_output"][0], apart["pooled_output"], atol=1e-6
-    )
-    np.testing.assert_allclose(
-        together["sequence_output"][0, 5:8], apart["sequence_output"][1, :3], atol=1e-6
-    )

@@ -351,25 +351,17 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
         ("dropout=0", "expected NAME=VALUE with one of vocab_size, hid"),
         ("hidden_size", "got 'hidden_size'"),
         ("num_hidden_layers=2.5", "layers: expected an integer, got '2.5'"),
-        (
-            "hidden_dropout_prob=none",
-            "dropout_prob: expected a number, got 'none'",
-        ),
+        ("hidden_dropout_prob=none", "dropout_prob: expected a number, got 'none'"),
         ("position_initializer=waves", "expected one of normal, sinusoidal"),
         ("hidden_dropout_prob=2", "less than 1, got 2.0"),
         ("hidden_act=relu,hidden_act=gelu", "hidden_act is given twice"),
         ("attention=causal", "attention cannot be changed here; use --objective"),
-        (
-            "vocab_size=99",
-            "cannot be changed here; it is the size of the voc",
-        ),
+        ("vocab_size=99", "cannot be changed here; it is the size of the voc"),
     ],
 )
 def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, said):
     flags = ["--do_train", f"--config_overrides={change}"]
-    done = pretrain(tmp_path / "run", *flags, size="--model_size=tiny")
-    assert done.exit_code == 2, done.stderr
-    assert said in done.stderr.strip().splitlines()[-1]
+    check_refusal(tmp_path, pretrain, ["--model_size=tiny", *flags], 2, said)
     assert not (tmp_path / "run").exists()
 
 
@@ -378,14 +370,16 @@ def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, sa
     [
         (["--model_size=huge"], 1, "expected one of tiny, mini"),
         (["--model_size=L-2_H-100"], 1, "is not a multiple of 64"),
-        (
-            ["--model_size=tiny", "--init_checkpoint=bert-tiny"],
-            2,
-            "cannot be combined with --init_checkpoint",
-        ),
+        (["--model_size=tiny", "--init_checkpoint=bert-tiny"], 2, "cannot be combined"),
     ],
 )
-def test_a_size_that_is_none_ends_in_one_line(tmp_path, pretrain, flags, code, said):
-    done = pretrain(tmp_path / "run", "--do_train", *flags, size="none")
+def test_a_size_that_does_not_exist_ends_in_one_line(
+    tmp_path, pretrain, flags, code, said
+):
+    check_refusal(tmp_path, pretrain, ["--do_train", *flags], code, said)
+
+
+def check_refusal(folder, pretrain, flags, code, said):
+    done = pretrain(folder / "run", *flags, size="none")
     assert done.exit_code == code, done.stderr
     assert said in done.stderr.strip().splitlines()[-1]

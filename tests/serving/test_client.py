@@ -15,14 +15,6 @@ def flat(answers):
     return [[*answer["probabilities"].values()] for answer in answers]
 
 
-def test_a_saved_model_answers_as_its_run(single_run, single_export):
-    expected = predictors.load(single_run).predict(TEXTS)
-    answers = client.open_saved_model(single_export).predict(TEXTS)
-    assert [a["label"] for a in answers] == [a["label"] for a in expected]
-    assert [*answers[0]["probabilities"]] == ["rain", "snow", "été"]
-    np.testing.assert_allclose(flat(answers), flat(expected), atol=1e-5)
-
-
 def test_a_server_answers_as_the_saved_model(single_export):
     expected = client.open_saved_model(single_export).predict(TEXTS)
     double = rest_double.RestDouble(single_export)
@@ -35,8 +27,8 @@ def test_a_server_answers_as_the_saved_model(single_export):
     assert len(double.requests) == 2 * 3
 
 
-@pytest.mark.parametrize("where", ["disk", "server"])
-def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
+# Models on disk are asked in the tests of each task's signatures.
+def test_models_of_all_tasks_on_a_server_are_asked_as_their_runs(exports):
     asked = {
         "squad": {"question": ["who?", "when?"], "context": ["Rain in 1902.", "rain"]},
         "tags": {"text": ["the rain, again", "", "a"]},
@@ -47,15 +39,9 @@ def test_models_of_all_tasks_are_asked_as_their_runs(where, exports):
         items = list(zip(*inputs.values(), strict=True))
         items = [item[0] if len(item) == 1 else item for item in items]
         expected = predictors.load(run_dir).predict(items)
-        if where == "disk":
-            answers = client.open_saved_model(export_dir).ask(**inputs)
-        else:
-            with rest_double.serving(
-                rest_double.RestDouble(export_dir).reply
-            ) as address:
-                answers = client.open_server(f"{address}/v1/models/topics").ask(
-                    **inputs
-                )
+        double = rest_double.RestDouble(export_dir)
+        with rest_double.serving(double.reply) as address:
+            answers = client.open_server(f"{address}/v1/models/topics").ask(**inputs)
         assert len(answers) == len(expected)
         for answer, one in zip(answers, expected, strict=True):
             assert list(answer) == list(one), kind

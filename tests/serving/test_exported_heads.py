@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bert_tf import options as options_module
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
@@ -56,20 +55,6 @@ def test_a_classifier_of_pairs_is_exported_as_one(project_root, tmp_path):
     pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
     for one, other in zip(found, predictors.load(path).predict(pairs), strict=True):
         assert_equal(one, other)
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        ({"head": "token_classification", "text_pairs": True}, "needs --head=class"),
-        ({"head": "multiple_choice", "pooling": "cls"}, "no effect with --head=mult"),
-    ],
-)
-def test_flags_of_another_head_are_refused(flags, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        serving_options.ExportSavedModelOptions(
-            init_checkpoint="x", export_dir="y", **flags
-        )
 
 
 def assert_equal(found, expected):

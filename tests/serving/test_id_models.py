@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import options as options_module
 from bert_tf.serving import export
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
@@ -171,25 +170,6 @@ def test_versions_of_one_format_follow_each_other(single_run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags, message",
-    [
-        ({"dtype": "int8"}, "--dtype=int8 does not exist for --format=saved_model"),
-        (
-            {"format": "onnx", "dtype": "bfloat16"},
-            "--format=onnx; expected one of float32, int8",
-        ),
-        ({"format": "litert", "server_files": True}, "--server_files needs --format="),
-        ({"format": "litert", "max_text_bytes": 9}, "--max_text_bytes needs --format"),
-    ],
-)
-def test_flags_that_do_not_fit_the_format_are_refused(flags, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        serving_options.ExportSavedModelOptions(
-            output_dir="run", export_dir="new", **flags
-        )
-
-
-@pytest.mark.parametrize(
     "export_format, dtype, limit, message",
     [
         ("tflite", "float32", 2**20, "expected one of saved_model, litert, onnx"),
@@ -218,10 +198,6 @@ def test_a_model_that_fills_masks_is_refused(mask_run, tmp_path):
     with pytest.raises(ValueError, match=r"candidates for a \[MASK\] are text"):
         export.export_saved_model(mask_run, str(tmp_path / "1"), export_format="litert")
     assert not (tmp_path / "1").exists()
-    with pytest.raises(options_module.OptionError, match="--head=masked_lm needs"):
-        serving_options.ExportSavedModelOptions(
-            init_checkpoint="x", export_dir="y", head="masked_lm", format="litert"
-        )
 
 
 def test_a_missing_package_is_named_before_any_work(monkeypatch, tmp_path):

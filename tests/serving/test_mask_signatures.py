@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import options as options_module
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
@@ -94,20 +93,6 @@ def test_top_k_is_only_for_models_that_fill_masks(single_run, tmp_path):
     with pytest.raises(ValueError, match=r"--top_k=3, but .* 'classification'"):
         export.export_saved_model(single_run, str(tmp_path / "1"), top_k=3)
     assert not (tmp_path / "1").exists()
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        ({"top_k": 3}, "--top_k=3 needs --head=masked_lm"),
-        ({"head": "masked_lm", "pooling": "cls"}, "--pooling=cls has no effect"),
-    ],
-)
-def test_flags_that_do_not_fit_together_are_refused(flags, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        serving_options.ExportSavedModelOptions(
-            export_dir="x", init_checkpoint="y", **flags
-        )
 
 
 def test_a_checkpoint_without_the_head_is_refused(single_run, tmp_path):

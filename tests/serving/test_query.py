@@ -110,42 +110,6 @@ def test_standard_input_without_contexts_is_refused(asked):
         ask(question="-", lines=["who?\n"])
 
 
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"export_dir": "x"}, "Expected either --text, or --question with"),
-        (
-            {"text": "a", "question": "b", "export_dir": "x"},
-            "Expected either --text, or",
-        ),
-        ({"question": "a", "export_dir": "x"}, "--question needs a --context"),
-        ({"text": "a", "context": "b", "export_dir": "x"}, "for each --question"),
-        (
-            {"question": ("a", "b", "c"), "context": ("d", "e"), "export_dir": "x"},
-            r"one --context for each --question \(3\), got 2",
-        ),
-        ({"text": "a", "ending": "b", "export_dir": "x"}, "two or more --ending"),
-        (
-            {"text": "-", "ending": ("b", "c"), "export_dir": "x"},
-            "--ending and --text=- cannot be combined",
-        ),
-        ({"text": "a"}, "either --export_dir or --server"),
-        ({"text": "a", "export_dir": "x", "server": "y"}, "either --export_dir or"),
-        (
-            {"text": "-", "text_b": "b", "export_dir": "x"},
-            "--text_b and --text=- cannot be combined",
-        ),
-        (
-            {"text": ("a", "b"), "text_b": "b", "export_dir": "x"},
-            r"one --text_b for each --text \(2\), got 1",
-        ),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(values, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        serving_options.QuerySavedModelOptions(**values)
-
-
 def ask_file(path, content, **values):
     path.write_text(content, encoding="utf-8")
     values = {"export_dir": "x"} | values

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import options as options_module
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.serving import client
 from bert_tf.serving import export
@@ -92,19 +91,6 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         np.testing.assert_allclose(
             found[name], pooling_module.normalize(vectors), atol=1e-5, err_msg=name
         )
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({}, r"either --output_dir .* or --init_checkpoint"),
-        ({"output_dir": "a", "init_checkpoint": "b"}, "Expected either --output_dir"),
-        ({"output_dir": "a", "pooling": "max"}, "--pooling needs --init_checkp"),
-    ],
-)
-def test_a_run_or_an_encoder_is_exported(values, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        serving_options.ExportSavedModelOptions(export_dir="x", **values)
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):

@@ -1,0 +1,62 @@
+"""Combinations of flags that export and query refuse before any work."""
+
+import pytest
+
+from bert_tf import options as options_module
+from bert_tf.serving import options as serving_options
+
+RUN = {"output_dir": "run", "export_dir": "new"}
+CHECKPOINT = {"init_checkpoint": "checkpoint", "export_dir": "new"}
+FOLDER = {"export_dir": "exported"}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (FOLDER, "either --output_dir .* or --init_checkpoint"),
+        (RUN | CHECKPOINT, "either --output_dir"),
+        (RUN | {"pooling": "max"}, "--pooling needs --init_checkp"),
+        (RUN | {"dtype": "int8"}, "--dtype=int8 .* --format=saved_model"),
+        (RUN | {"format": "onnx", "dtype": "bfloat16"}, "one of float32, int8"),
+        (RUN | {"format": "litert", "server_files": True}, "--server_files needs"),
+        (RUN | {"format": "litert", "max_text_bytes": 9}, "--max_text_bytes needs"),
+        (CHECKPOINT | {"head": "masked_lm", "format": "litert"}, "--head=masked_lm"),
+        (CHECKPOINT | {"head": "masked_lm", "pooling": "cls"}, "--pooling=cls has"),
+        (CHECKPOINT | {"head": "multiple_choice", "pooling": "cls"}, "--head=mult"),
+        (CHECKPOINT | {"top_k": 3}, "--top_k=3 needs --head=masked_lm"),
+        (
+            CHECKPOINT | {"head": "token_classification", "text_pairs": True},
+            "needs --head=class",
+        ),
+    ],
+)
+def test_flags_of_an_export_that_do_not_fit_are_refused(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        serving_options.ExportSavedModelOptions(**values)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (FOLDER, "either --text, or --question with"),
+        (FOLDER | {"text": "a", "question": "b"}, "either --text, or"),
+        (FOLDER | {"question": "a"}, "--question needs a --context"),
+        (FOLDER | {"text": "a", "context": "b"}, "for each --question"),
+        (
+            FOLDER | {"question": ("a", "b", "c"), "context": ("d", "e")},
+            r"one --context for each --question \(3\), got 2",
+        ),
+        (FOLDER | {"text": "a", "ending": "b"}, "two or more --ending"),
+        (FOLDER | {"text": "-", "ending": ("b", "c")}, "--ending and --text=-"),
+        (FOLDER | {"text": "-", "text_b": "b"}, "--text_b and --text=-"),
+        (
+            FOLDER | {"text": ("a", "b"), "text_b": "b"},
+            r"one --text_b for each --text \(2\), got 1",
+        ),
+        ({"text": "a"}, "either --export_dir or --server"),
+        (FOLDER | {"text": "a", "server": "y"}, "either --export_dir or"),
+    ],
+)
+def test_flags_of_a_query_that_do_not_fit_are_refused(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        serving_options.QuerySavedModelOptions(**values)
