@@ -115,12 +115,12 @@ def test_arrays_of_other_lengths_are_refused(predicted):
 
 
 TRUTH = np.array([0, 0, 0, 1, 1, 2])
-PREDICTED = np.array([0, 0, 1, 1, 1, 0])
+CONFUSED = np.array([0, 0, 1, 1, 1, 0])
 
 
 def test_each_class_has_its_scores_and_confusions():
     # Equal to classification_report and confusion_matrix of scikit-learn.
-    table = scores.class_table(TRUTH, PREDICTED, ["rain", "sun", "snow"])
+    table = scores.class_table(TRUTH, CONFUSED, ["rain", "sun", "snow"])
     assert table.split("\n") == [
         "class  precision  recall      F1  support",
         "rain      0.6667  0.6667  0.6667        3",
