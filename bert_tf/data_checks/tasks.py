@@ -87,22 +87,7 @@ def _question_answering() -> Task:
 
 
 def _retrieval() -> Task:
-    from bert_tf.tasks.retrieval import checks as retrieval_checks
-    from bert_tf.tasks.retrieval import options as retrieval_options
-
-    def follows(given: _Values) -> _Values:
-        """Fills in the bi-encoder's run, which a cross-encoder requires, unread."""
-        if given.get("model") == retrieval_options.CROSS_ENCODER:
-            return {"retrieve_with": "unread"}
-        return {}
-
-    return Task(
-        options=retrieval_options.RunRetrievalOptions,
-        check=retrieval_checks.check,
-        unread=_OF_A_RUN,
-        implied=_FILES,
-        follows=follows,
-    )
+    return _declared("retrieval")
 
 
 def _token_classification() -> Task:

@@ -27,7 +27,6 @@ from typing import Any
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tune import run as run_module
-from bert_tf.fine_tune import task_data
 from bert_tf.tasks.retrieval import options as retrieval_options
 
 __all__ = ["answer_questions", "choose", "classify", "retrieve", "tag"]
@@ -275,19 +274,15 @@ def retrieve(
     Raises:
         TypeError, ValueError, OSError: as for `classify`.
     """
-    from bert_tf.tasks.retrieval import workflow as retrieval_workflow
-
-    with run_module.started(
+    return run_module.fine_tune(
         "retrieve",
-        retrieval_options.RunRetrievalOptions,
+        "retrieval",
+        train=train,
+        validation=validation,
+        init_checkpoint=init_checkpoint,
         output_dir=output_dir,
-        given=options,
         progress=progress,
-    ) as run:
-        run.start_from(init_checkpoint)
-        run.values["model"] = model
-        task_data.give_queries(run, train, validation, corpus)
-        predictor = run.predictor(retrieval_workflow.run)
-        if model == retrieval_options.BI_ENCODER:
-            predictor.index(run.values["corpus_file"], progress=run.progress)
-        return predictor
+        options=options,
+        set_by_call={"model": model},
+        more_data={"corpus": corpus},
+    )

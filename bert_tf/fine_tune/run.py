@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sys
+import types
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -202,6 +203,8 @@ def fine_tune(
     output_dir: str,
     progress: progress_module.Progress | None,
     options: Mapping[str, Any],
+    set_by_call: Mapping[str, Any] = types.MappingProxyType({}),
+    more_data: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> Any:
     """Trains and evaluates a task; returns its predictor. See `bert_tf.fine_tune`.
 
@@ -210,7 +213,10 @@ def fine_tune(
         task: a key of `fine_tuning.tasks.TASKS`.
         train, validation, init_checkpoint, output_dir, progress: of the function.
         options: its further arguments.
+        set_by_call: values of further flags that the function sets itself.
+        more_data: further arguments of `Task.give_data`.
     """
+    declaration = tasks.declaration(task)
     with started(
         function,
         tasks.options_class(task),
@@ -219,8 +225,10 @@ def fine_tune(
         progress=progress,
     ) as run:
         run.start_from(init_checkpoint)
-        tasks.declaration(task).give_data(run, train, validation)
-        return run.predictor(fine_tuning_run.run)
+        run.values |= set_by_call
+        declaration.give_data(run, train, validation, **more_data)
+        predictor = run.predictor(fine_tuning_run.run)
+        return declaration.prepare_predictor(predictor, run)
 
 
 def _check_names(function, given, known):

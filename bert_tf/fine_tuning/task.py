@@ -377,6 +377,16 @@ class Task(abc.ABC):
         """
         raise NotImplementedError
 
+    @classmethod
+    def prepare_predictor(cls, predictor: Any, run: Any) -> Any:
+        """Returns the predictor of a Python call, ready to be used.
+
+        Args:
+            predictor: of the trained model.
+            run: see `give_data`.
+        """
+        return predictor
+
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yields records as lines of a .jsonl file."""

@@ -40,7 +40,8 @@ TASKS = {
         signatures="bert_tf.serving.span_signatures:create",
     ),
     "retrieval": Entry(
-        predictor="bert_tf.tasks.retrieval.predictor:load",
+        task="bert_tf.tasks.retrieval.task:Retrieval",
+        options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
         signatures="bert_tf.serving.vector_signatures:create",
     ),
     "token_classification": Entry(

@@ -7,10 +7,8 @@ attention compares every word with every other, which ranks better but costs a f
 pass per pair. So the bi-encoder provides the recall: it finds the candidates. The
 cross-encoder provides the ranking: it orders the best of them.
 
-Reading order: `examples` and `corpus` read files, `features` converts them, `source`
-builds training batches and draws negatives, `encoding` applies a model to texts,
-`passage_index` stores the vectors of a corpus, `search` finds the nearest ones,
-`ranking` combines these steps, `scores` and `predictions` report the results,
-`workflow` is the whole task, and `predictor` loads a finished run. The models are in
-`modeling.rankers`.
+Reading order: `task` declares the task, `examples` reads queries and passages,
+`features` builds training batches and draws negatives, `ranking` applies a model to
+texts, `search` stores vectors and finds the nearest ones, `scores` scores rankings, and
+`predictor` applies a finished model. The models are in `modeling.rankers`.
 """

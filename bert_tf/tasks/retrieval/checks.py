@@ -1,22 +1,20 @@
-"""Checks the data of a retrieval task before training."""
+"""Checks of queries and passages before training; see `fine_tuning.checks`."""
 
 import collections
 import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
-from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import run_setup
-from bert_tf.tasks.retrieval import source as retrieval_source
+from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.training import estimates
 
 NUM_SPECIAL = 2  # [CLS] and [SEP].
@@ -25,16 +23,16 @@ _Lengths = dict[str, np.ndarray]  # Word pieces per text, by name of the texts.
 
 
 def check(
-    options: retrieval_options.RunRetrievalOptions,
+    task: Any,
     start: starting_point.StartingPoint,
     findings: findings_module.Findings,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> estimates.Workload | None:
-    """Adds the findings about queries and passages; see `fine_tuning.checks.Check`."""
+    """Adds the findings about queries and passages; see `Task.check`."""
+    options = task.options
     if start.source is not None:
-        options = run_setup.with_lengths(options, start.source.text)
-    parts, corpus = _read(options, findings)
+        options = options.with_lengths(start.source.text.max_seq_length)
+    fine_tuning_checks.read_sets(task, findings)
+    parts, corpus = task.examples, _read_corpus(options.corpus_file, findings)
     items = {part: list(map(_item, examples)) for part, examples in parts.items()}
     if items:
         text_checks.check_texts(findings, items)
@@ -62,7 +60,7 @@ def check(
     lengths = {}
     for name, found in texts.items():
         lengths[name], unknown = text_checks.count_pieces(
-            tokenizer, found, progress=progress
+            tokenizer, found, progress=task.progress
         )
         text_checks.check_unknown(
             findings, name, lengths=lengths[name], num_unknown=unknown
@@ -74,27 +72,12 @@ def check(
     return _workload(options, parts["train"], sequence_lengths)
 
 
-def _read(
-    options: retrieval_options.RunRetrievalOptions, findings: findings_module.Findings
-) -> tuple[_Parts, corpus_module.Corpus | None]:
-    """Returns the readable examples of all sets, and the corpus if it is readable."""
-    parts: _Parts = {}
-    for part, path in run_setup.paths_of(options).items():
-        if path is None:
-            findings.note("files", f"there is no {part}")
-            continue
-        read = functools.partial(
-            examples_module.read_examples, path, part, with_passages=part != "test"
-        )
-        found = fine_tuning_checks.read_file(findings, part, path, read)
-        if found:
-            parts[part] = found
-    corpus = None
-    if options.corpus_file is not None:
-        path = options.corpus_file
-        read_corpus = functools.partial(corpus_module.read_corpus, path)
-        corpus = fine_tuning_checks.read_file(findings, "corpus", path, read_corpus)
-    return parts, corpus
+def _read_corpus(path, findings):
+    """Returns the corpus if it is readable."""
+    if path is None:
+        return None
+    read = functools.partial(examples_module.read_corpus, path)
+    return fine_tuning_checks.read_file(findings, "corpus", path, read)
 
 
 def _item(example: examples_module.RankingExample) -> text_checks.Item:
@@ -113,10 +96,10 @@ def _check_answers(
     such queries has fewer negatives.
     """
     counts = collections.Counter(
-        corpus_module.key(one.require_passage()) for one in examples
+        examples_module.key(one.require_passage()) for one in examples
     )
     most = max(counts.values())
-    queries = {corpus_module.key(example.query) for example in examples}
+    queries = {examples_module.key(example.query) for example in examples}
     findings.passed(
         "answers",
         f"{part}: {len(queries):,} queries, {len(counts):,} passages; one answers up "
@@ -126,7 +109,7 @@ def _check_answers(
 
 def _check_corpus(
     findings: findings_module.Findings,
-    corpus: corpus_module.Corpus,
+    corpus: examples_module.Corpus,
     examples: Iterable[examples_module.RankingExample],
 ) -> None:
     repeated = len(corpus) - len(corpus.number_of)
@@ -136,7 +119,7 @@ def _check_corpus(
         is_good=not repeated,
     )
     for example in examples:
-        if corpus_module.key(example.require_passage()) not in corpus.number_of:
+        if not corpus.has(example.require_passage()):
             findings.error(
                 "corpus",
                 f"the passage of {example.guid!r} is not in {corpus.path}",
@@ -199,7 +182,7 @@ def _sequences(
 def _num_special(options: retrieval_options.RunRetrievalOptions) -> int:
     if options.model == retrieval_options.BI_ENCODER:
         return NUM_SPECIAL
-    return retrieval_source.NUM_SPECIAL_OF_PAIR
+    return record_module.NUM_SPECIAL_OF_PAIR
 
 
 def _workload(

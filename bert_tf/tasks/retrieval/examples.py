@@ -1,17 +1,28 @@
-"""Reads examples, pairs of a query and its passage, from tables and SQuAD files."""
+"""Reads queries, passages and the corpus, from tables, text and SQuAD files."""
 
 import dataclasses
+import functools
+import hashlib
+import json
+import logging
+import os
 import typing
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
 
 from bert_tf import files
+from bert_tf.data import in_memory
+from bert_tf.data import squad_json
 from bert_tf.data import tables
-from bert_tf.tasks.retrieval import corpus as corpus_module
-from bert_tf.tasks.retrieval import squad_files
 
 ID_COLUMN = "id"
 QUERY_COLUMN = "query"
 PASSAGE_COLUMN = "passage"
 NEGATIVES_COLUMN = "negatives"
+_TABLES = (".jsonl", ".tsv", ".csv")
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +77,7 @@ def read_examples(
     if name.endswith(".json"):
         examples = [
             RankingExample(guid=guid, query=question, passage=context, place=path)
-            for guid, question, context in squad_files.read_questions(
+            for guid, question, context in read_questions(
                 path, with_passages=with_passages
             )
         ]
@@ -124,8 +135,8 @@ def _check_negatives(example: RankingExample) -> None:
         )
     if example.passage is None:
         return
-    wrong = {corpus_module.key(text) for text in example.negatives}
-    if corpus_module.key(example.passage) in wrong:
+    wrong = {key(text) for text in example.negatives}
+    if key(example.passage) in wrong:
         raise ValueError(
             f"{example.place}: the passage is also in negatives; expected only "
             "passages that do not answer the query there."
@@ -146,3 +157,245 @@ def _with_own_ids(
                 )
             first[example.guid] = example
     return list(first.values())
+
+
+ID_COLUMN = "id"
+PASSAGE_COLUMN = "passage"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """Passages with their ids.
+
+    A text that occurs twice has two ids but one number, so that finding either copy
+    counts as finding the passage.
+    """
+
+    path: str  # The file, for error messages.
+    ids: tuple[str, ...]  # Unique.
+    passages: tuple[str, ...]  # Not empty.
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @functools.cached_property
+    def number_of(self) -> dict[str, int]:
+        """The `key` of each text -> the index of the first passage with that text."""
+        numbers: dict[str, int] = {}
+        for place, passage in enumerate(self.passages):
+            numbers.setdefault(key(passage), place)
+        return numbers
+
+    @functools.cached_property
+    def numbers(self) -> list[int]:
+        """The number of each passage: the index of the first one with its text."""
+        return [self.number_of[key(passage)] for passage in self.passages]
+
+    def has(self, text: str) -> bool:
+        """Returns whether a text is a passage."""
+        return key(text) in self.number_of
+
+    def number_of_text(self, text: str) -> int:
+        """Returns the number of a text; raises a KeyError if it is not a passage."""
+        return self.number_of[key(text)]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the ids and passages in order."""
+        digest = hashlib.sha256()
+        for pair in zip(self.ids, self.passages, strict=True):
+            digest.update(json.dumps(pair).encode())
+        return digest.hexdigest()
+
+
+def key(text: str) -> str:
+    """Returns a text with whitespace normalized: texts with equal keys are equal."""
+    return " ".join(text.split())
+
+
+def create_corpus(texts: Iterable[str], path: str) -> Corpus:
+    """Returns a corpus of texts without duplicates, with ids from 1.
+
+    Args:
+        texts: the passages.
+        path: the file that they are from, for error messages.
+    """
+    passages = tuple({key(text): text for text in texts}.values())
+    ids = tuple(str(number) for number in range(1, len(passages) + 1))
+    return Corpus(path=path, ids=ids, passages=passages)
+
+
+def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
+    """Returns the passages of a file.
+
+    The file name extension selects the format:
+
+    * `.jsonl`: one object per line with `passage` and optionally `id`.
+    * `.tsv`, `.csv`: columns with these names.
+    * `.json`: a SQuAD file; its paragraphs are the passages.
+    * any other: text with one passage per line; blank lines are ignored.
+
+    A passage without an id has its line number as id.
+
+    Args:
+        path: the file.
+        broken_rows: a list that collects the messages about invalid rows, which are
+            then skipped. None: an invalid row raises an error.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: there are no passages, one is empty or malformed, or an id repeats.
+            The message has file and line.
+    """
+    name = path.lower()
+    if name.endswith(".json"):
+        found = read_paragraphs(path)
+    elif name.endswith(_TABLES):
+        found = _rows(path, broken_rows)
+    else:
+        lines = enumerate(files.read_lines(path), start=1)
+        found = [(str(number), text) for number, text in lines if text.strip()]
+    if not found:
+        raise ValueError(f"{path} has no passages; expected at least one.")
+    ids, passages = zip(*found, strict=True)
+    return Corpus(path=path, ids=ids, passages=passages)
+
+
+def _rows(path: str, broken_rows: list[str] | None) -> list[tuple[str, str]]:
+    """Returns (id, text) of every row of a table."""
+    found = []
+    place_of: dict[str, str] = {}  # Id -> where it was first used.
+    for row in tables.read_table(path, [PASSAGE_COLUMN], broken_rows=broken_rows):
+        with tables.row_faults(broken_rows):
+            passage = row.cells[PASSAGE_COLUMN]
+            if not passage.strip():
+                raise ValueError(f"{row.place}: the passage is empty; expected text.")
+            own_id = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
+            first_place = place_of.setdefault(own_id, row.place)
+            if first_place != row.place:
+                raise ValueError(
+                    f"{row.place}: the id {own_id!r} is already used by {first_place}; "
+                    "give every passage its own id."
+                )
+            found.append((own_id, passage))
+    return found
+
+
+logger = logging.getLogger(__name__)
+
+
+def read_paragraphs(path: str) -> list[tuple[str, str]]:
+    """Returns (id, text) of every paragraph.
+
+    The id is title and number of the paragraph: "Super_Bowl_50/1". If an article has
+    no title, or that of an earlier article, the id contains the article's number:
+    "article 3/1", "Rivers (article 3)/1".
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a SQuAD file, or a paragraph is blank or too long.
+    """
+    article_of: dict[str, int] = {}  # Name of an article -> its number.
+    found = []
+    for paragraph in _paragraphs(path):
+        name = _name(paragraph, article_of)
+        article_of[name] = paragraph.article
+        found.append((f"{name}/{paragraph.number}", _context(paragraph)))
+    return found
+
+
+def read_questions(
+    path: str, *, with_passages: bool = True
+) -> list[tuple[str, str, str]]:
+    """Returns (id, question, paragraph) of every question.
+
+    Args:
+        path: the file.
+        with_passages: whether the paragraphs count as right ones. If so, a warning
+            says how many questions of SQuAD 2.0 have no answer in theirs.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: as for `read_paragraphs`, or a question is blank or incomplete.
+    """
+    found, num_impossible = [], 0
+    for paragraph in _paragraphs(path):
+        context = _context(paragraph)
+        questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
+        for number, question in enumerate(questions, start=1):
+            place = f"{paragraph.place}, question {number}"
+            own_id = squad_json.value(question, "id", str, place)
+            text = squad_json.question_text(question, f"{place} ({own_id})")
+            found.append((own_id, text, context))
+            num_impossible += question.get("is_impossible") is True
+    if num_impossible and with_passages:
+        logger.warning(
+            "%s: %d of %d questions have no answer in their paragraph (is_impossible), "
+            "but count as queries for it.",
+            path,
+            num_impossible,
+            len(found),
+        )
+    return found
+
+
+def _paragraphs(path: str) -> Iterator[squad_json.Paragraph]:
+    content = files.parse_json(
+        "\n".join(files.read_lines(path)),
+        path,
+        advice="a file of JSON lines needs the extension .jsonl",
+    )
+    return squad_json.paragraphs(content, path)
+
+
+def _context(paragraph: squad_json.Paragraph) -> str:
+    text = squad_json.value(paragraph.record, "context", str, paragraph.place)
+    squad_json.check_context(text, paragraph.place)
+    return text
+
+
+def _name(paragraph: squad_json.Paragraph, article_of: Mapping[str, int]) -> str:
+    """Returns the article's part of a paragraph's id."""
+    number = f"article {paragraph.article}"
+    name = paragraph.title or number
+    while article_of.get(name, paragraph.article) != paragraph.article:
+        name += f" ({number})"
+    return name
+
+
+def given_rows(data: Any) -> list[dict[str, Any]]:
+    """Returns the rows of queries that a Python caller gives, in memory or in a file.
+
+    Raises:
+        OSError, ValueError: see `read_examples` and `in_memory.rows_of`.
+    """
+    if not isinstance(data, str | os.PathLike):
+        forms = (("query", "passage"), ("query", "passage", "negatives"))
+        return in_memory.rows_of(data, forms)
+    return [
+        {
+            "id": example.guid,
+            "query": example.query,
+            "passage": example.passage,
+            "negatives": list(example.negatives) or None,
+        }
+        for example in read_examples(os.fspath(data), "train")
+    ]
+
+
+def given_passages(
+    corpus: Any, rows: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Returns the rows of a corpus in memory; without one, the passages of queries.
+
+    Args:
+        corpus: a table, texts, tuples or dictionaries; or None.
+        rows: the result of `given_rows`.
+    """
+    if corpus is None:
+        texts = dict.fromkeys(str(row.get("passage")) for row in rows)
+        return [{"passage": text} for text in texts]
+    if in_memory.is_table(corpus):
+        return in_memory.rows_of(corpus, ())
+    named = [{"passage": one} if isinstance(one, str) else one for one in corpus]
+    return in_memory.rows_of(named, (("passage",), ("id", "passage")))

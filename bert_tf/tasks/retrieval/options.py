@@ -2,16 +2,18 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import ClassVar
+from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
-from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import options as training_options
 
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
+SEARCHES = ("exact", "faiss")
 DEFAULT_MAX_QUERY_LENGTH = 64
 DEFAULT_MAX_SEQ_LENGTH = 256
 _OF_BI_ENCODER = ("pooling", "temperature")
@@ -20,7 +22,9 @@ _NEGATIVES_OF_CROSS_ENCODER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunRetrievalOptions(fine_tuning_options.TaskOptions):
+class RunRetrievalOptions(
+    fine_tuning_options.TaskOptions, fine_tuning_options.CheckOption
+):
     """Trains, evaluates and applies a model that finds passages for queries.
 
     A bi_encoder computes one vector per text and searches a whole corpus. A
@@ -29,6 +33,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     `passage`. The corpus is a text file with one passage per line, or JSON lines with
     `id` and `passage`. SQuAD files (.json) work as both.
     """
+
+    TASK: ClassVar[str] = "retrieval"
 
     model: str = option(
         BI_ENCODER,
@@ -148,7 +154,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     )
     search: str = option(
         "exact",
-        choices=search_module.KINDS,
+        choices=SEARCHES,
         help="exact: NumPy, low memory use; faiss: also exact and faster, but keeps "
         "all vectors in memory and must be installed.",
         group="evaluation",
@@ -193,6 +199,18 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
                 "--recall_at: expected at least one number."
             )
 
+    def with_lengths(self, length: int | None) -> Self:
+        """Returns options whose lengths are a checkpoint's unless flags were given.
+
+        Training pads every query to the maximum length, so it ignores a checkpoint's.
+        """
+        query_length = None if self.trains else length
+        return dataclasses.replace(
+            self,
+            max_query_length=self.max_query_length or query_length,
+            max_seq_length=self.max_seq_length or length,
+        )
+
     @property
     def ranks(self) -> bool:
         """Whether the run searches a corpus."""
@@ -233,7 +251,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         return self.max_seq_length or DEFAULT_MAX_SEQ_LENGTH
 
     def _check_files(self) -> None:
-        if self.do_train or self.dry_run:
+        if self.trains:
             self._require("train_file", "Training")
         if self.evaluates:
             self._require("eval_file", "Evaluating")
@@ -241,5 +259,5 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
             self._require("predict_file", "Predicting")
         if self.ranks:
             self._require("corpus_file", "Ranking passages")
-        if self.ranks and self.model == CROSS_ENCODER:
+        if self.ranks and self.model == CROSS_ENCODER and not self.check:
             self._require("retrieve_with", "Ranking passages with a cross_encoder")

@@ -16,13 +16,11 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import rankers
-from bert_tf.tasks.retrieval import corpus as corpus_module
-from bert_tf.tasks.retrieval import encoding
+from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import passage_index
-from bert_tf.tasks.retrieval import predictions
 from bert_tf.tasks.retrieval import ranking
-from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import search as search_module
 
 TOP_K = 10
 _ENCODER = "encoder"  # Task in a task.json that a conversion wrote.
@@ -53,7 +51,7 @@ def load(
         settings = dataclasses.replace(settings, start=start, has_task_file=False)
     if not settings.has_task_file:
         return load_checkpoint(run_dir, settings, searches=searches)
-    task = retrieval_task.Task.read(run_dir)
+    task = record_module.Record.read(run_dir)
     if task.is_bi_encoder:
         return BiEncoderPredictor(run_dir, task, settings=settings)
     return CrossEncoderPredictor(run_dir, task, settings=settings)
@@ -92,7 +90,7 @@ def load_checkpoint(
             "output_dir of a training run, or a folder of sentence-transformers."
         )
     values = settings.task_values()
-    task = retrieval_task.Task(
+    task = record_module.Record(
         model=retrieval_options.BI_ENCODER,
         max_query_length=values["max_seq_length"],
         **values,
@@ -112,12 +110,59 @@ def load_checkpoint(
         task,
         pooling=pooling or text.pooling or rankers.DEFAULT_POOLING,
         temperature=rankers.DEFAULT_TEMPERATURE,
-        normalize=retrieval_task.is_cosine(text, path) if searches else is_unit,
+        normalize=record_module.is_cosine(text, path) if searches else is_unit,
     )
     return EncoderPredictor(path, task, settings=settings)
 
 
-class TextEmbedder(fine_tuning_predictor.Predictor):
+def answer(
+    query: str,
+    numbers: np.ndarray,
+    scores: np.ndarray,
+    *,
+    ids: Sequence[str],
+    passages: Sequence[str],
+) -> dict[str, Any]:
+    """Returns the prediction for one query.
+
+    Args:
+        query: the query.
+        numbers: int [K], indices of its passages in the corpus, best first.
+        scores: float32 [K], their scores.
+        ids: the ids of all passages of the corpus.
+        passages: the texts of all passages of the corpus.
+
+    Returns:
+        `query`, and `passages`: a list of dicts with `id`, `score` and `text`, best
+        first.
+    """
+    found = [
+        {"id": ids[number], "score": float(score), "text": passages[number]}
+        for number, score in zip(numbers, scores, strict=True)
+    ]
+    return {"query": query, "passages": found}
+
+
+class RetrievalPredictor(fine_tuning_predictor.Predictor):
+    """The base of the predictors of retrieval; `load` chooses one of them."""
+
+    RECORD = record_module.Record
+
+    task: record_module.Record
+
+    @classmethod
+    def load(
+        cls,
+        run_dir: str,
+        settings: fine_tuning_predictor.LoadSettings = (
+            fine_tuning_predictor.DEFAULT_SETTINGS
+        ),
+    ) -> Any:
+        """See `Predictor.load`."""
+        return load(run_dir, settings)
+
+
+class TextEmbedder(RetrievalPredictor):
     """A model that embeds texts; see `fine_tuning.predictor.Predictor`.
 
     Attributes:
@@ -125,12 +170,10 @@ class TextEmbedder(fine_tuning_predictor.Predictor):
         retriever: searches a corpus.
     """
 
-    task: retrieval_task.Task
-
     def __init__(
         self,
         run_dir: str,
-        task: retrieval_task.Task,
+        task: record_module.Record,
         *,
         settings: fine_tuning_predictor.LoadSettings = (
             fine_tuning_predictor.DEFAULT_SETTINGS
@@ -141,7 +184,7 @@ class TextEmbedder(fine_tuning_predictor.Predictor):
             lambda features: self.model(features)["embeddings"],
             ("input_ids", "input_mask"),
         )
-        self.encoder = encoding.TextEncoder(
+        self.encoder = ranking.TextEncoder(
             functools.partial(self._applied, embeddings),
             self.tokenizer,
             task,
@@ -190,7 +233,7 @@ class TextEmbedder(fine_tuning_predictor.Predictor):
 class BiEncoderPredictor(TextEmbedder):
     """A trained bi-encoder with the corpus of its run."""
 
-    _index: passage_index.PassageIndex | None = None
+    _index: search_module.PassageIndex | None = None
 
     def index(
         self,
@@ -208,7 +251,7 @@ class BiEncoderPredictor(TextEmbedder):
             OSError: a file cannot be read or written.
             ValueError: the file contains no passages.
         """
-        corpus = corpus_module.read_corpus(corpus_file)
+        corpus = examples_module.read_corpus(corpus_file)
         self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
         self._corpus = corpus
 
@@ -243,24 +286,22 @@ class BiEncoderPredictor(TextEmbedder):
             self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
         found = self.retriever.rank(queries, self._index, top_k, progress=progress)
         return [
-            predictions.ranking(
-                query, numbers, scores, ids=corpus.ids, passages=corpus.passages
-            )
+            answer(query, numbers, scores, ids=corpus.ids, passages=corpus.passages)
             for query, numbers, scores in zip(
                 queries, found.numbers, found.scores, strict=True
             )
         ]
 
     @functools.cached_property
-    def _corpus(self) -> corpus_module.Corpus:
+    def _corpus(self) -> examples_module.Corpus:
         """The passages of the run."""
-        path = os.path.join(self.run_dir, passage_index.PASSAGES_FILE)
+        path = os.path.join(self.run_dir, search_module.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
                 f"{self.run_dir} has no passages yet; start the run once with "
                 "--corpus_file and --do_eval or --do_predict, or use embed()."
             )
-        return corpus_module.read_corpus(path)
+        return examples_module.read_corpus(path)
 
 
 class EncoderPredictor(TextEmbedder):
@@ -280,7 +321,7 @@ class EncoderPredictor(TextEmbedder):
         return [{"embedding": v} for v in self.embed(texts, progress=progress)]
 
 
-class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
+class CrossEncoderPredictor(RetrievalPredictor):
     """A trained cross-encoder.
 
     See `fine_tuning.predictor.Predictor`.
@@ -289,13 +330,12 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
         scorer: scores pairs of a query and a passage.
     """
 
-    task: retrieval_task.Task
     uses_pooler = True
 
     def __init__(
         self,
         run_dir: str,
-        task: retrieval_task.Task,
+        task: record_module.Record,
         *,
         settings: fine_tuning_predictor.LoadSettings = (
             fine_tuning_predictor.DEFAULT_SETTINGS
@@ -303,7 +343,7 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
     ):
         super().__init__(run_dir, task, settings=settings)
         logits = self._compiled(lambda features: self.model(features)["logits"])
-        self.scorer = encoding.PairScorer(
+        self.scorer = ranking.PairScorer(
             functools.partial(self._applied, logits),
             self.tokenizer,
             task,
@@ -340,11 +380,7 @@ class CrossEncoderPredictor(fine_tuning_predictor.Predictor):
                 continue
             order = np.argsort(-own, kind="stable")
             ids = [str(place) for place in range(len(passages))]
-            answers.append(
-                predictions.ranking(
-                    query, order, own[order], ids=ids, passages=passages
-                )
-            )
+            answers.append(answer(query, order, own[order], ids=ids, passages=passages))
         return answers
 
     def _scores(self, pairs):

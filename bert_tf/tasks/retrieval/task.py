@@ -1,125 +1,419 @@
-"""The record that a retrieval run keeps in `task.json`."""
+"""The declaration of retrieval: which passages of a corpus answer a query?"""
 
 import dataclasses
+import functools
+import logging
 import typing
-from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.checkpoints import text_encoding
-from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import config as config_module
+import numpy as np
+
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import starting_point
+from bert_tf.data import batching
+from bert_tf.data import findings as findings_module
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import task as task_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import rankers
+from bert_tf.tasks.retrieval import checks
+from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import options as retrieval_options
+from bert_tf.tasks.retrieval import predictor
+from bert_tf.tasks.retrieval import ranking
+from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import scores
+from bert_tf.tasks.retrieval import search as search_module
+from bert_tf.training import estimates
+from bert_tf.training import plot_data
+from bert_tf.training import result_files
 
-_FROM_ELSEWHERE = (
-    "prompts",
-    "default_prompt_name",
-    "output_activation",
-    "longer_keeps_more",
-)
-# Names of prompts, in the order in which sentence-transformers looks for them.
-_QUERY_PROMPTS = ("query",)
-_PASSAGE_PROMPTS = ("document", "passage", "corpus")
+logger = logging.getLogger(__name__)
+
+# Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
+RETRIEVED = "eval_retrieved_"
+_SUMMARIES = {
+    retrieval_options.BI_ENCODER: (
+        "sentence-similarity",
+        "Computes one vector per text. The passages whose vectors are nearest to the "
+        "vector of a query answer it.",
+    ),
+    retrieval_options.CROSS_ENCODER: (
+        "text-ranking",
+        "Reads a query and a passage together and scores how well the passage answers "
+        "the query.",
+    ),
+}
 
 
-def is_cosine(text: text_encoding.TextEncoding, path: str) -> bool:
-    """Returns whether a search has to scale an encoder's vectors to length 1.
+class Retrieval(task_module.Task):
+    """Bi-encoders search a corpus; cross-encoders rank what a bi-encoder found."""
 
-    A search computes dot products. At length 1 they are cosines, whatever length the
-    encoder's own vectors have.
+    RECORD = record_module.Record
+    PREDICTOR = predictor.RetrievalPredictor
+    # The temperature only affects training.
+    FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
+    PREDICTION_BATCH = "eval_batch_size"
 
-    Args:
-        text: of the encoder.
-        path: of its checkpoint, for the message.
+    options: retrieval_options.RunRetrievalOptions
+    corpus: examples_module.Corpus | None = None  # None if none was given.
 
-    Raises:
-        ValueError: the encoder compares vectors by a distance.
-    """
-    similarity = text.similarity or text_encoding.COSINE
-    if similarity not in (text_encoding.COSINE, text_encoding.DOT):
-        raise ValueError(
-            f"{path} compares vectors by their {similarity} distance, but a search "
-            "here uses the cosine or the dot product; train it first (--do_train)."
+    def paths(self) -> dict[str, str | None]:
+        options = self.options
+        return {
+            "train": options.train_file,
+            "dev": options.eval_file,
+            "test": options.predict_file,
+        }
+
+    def data_sets(self) -> dict[str, result_files.DataSet]:
+        """Returns the data of each set, with the corpus to search."""
+        corpus = self.options.corpus_file
+        return {
+            name: result_files.file_data_set(path, *([corpus] if corpus else ()))
+            for name, path in self.paths().items()
+            if path is not None
+        }
+
+    def read_set(
+        self, name: str, path: str, *, broken_rows: list[str] | None = None
+    ) -> list[examples_module.RankingExample]:
+        return examples_module.read_examples(
+            path, name, with_passages=name != "test", broken_rows=broken_rows
         )
-    return similarity == text_encoding.COSINE or bool(text.normalize)
 
+    def read(self) -> record_module.Record:
+        options = self.options
+        search_module.check_installed(options.search)
+        if self.trained and self.trained.model != options.model:
+            raise ValueError(
+                f"{options.output_dir} is the run of a {self.trained.model}; use "
+                f"--model={self.trained.model}."
+            )
+        record = super().read()
+        if options.corpus_file is not None:
+            self.corpus = examples_module.read_corpus(options.corpus_file)
+            self._check_in_corpus(self.examples.get("dev", ()))
+        self._check_something_learns()
+        self.options = dataclasses.replace(
+            options,
+            max_query_length=record.max_query_length,
+            max_seq_length=record.max_seq_length,
+        )
+        return record
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Task(task_record.TaskRecord):
-    """How to apply a retrieval model to new texts.
+    def new_record(self) -> record_module.Record:
+        return record_module.new_record(self.options, self.start)
 
-    `max_seq_length` limits a passage or, for a cross-encoder, a query with a passage.
-    Fields that also exist in `TextEncoding` have the same names, so that they are read
-    when the run's folder is opened as a checkpoint.
-    """
+    def check_head(self, head: checkpoint_heads.Head) -> None:
+        """Refuses to rank with an untrained head; a bi-encoder needs no head."""
+        # Every library stores a cross-encoder as a classifier with one output.
+        if not self.record.is_bi_encoder and head.num_labels != 1:
+            raise ValueError(
+                f"{self.options.init_checkpoint} has no head with a single score, so "
+                "it was not fine-tuned to rank; train first (--do_train)."
+            )
 
-    KIND = "retrieval"
+    @property
+    def longest_sequence(self) -> int:
+        return max(self.record.max_query_length, self.record.max_seq_length)
 
-    model: str  # One of `options.MODELS`.
-    max_query_length: int  # In word pieces, including [CLS] and [SEP].
-    # None for a cross-encoder.
-    pooling: str | None = None
-    temperature: float | None = None
-    normalize: bool = True  # Whether a bi-encoder's vectors have length 1.
-    # See `TextEncoding`.
-    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    default_prompt_name: str | None = None
-    output_activation: str | None = None  # Of a cross-encoder's score.
-    # Whether the longer text of a pair is truncated (`packing.truncate_longer`),
-    # instead of always the passage.
-    longer_keeps_more: bool = False
+    def sequences_per_example(self) -> float:
+        return self.options.sequences_per_example(self._num_negatives)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `TaskRecord.to_dict`; omits fields that only external models set.
+    def counts(self) -> dict[str, int]:
+        self._warn_of_depth()
+        return super().counts() | {"Num negatives": self._num_negatives}
 
-        Therefore the vectors that older runs stored still belong to the same task.
+    def convert(self, name: str) -> features.TrainingData:
+        return features.convert_examples_to_features(
+            self.examples[name],
+            self.tokenizer,
+            corpus=self.corpus,
+            query_prompt=self.record.query_prompt,
+            passage_prompt=self.record.passage_prompt,
+            progress=self.progress,
+        )
+
+    def training_data(self) -> task_module.TrainingData:
+        data = self.features("train")
+        source = features.RankingSource(
+            data,
+            self.record,
+            self.setup.vocabulary,
+            num_negatives=self._num_negatives,
+            seed=self.options.random_seed,
+        )
+        return task_module.TrainingData(
+            source=source,
+            facts=data.length_facts(self.record),
+            lengths=data.passage_lengths(self.record),
+        )
+
+    def score_names(self) -> list[str]:
+        names = scores.names_of(self.options.recall_at)
+        if not self.record.is_bi_encoder:
+            names += scores.names_of(self.options.recall_at, RETRIEVED)
+        return names
+
+    def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
+        """Returns the scores; the outputs are the first passage of each query."""
+        if not self.options.do_train:
+            self._warn_of_depth()
+        right, ks = self._relevant_passages(), self.options.recall_at
+        queries, positives = list(right), list(right.values())
+        ranked = self._rank(queries, max(*ks, scores.MRR_DEPTH), predict)
+        results = scores.all_scores(self._by_text(ranked), positives, ks)
+        if not self.record.is_bi_encoder:
+            retrieved = self._by_text(self._candidates(tuple(queries)))
+            results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
+        firsts = dict(zip(queries, ranked.numbers[:, 0].tolist(), strict=True))
+        return task_module.Evaluation(scores=results, outputs=firsts)
+
+    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+        """Returns the queries with a wrong first passage, and scores by chance."""
+        corpus, right = self._required_corpus, self._relevant_passages()
+        expected: dict[str, str] = {}
+        for example in self.examples["dev"]:
+            expected.setdefault(example.query, example.require_passage())
+        by_chance = scores.scores_by_chance(
+            len(set(corpus.numbers)), list(right.values()), self.options.recall_at
+        )
+        return task_module.Details(
+            wrong=[
+                model_card.WrongExample(
+                    text=query,
+                    expected=expected[query],
+                    predicted=corpus.passages[number],
+                )
+                for query, number in evaluation.outputs.items()
+                if corpus.numbers[number] not in right[query]
+            ],
+            num_examples=len(right),
+            plots={
+                "baselines": {
+                    name: plot_data.baseline("random order", value)
+                    for name, value in by_chance.items()
+                }
+            },
+        )
+
+    def predict(self, predict: task_module.Predict) -> task_module.Predicted:
+        corpus, top_k = self._required_corpus, self.options.top_k
+        examples = self.examples["test"]
+        queries = [example.query for example in examples]
+        ranked = self._rank(queries, top_k, predict)
+        records = (
+            {"id": example.guid}
+            | predictor.answer(
+                example.query,
+                numbers[:top_k],
+                values[:top_k],
+                ids=corpus.ids,
+                passages=corpus.passages,
+            )
+            for example, numbers, values in zip(
+                examples, ranked.numbers, ranked.scores, strict=True
+            )
+        )
+        return task_module.Predicted(
+            files={self.predictions_file: task_module.json_lines(records)}
+        )
+
+    def card(self) -> model_card.Card:
+        pipeline_tag, summary = _SUMMARIES[self.record.model]
+        return model_card.Card(
+            pipeline_tag=pipeline_tag,
+            summary=summary,
+            options=self.options,
+            data=self.data_files(),
+        )
+
+    def data_files(self) -> tuple[model_card.DataFile, ...]:
+        files = super().data_files()
+        if self.corpus is None:
+            return files
+        path, count = self.corpus.path, len(self.corpus)
+        return (*files, self.setup.data_file("corpus", path, count))
+
+    def check(
+        self, start: starting_point.StartingPoint, findings: findings_module.Findings
+    ) -> estimates.Workload | None:
+        return checks.check(self, start, findings)
+
+    @classmethod
+    def give_data(
+        cls, run: Any, train: Any, validation: Any, *, corpus: Any = None
+    ) -> None:
+        """Sets the options of the data; `corpus` has the passages to search."""
+        rows = examples_module.given_rows(train)
+        held_out: list[dict[str, Any]] = []
+        if given_data.is_share(validation):
+            texts = [[str(row.get("query"))] for row in rows]
+            rows, held_out = run.divided(rows, texts, validation)
+            train = None
+        elif validation is not None:
+            held_out = examples_module.given_rows(validation)
+        path = given_data.file_path(train)
+        run.values["train_file"] = path or _table(run, rows, "train")
+        if validation is not None:
+            path = given_data.file_path(validation)
+            path = path or _table(run, held_out, "validation")
+            run.values |= {"eval_file": path, "do_eval": True}
+        path = given_data.file_path(corpus)
+        if path is None:
+            passages = examples_module.given_passages(corpus, [*rows, *held_out])
+            content = given_data.json_lines(passages, ("passage",))
+            path = run.add_file(given_data.CORPUS, content, trains=True)
+        run.values["corpus_file"] = path
+
+    @classmethod
+    def prepare_predictor(cls, predictor: Any, run: Any) -> Any:
+        """Indexes the corpus for a bi-encoder, so that `predict` can search it."""
+        if run.values["model"] == retrieval_options.BI_ENCODER:
+            predictor.index(run.values["corpus_file"], progress=run.progress)
+        return predictor
+
+    def _check_in_corpus(self, examples):
+        """Refuses a passage that is not in the corpus.
+
+        No search could find it, so the scores would be too low without any warning.
         """
-        values = super().to_dict()
-        for name in _FROM_ELSEWHERE:
-            if not values[name]:
-                del values[name]
-        if self.normalize:
-            del values["normalize"]
-        return values
+        for example in examples:
+            if not self._required_corpus.has(example.require_passage()):
+                raise ValueError(
+                    f"{example.place}: the passage of {example.guid!r} is not in "
+                    f"{self._required_corpus.path}; add it, or remove the query."
+                )
+
+    def _check_something_learns(self):
+        """Refuses to freeze all layers of a bi-encoder, which has no other weights."""
+        frozen, num_layers = (
+            self.options.frozen_layers,
+            self.start.config.num_hidden_layers,
+        )
+        is_bi_encoder = self.options.model == retrieval_options.BI_ENCODER
+        if is_bi_encoder and frozen and int(frozen) >= num_layers:
+            raise ValueError(
+                f"--frozen_layers={frozen} leaves nothing to train: all weights of a "
+                f"bi_encoder belong to the encoder, which has {num_layers} layers."
+            )
+
+    def _warn_of_depth(self):
+        """Logs which scores are limited by the candidates of a cross-encoder."""
+        if self.record.is_bi_encoder or not self.options.evaluates:
+            return
+        num_candidates = self.options.num_candidates
+        depths = {f"recall_at_{k}": k for k in self.options.recall_at}
+        depths["mrr"] = scores.MRR_DEPTH
+        limited = [
+            name
+            for name, depth in depths.items()
+            if min(depth, len(self._required_corpus)) > num_candidates
+        ]
+        if limited:
+            logger.warning(
+                "Only --num_candidates=%d passages per query are ranked; these scores "
+                "depend on it: %s.",
+                num_candidates,
+                ", ".join(limited),
+            )
+
+    def _relevant_passages(self) -> dict[str, set[int]]:
+        """Returns the numbers of the relevant passages of each query."""
+        right: dict[str, set[int]] = {}
+        for example in self.examples["dev"]:
+            number = self._required_corpus.number_of_text(example.require_passage())
+            right.setdefault(example.query, set()).add(number)
+        return right
+
+    def _by_text(self, neighbors: search_module.Neighbors) -> list[list[int]]:
+        """Returns rankings in which passages with the same text have one number."""
+        return np.asarray(self._required_corpus.numbers)[neighbors.numbers].tolist()
 
     @property
-    def query_prompt(self) -> str:
-        """The text that is put before a query."""
-        names = _QUERY_PROMPTS if self.is_bi_encoder else ()
-        return self._prompts.prompt(names)
+    def _required_corpus(self) -> examples_module.Corpus:
+        """The corpus, which the options guarantee for a run that searches."""
+        return typing.cast(examples_module.Corpus, self.corpus)
 
     @property
-    def passage_prompt(self) -> str:
-        """The text that is put before a passage; a pair only has the query's."""
-        return self._prompts.prompt(_PASSAGE_PROMPTS) if self.is_bi_encoder else ""
-
-    @property
-    def _prompts(self) -> text_encoding.TextEncoding:
-        return text_encoding.TextEncoding(
-            prompts=self.prompts, default_prompt_name=self.default_prompt_name
+    def _num_negatives(self) -> int:
+        return self.options.negatives_per_query(
+            lambda: self.features("train").max_negatives
         )
 
-    @property
-    def is_bi_encoder(self) -> bool:
-        """Whether the model embeds queries and passages separately."""
-        return self.model == retrieval_options.BI_ENCODER
+    def _rank(self, queries, top_k, predict):
+        """Returns the passages of each query, best first.
 
-    @property
-    def num_segments(self) -> int:
-        """See `TaskRecord.num_segments`."""
-        return 1 if self.is_bi_encoder else 2
-
-    def create_model(
-        self, config: config_module.BertConfig, *, dtype: Any = None
-    ) -> heads.TaskModel:
-        """See `TaskRecord.create_model`."""
-        if not self.is_bi_encoder:
-            return rankers.BertCrossEncoder(config, dtype=dtype)
-        return rankers.BertBiEncoder(
-            config,
-            pooling=typing.cast(str, self.pooling),
-            temperature=typing.cast(float, self.temperature),
-            normalize=self.normalize,
-            dtype=dtype,
+        `top_k` is the number of passages that a bi-encoder finds. A cross-encoder
+        ranks and returns all its candidates.
+        """
+        if self.record.is_bi_encoder:
+            return self._retrieve(self._retriever(predict), queries, top_k)
+        return ranking.rerank(
+            ranking.PairScorer(
+                _applied(predict, "logits"), self.tokenizer, self.record
+            ),
+            queries,
+            self._candidates(tuple(queries)),
+            self._required_corpus.passages,
+            progress=self.progress,
         )
+
+    def _candidates(self, queries):
+        """Returns the passages that the bi-encoder of `retrieve_with` finds.
+
+        They do not change during the run, so they are computed once.
+        """
+        if queries in self._candidates_of:
+            return self._candidates_of[queries]
+        path = self.options.retrieve_with or ""
+        bi_encoder = predictor.load(path, searches=True)
+        if isinstance(bi_encoder, predictor.CrossEncoderPredictor):
+            raise ValueError(
+                f"--retrieve_with={path} is the run of a cross_encoder; expected the "
+                "run of a bi_encoder."
+            )
+        self._candidates_of[queries] = self._retrieve(
+            bi_encoder.retriever, queries, self.options.num_candidates
+        )
+        return self._candidates_of[queries]
+
+    @functools.cached_property
+    def _candidates_of(self) -> dict[tuple[str, ...], search_module.Neighbors]:
+        return {}
+
+    def _retriever(self, predict):
+        step, options = self.trainer.step, self.options
+        start = str(options.init_checkpoint)
+        return ranking.Retriever(
+            typing.cast(heads.TaskModel, self.trainer.model),
+            ranking.TextEncoder(
+                _applied(predict, "embeddings"), self.tokenizer, self.record
+            ),
+            task=self.record,
+            vocabulary=self.setup.vocabulary,
+            checkpoint=f"step {step} of {options.output_dir}" if step else start,
+        )
+
+    def _retrieve(self, retriever, queries, top_k):
+        self.trainer.folder.create()  # The vectors of the passages are written there.
+        index = retriever.index(
+            self._required_corpus, self.options.output_dir, progress=self.progress
+        )
+        return retriever.rank(
+            queries, index, top_k, search=self.options.search, progress=self.progress
+        )
+
+
+def _applied(predict, key):
+    """Returns a function from features to the model's output of that name."""
+    return lambda packed: predict(batching.ArraySource(packed), keys=(key,))[key]
+
+
+def _table(run, rows, name):
+    """Returns the path of a table of queries."""
+    columns = (("query", "passage"), ("negatives", "id"))
+    content = given_data.json_lines(rows, *columns)
+    return run.add_file(f"{name}.jsonl", content, trains=name == "train")
