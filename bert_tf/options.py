@@ -306,7 +306,7 @@ def _declaration(
     item_kind = typing.get_args(alternatives[0])[0] if kind is tuple else kind
     group = _group(options_class, field.name)
     default = FREE if group in _FREE_GROUPS else REFUSED
-    on_resume = field.metadata["on_resume"] or default
+    on_resume = _inherited(options_class, field.name, "on_resume") or default
     is_path = field.metadata["is_path"]
     if is_path is None:
         is_path = field.name.endswith(("_file", "_dir"))
@@ -331,6 +331,15 @@ def _declaring_classes(options_class: type[Options], name: str) -> list[type]:
     return [
         c for c in options_class.__mro__ if name in vars(c).get("__annotations__", ())
     ]
+
+
+def _inherited(options_class: type[Options], name: str, key: str) -> Any:
+    """Returns the metadata of the most derived declaration that sets it, or None."""
+    for declaring_class in _declaring_classes(options_class, name):
+        value = vars(declaring_class)["__dataclass_fields__"][name].metadata[key]
+        if value is not None:
+            return value
+    return None
 
 
 def _group(options_class: type[Options], name: str) -> str:

@@ -9,8 +9,9 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data_checks import options as data_checks_options
 from bert_tf.data_checks import workflow as data_checks_workflow
+from bert_tf.fine_tuning import checks as fine_tuning_checks
+from bert_tf.fine_tuning import tasks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.retrieval import checks as retrieval_checks
 
 CROSS = {"model": "cross_encoder"}
 
@@ -290,7 +291,8 @@ def test_a_cross_encoder_is_judged_by_its_pairs(
         vocab_file=str(golden / "vocab.txt"),
     )
     found = findings_module.Findings()
-    workload = retrieval_checks.check(record, start, found)
+    declaration = tasks.declaration("retrieval")
+    workload = fine_tuning_checks.check(declaration, record, start, found)
     assert workload.sequences_per_example == num_sequences
     name, pieces, fits = judged
     severity = "ok" if fits else "warning"

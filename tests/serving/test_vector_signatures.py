@@ -12,7 +12,7 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tasks.retrieval import record as record_module
 from tests.serving import rest_double
 
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
@@ -23,7 +23,7 @@ SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
 def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     write_model, tmp_path, pooling
 ):
-    task = retrieval_task.Task(
+    task = record_module.Record(
         model="bi_encoder", pooling=pooling, temperature=0.05, **SIZES
     )
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
@@ -94,7 +94,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):
-    task = retrieval_task.Task(model="cross_encoder", **SIZES)
+    task = record_module.Record(model="cross_encoder", **SIZES)
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     pairs = [(query, passage) for query in TEXTS for passage in TEXTS]

@@ -189,6 +189,10 @@ def assert_close(value, expected):
         assert value.keys() == expected.keys()
         for name in expected:
             assert_close(value[name], expected[name])
+    elif isinstance(expected, list):
+        assert len(value) == len(expected)
+        for one, other in zip(value, expected, strict=True):
+            assert_close(one, other)
     elif isinstance(expected, float):
         assert value == pytest.approx(expected, abs=1e-4)
     else:

@@ -124,6 +124,7 @@ class Retrieval(task_module.Task):
 
     def counts(self) -> dict[str, int]:
         self._warn_of_depth()
+        _ = self._source  # Refuses data without negatives before a folder is created.
         return super().counts() | {"Num negatives": self._num_negatives}
 
     def convert(self, name: str) -> features.TrainingData:
@@ -138,15 +139,8 @@ class Retrieval(task_module.Task):
 
     def training_data(self) -> task_module.TrainingData:
         data = self.features("train")
-        source = features.RankingSource(
-            data,
-            self.record,
-            self.setup.vocabulary,
-            num_negatives=self._num_negatives,
-            seed=self.options.random_seed,
-        )
         return task_module.TrainingData(
-            source=source,
+            source=self._source,
             facts=data.length_facts(self.record),
             lengths=data.passage_lengths(self.record),
         )
@@ -336,6 +330,16 @@ class Retrieval(task_module.Task):
     def _required_corpus(self) -> examples_module.Corpus:
         """The corpus, which the options guarantee for a run that searches."""
         return typing.cast(examples_module.Corpus, self.corpus)
+
+    @functools.cached_property
+    def _source(self) -> features.RankingSource:
+        return features.RankingSource(
+            self.features("train"),
+            self.record,
+            self.setup.vocabulary,
+            num_negatives=self._num_negatives,
+            seed=self.options.random_seed,
+        )
 
     @property
     def _num_negatives(self) -> int:

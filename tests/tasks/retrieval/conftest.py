@@ -1,40 +1,16 @@
 """A small data set that a tiny model learns in seconds, and options to train on it."""
 
-import json
-
 import pytest
 
 from bert_tf.tasks.retrieval import options
-
-# Query and passage share no word, so the model has to learn the pairs.
-PAIRS = (
-    ("the bee", "honey and wax"),
-    ("the lamp", "light at midnight"),
-    ("the baker", "warm bread"),
-    ("the river", "cold water"),
-    ("a queen", "twelve children"),
-    ("a wheel", "slow clocks"),
-    ("a ball", "summer evening"),
-    ("a keeper", "narrow rock"),
-)
-
-
-def json_lines(records):
-    return "".join(json.dumps(record) + "\n" for record in records)
+from tests.tasks.retrieval import pairs
 
 
 @pytest.fixture(scope="session")
 def passages(tmp_path_factory):
     """Folder with train.jsonl (16 rows), dev.jsonl (8), corpus.txt and queries.txt."""
     folder = tmp_path_factory.mktemp("passages")
-    rows = [{"query": query, "passage": passage} for query, passage in PAIRS]
-    again = [{"query": f"{q} was here", "passage": p} for q, p in PAIRS]
-    (folder / "train.jsonl").write_text(json_lines(rows + again))
-    (folder / "dev.jsonl").write_text(json_lines(rows))
-    others = ["six weeks away", "", "ninety steps", "small bubbles"]
-    lines = [*others, *(passage for _, passage in PAIRS)]
-    (folder / "corpus.txt").write_text("\n".join(lines) + "\n")
-    (folder / "queries.txt").write_text("the bee\n\nthe river\n")
+    pairs.write(folder)
     return folder
 
 
@@ -70,7 +46,7 @@ def write(tmp_path):
 
     def write_file(name, content):
         if isinstance(content, list):
-            content = json_lines(content)
+            content = pairs.json_lines(content)
         (tmp_path / name).write_text(content)
         return str(tmp_path / name)
 

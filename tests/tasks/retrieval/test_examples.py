@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
 
 SQUAD = {
@@ -73,15 +72,16 @@ def test_tables_and_text_files_are_read(write):
 def test_the_case_of_a_file_name_extension_does_not_matter(write):
     path = write("A.CSV", "query,passage\nwho,me\n")
     [example] = examples_module.read_examples(path, "test", with_passages=False)
-    assert (example.query, corpus_module.read_corpus(path).passages) == ("who", ("me",))
+    assert example.query == "who"
+    assert examples_module.read_corpus(path).passages == ("me",)
     row = {"query": "who", "passage": "me", "negatives": ["him"]}
     path = write("a.JSONL", [row])
     [example] = examples_module.read_examples(path, "train")
     assert example.negatives == ("him",)
-    assert corpus_module.read_corpus(path).passages == ("me",)
+    assert examples_module.read_corpus(path).passages == ("me",)
     path = write("squad.Json", json.dumps(SQUAD))
     assert len(examples_module.read_examples(path, "train")) == 1
-    assert len(corpus_module.read_corpus(path).passages) == 2
+    assert len(examples_module.read_corpus(path).passages) == 2
 
 
 def test_squad_files_give_queries_and_passages(write):
@@ -89,7 +89,7 @@ def test_squad_files_give_queries_and_passages(write):
     [example] = examples_module.read_examples(path, "train")
     assert (example.guid, example.query) == ("a", "What was cold?")
     assert example.passage == "The river was cold."
-    found = corpus_module.read_corpus(path)
+    found = examples_module.read_corpus(path)
     assert found.ids == ("Rivers/1", "Rivers/2")
     assert found.passages == ("The river was cold.", "A lamp.")
 
@@ -109,7 +109,7 @@ def test_articles_without_a_unique_title_are_numbered(write):
         for n, title in enumerate(titles)
     ]
     path = write("squad.json", json.dumps({"data": articles}))
-    assert corpus_module.read_corpus(path).ids == (
+    assert examples_module.read_corpus(path).ids == (
         "Rivers/1",
         "Rivers/2",
         "article 2/1",
@@ -184,18 +184,18 @@ def test_an_error_in_queries_names_its_place(write, name, content, message):
 
 
 def test_a_corpus_is_text_or_json_lines(write):
-    found = corpus_module.read_corpus(write("a.txt", "one\n\n two\n"))
+    found = examples_module.read_corpus(write("a.txt", "one\n\n two\n"))
     assert (found.ids, found.passages) == (("1", "3"), ("one", " two"))
     rows = [{"id": "x", "passage": "one"}, {"passage": "two"}]
-    found = corpus_module.read_corpus(write("a.jsonl", rows))
+    found = examples_module.read_corpus(write("a.jsonl", rows))
     assert (found.ids, found.passages) == (("x", "2"), ("one", "two"))
 
 
 def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(write):
-    found = corpus_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
+    found = examples_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
     assert found.numbers == [0, 1, 0]
     assert found.number_of_text("one\n") == 0
-    other = corpus_module.read_corpus(write("b.txt", "one\ntwo\ntwo\n"))
+    other = examples_module.read_corpus(write("b.txt", "one\ntwo\ntwo\n"))
     assert found.fingerprint != other.fingerprint
 
 
@@ -221,4 +221,4 @@ def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(
 )
 def test_an_error_in_a_corpus_names_its_place(write, name, content, message):
     with pytest.raises(ValueError, match=message):
-        corpus_module.read_corpus(write(name, content))
+        examples_module.read_corpus(write(name, content))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import workflow as retrieval_workflow
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 # Pairs that are cut in every way: see PAIRS in make_sentence_transformers.py.
@@ -99,7 +99,7 @@ def test_an_encoder_and_a_ranker_of_the_library_search_together(
         corpus_file=write("corpus.txt", passages),
         output_dir=str(tmp_path / "run"),
     )
-    retrieval_workflow.run(options)
+    fine_tuning_run.run(options)
     with open(tmp_path / "run" / "predictions.jsonl") as file:
         found = json.loads(file.readline())["passages"]
     scores = {one["text"]: one["score"] for one in found}
@@ -120,7 +120,7 @@ def test_a_search_compares_as_the_encoder_says(
         corpus_file=write("corpus.txt", ["a dog ran far", "the cat sat"]),
         output_dir=str(tmp_path / "run"),
     )
-    task = retrieval_workflow.Retrieval(options).task
+    task = fine_tuning_run.prepare(options).record
     assert task.normalize is normalize
     assert (task.max_seq_length, task.max_query_length) == (length, length)
 
@@ -134,7 +134,7 @@ def test_a_ranker_is_not_an_encoder(folder, write, tmp_path):
         output_dir=str(tmp_path / "run"),
     )
     with pytest.raises(ValueError, match="scores pairs of texts and has no vectors"):
-        retrieval_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 def test_a_plain_encoder_embeds_with_the_mean_at_length_1(folder):

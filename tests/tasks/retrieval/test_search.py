@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import safetensors
 
-from bert_tf.tasks.retrieval import corpus as corpus_module
-from bert_tf.tasks.retrieval import passage_index
+from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import search as search_module
 
 MADE_BY = {
@@ -40,14 +39,14 @@ def unit(rows, width, seed):
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     """Vectors of 50 passages, read 7 at a time."""
-    monkeypatch.setattr(passage_index, "ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr(search_module, "ROWS_PER_BLOCK", 7)
     vectors = unit(50, 8, 0)
     texts = [f"passage {number}" for number in range(50)]
-    corpus = corpus_module.create_corpus(texts, "corpus.txt")
-    passage_index.write(
+    corpus = examples_module.create_corpus(texts, "corpus.txt")
+    search_module.write(
         str(tmp_path), corpus, np.split(vectors, 5), width=8, made_by=MADE_BY
     )
-    found = passage_index.PassageIndex(str(tmp_path / passage_index.VECTORS_FILE))
+    found = search_module.PassageIndex(str(tmp_path / search_module.VECTORS_FILE))
     return found, vectors
 
 
@@ -67,9 +66,9 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
 
 @pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
 def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, changed):
-    assert passage_index.is_made_by(str(tmp_path), MADE_BY | {"checkpoint": "there"})
-    assert not passage_index.is_made_by(str(tmp_path), MADE_BY | {changed: "other"})
-    assert not passage_index.is_made_by(str(tmp_path / "none"), MADE_BY)
+    assert search_module.is_made_by(str(tmp_path), MADE_BY | {"checkpoint": "there"})
+    assert not search_module.is_made_by(str(tmp_path), MADE_BY | {changed: "other"})
+    assert not search_module.is_made_by(str(tmp_path / "none"), MADE_BY)
 
 
 @pytest.mark.parametrize("size", [4, 100, 1000])
@@ -77,8 +76,8 @@ def test_a_truncated_file_is_refused_and_recomputed(index, tmp_path, size):
     path = tmp_path / "passage_embeddings.safetensors"
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ValueError, match="is damaged"):
-        passage_index.PassageIndex(str(path))
-    assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
+        search_module.PassageIndex(str(path))
+    assert not search_module.is_made_by(str(tmp_path), MADE_BY)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +96,8 @@ def test_a_header_of_wrong_types_is_refused_and_recomputed(index, tmp_path, head
     for length in (len(header), 2**63):
         path.write_bytes(length.to_bytes(8, "little") + header + whole[-1600:])
         with pytest.raises(ValueError, match="is damaged"):
-            passage_index.PassageIndex(str(path))
-        assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
+            search_module.PassageIndex(str(path))
+        assert not search_module.is_made_by(str(tmp_path), MADE_BY)
 
 
 class KilledError(Exception):
@@ -109,7 +108,7 @@ class KilledError(Exception):
 def test_vectors_are_never_stored_beside_other_passages(
     index, tmp_path, monkeypatch, place
 ):
-    whole = passage_index.files.complete_or_absent
+    whole = search_module.files.complete_or_absent
 
     def killed(path, mode="w"):
         if mode == {"vectors removed": "w", "passages written": "wb"}.get(place):
@@ -120,16 +119,16 @@ def test_vectors_are_never_stored_beside_other_passages(
         yield unit(1, 8, 1)
         raise KilledError
 
-    corpus = corpus_module.create_corpus(["one", "two"], "other.txt")
+    corpus = examples_module.create_corpus(["one", "two"], "other.txt")
     made_by = MADE_BY | {"corpus_sha256": "other"}
-    monkeypatch.setattr(passage_index.files, "complete_or_absent", killed)
+    monkeypatch.setattr(search_module.files, "complete_or_absent", killed)
     with pytest.raises(KilledError):
-        passage_index.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
+        search_module.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
     monkeypatch.undo()
     # The vectors match neither the new passages nor the old ones: both recompute.
-    assert not passage_index.is_made_by(str(tmp_path), made_by)
-    assert not passage_index.is_made_by(str(tmp_path), MADE_BY)
-    found = corpus_module.read_corpus(str(tmp_path / passage_index.PASSAGES_FILE))
+    assert not search_module.is_made_by(str(tmp_path), made_by)
+    assert not search_module.is_made_by(str(tmp_path), MADE_BY)
+    found = examples_module.read_corpus(str(tmp_path / search_module.PASSAGES_FILE))
     assert len(found) == (50 if place == "vectors removed" else 2)
 
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from bert_tf.tasks.retrieval import corpus as corpus_module
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
-from bert_tf.tasks.retrieval import source as retrieval_source
-from bert_tf.tasks.retrieval import task as retrieval_task
+from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.tokenization import full
 
 
@@ -27,7 +25,7 @@ ROWS = [
     example("the clock", "lamp"),
     example("the  baker", "the door", "river"),  # Right by the first row.
 ]
-OTHERS = corpus_module.create_corpus(["lamp", "dark oven", "river"], "corpus")
+OTHERS = examples_module.create_corpus(["lamp", "dark oven", "river"], "corpus")
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def data(tokenizer):
 
 
 def source_of(data, tokenizer, *, model="bi_encoder", num_negatives, seed=1):
-    about = retrieval_task.Task(
+    about = record_module.Record(
         model=model,
         max_query_length=4,
         max_seq_length=6,
@@ -44,7 +42,7 @@ def source_of(data, tokenizer, *, model="bi_encoder", num_negatives, seed=1):
         pooling="mean",
         temperature=1.0,
     )
-    return retrieval_source.RankingSource(
+    return features.RankingSource(
         data, about, tokenizer.vocabulary, num_negatives=num_negatives, seed=seed
     )
 
@@ -120,7 +118,7 @@ def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
     pieces = tokenizer.convert_ids_to_tokens(batch["input_ids"][1, 0])
     assert pieces == ["[CLS]", "the", "clock", "[SEP]", "lamp", "[SEP]"]
     assert batch["segment_ids"][1, 0].tolist() == [0, 0, 0, 0, 1, 1]
-    long = retrieval_source.pack_pairs(
+    long = features.pack_pairs(
         tokenizer.vocabulary, [[7] * 9], [[8] * 9], found._task
     )  # Keeps two pieces of the query, and as much of the passage as fits.
     assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]

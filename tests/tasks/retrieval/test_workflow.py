@@ -1,6 +1,5 @@
 """Whole runs on a task that is learned in seconds, and refused options and files."""
 
-import contextlib
 import json
 import logging
 import shutil
@@ -11,11 +10,9 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
-from bert_tf.tasks.retrieval import encoding
-from bert_tf.tasks.retrieval import passage_index
-from bert_tf.tasks.retrieval import workflow as retrieval_workflow
-from bert_tf.training import distribution
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.tasks.retrieval import ranking
+from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import estimates
 from bert_tf.training import plot_data
 
@@ -40,7 +37,7 @@ def run_dir(tmp_path_factory, retrieval_options):
         folder, do_eval=True, do_predict=True, eval_every_steps=20, top_k=4
     )
     assert options.best_metric == BEST
-    report = retrieval_workflow.run(options)
+    report = fine_tuning_run.run(options)
     assert "eval_recall_at_1 = 1.0" in report
     return folder
 
@@ -59,7 +56,7 @@ def cross_dir(tmp_path_factory, retrieval_options, run_dir):
         num_negatives=7,
         num_train_epochs=2.0,
     )
-    retrieval_workflow.run(options)
+    fine_tuning_run.run(options)
     return folder
 
 
@@ -91,21 +88,11 @@ def test_the_reciprocal_rank_is_that_of_100_passages_whatever_recall_is_asked(
             init_checkpoint=str(golden / "model" / "bert_model.ckpt"),
             recall_at=recall_at,
         )
-        return retrieval_workflow.evaluate(options)
+        return fine_tuning_run.evaluate(options)
 
     few, many = evaluated((1,)), evaluated((1, 7))
     # The relevant passage is not always the first one.
     assert few["eval_recall_at_1"] < few["eval_mrr"] == many["eval_mrr"]
-
-
-def test_training_and_evaluation_are_logged_and_the_best_is_kept(
-    run_dir, retrieval_options
-):
-    lines = read_lines(run_dir / "metrics.jsonl")
-    assert [line["step"] for line in lines if "eval_mrr" in line] == [20, 40]
-    assert "ranking_loss" in lines[0]
-    best = retrieval_workflow.evaluate(retrieval_options(run_dir / "best"))
-    assert best["global_step"] in (20, 40)
 
 
 def test_predictions_are_rankings_of_the_corpus(run_dir):
@@ -131,7 +118,7 @@ def test_the_run_has_a_model_card_with_what_is_wrong(
     assert retrieval_options(run_dir).corpus_file.endswith(corpus.split(" | ")[1])
     wrong = write("wrong.jsonl", [{"query": "the bee", "passage": "cold water"}])
     run = shutil.copytree(run_dir, tmp_path / "run")
-    retrieval_workflow.evaluate(retrieval_options(run, eval_file=wrong))
+    fine_tuning_run.evaluate(retrieval_options(run, eval_file=wrong))
     # It is other data than the run's own, so the card stays as it is.
     assert (run / "README.md").read_text() == text
     [line] = (run / "wrong_examples-wrong.jsonl").read_text().splitlines()
@@ -155,7 +142,7 @@ def test_the_folder_alone_is_enough_to_rank(run_dir):
         model.predict(["the lamp"], top_k=1.5)
     vectors = model.embed(["honey and wax", "warm bread"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-    kept = passage_index.PassageIndex(str(run_dir / passage_index.VECTORS_FILE))
+    kept = search_module.PassageIndex(str(run_dir / search_module.VECTORS_FILE))
     [(_, block)] = kept.blocks()
     np.testing.assert_allclose(vectors[0], block[3], atol=1e-6)
     assert model.embed([]).shape == (0, 16)
@@ -166,14 +153,14 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
 ):
     run = shutil.copytree(run_dir, tmp_path / "run")
     embedded = []
-    original = encoding.TextEncoder.passages
+    original = ranking.TextEncoder.passages
 
     def watched(self, texts, **arguments):
         embedded.append(len(texts))
         return original(self, texts, **arguments)
 
-    monkeypatch.setattr(encoding.TextEncoder, "passages", watched)
-    assert retrieval_workflow.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
+    monkeypatch.setattr(ranking.TextEncoder, "passages", watched)
+    assert fine_tuning_run.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
     assert embedded == []
     rows = [{"query": "the bee", "passage": "a garden"}]
     options = retrieval_options(
@@ -183,7 +170,7 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
         eval_file=write("dev.jsonl", rows),
         corpus_file=write("corpus.txt", "a garden\ntwelve\n"),
     )
-    retrieval = retrieval_workflow.Retrieval(options)
+    retrieval = fine_tuning_run.Run(options)
     retrieval.evaluate()
     retrieval.evaluate()
     assert embedded == [2]
@@ -191,7 +178,7 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     weight.assign(weight + 0.1)
     retrieval.evaluate()
     assert embedded == [2, 2]
-    made_by = passage_index.PassageIndex(str(run / passage_index.VECTORS_FILE)).made_by
+    made_by = search_module.PassageIndex(str(run / search_module.VECTORS_FILE)).made_by
     assert made_by["checkpoint"] == f"step 40 of {run}"
 
 
@@ -208,7 +195,7 @@ def test_scores_that_depend_on_the_number_of_candidates_are_announced(
         num_candidates=2,
     )
     with caplog.at_level(logging.WARNING):
-        retrieval_workflow.evaluate(options)
+        fine_tuning_run.evaluate(options)
     assert "are ranked; these scores depend on it: recall_at_3, mrr." in caplog.text
 
 
@@ -244,88 +231,10 @@ def test_a_cross_encoder_learns_which_passage_is_right(
         num_train_epochs=60.0,
         log_every_steps=10,
     )
-    retrieval_workflow.train(options)
+    fine_tuning_run.train(options)
     losses = [line["loss"] for line in read_lines(tmp_path / "metrics.jsonl")]
     assert losses[0] == pytest.approx(np.log(3), abs=0.1)  # Of three, nothing known.
     assert np.mean(losses[-3:]) < 0.6
-
-
-def test_evaluating_and_predicting_need_only_the_folder(run_dir, retrieval_options):
-    before = (run_dir / "predictions.jsonl").read_text()
-    given = ("bert_config_file", "vocab_file", "train_file")
-    options = retrieval_options(
-        run_dir,
-        do_train=False,
-        do_eval=True,
-        do_predict=True,
-        top_k=4,
-        **dict.fromkeys(given),
-    )
-    retrieval_workflow.run(options)
-    assert (run_dir / "predictions.jsonl").read_text() == before
-    assert read_results(run_dir)["eval_mrr"] == 1.0
-
-
-@pytest.mark.parametrize(
-    "values", [{}, {"model": "cross_encoder"}], ids=["bi_encoder", "cross_encoder"]
-)
-def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    tmp_path, retrieval_options, recorded_config, values
-):
-    values = {"num_train_epochs": 3.0, "num_negatives": 2} | values
-    values["bert_config_file"] = recorded_config
-    whole = retrieval_options(tmp_path / "whole", **values)
-    assert retrieval_workflow.train(whole)["global_step"] == 6
-
-    class StoppedError(Exception):
-        pass
-
-    def stop(stage, done, total, **_):
-        if stage == "train" and done >= 4:
-            raise StoppedError
-
-    parts = retrieval_options(tmp_path / "parts", save_checkpoints_steps=2, **values)
-    with pytest.raises(StoppedError):
-        retrieval_workflow.Retrieval(parts, progress=stop).train()
-    assert retrieval_workflow.train(parts)["global_step"] == 6
-    prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "parts")]
-    found = [
-        bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
-        for prefix in prefixes
-    ]
-    assert set(found[0]) == set(found[1])
-    for name, weights in found[0].items():
-        np.testing.assert_array_equal(weights, found[1][name], err_msg=name)
-
-
-@pytest.mark.parametrize(
-    "values, compute_dtype, first_rate, pooling",
-    [
-        ({}, "float32", 1e-2 / 4, "mean"),  # 40 steps, of which a tenth is warm-up.
-        (
-            {
-                "dtype": "mixed_bfloat16",
-                "learning_rate": 1e-3,
-                "warmup_proportion": 0.5,
-                "pooling": "max",
-            },
-            "bfloat16",
-            1e-3 / 20,
-            "max",
-        ),
-    ],
-    ids=["default", "other"],
-)
-def test_model_and_rate_follow_their_flags(
-    tmp_path, retrieval_options, values, compute_dtype, first_rate, pooling
-):
-    options = retrieval_options(tmp_path, temperature=0.1, **values)
-    trainer = retrieval_workflow.Retrieval(options).trainer
-    assert trainer.model.compute_dtype == compute_dtype
-    assert trainer.model.pooling == pooling
-    assert trainer.model.temperature == 0.1
-    rate = float(trainer.optimizer.learning_rate)
-    assert rate == pytest.approx(first_rate, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -344,8 +253,9 @@ def test_negatives_follow_flag_file_and_model(
     if "train_file" in values:
         rows = [{"query": "a", "passage": "b", "negatives": ["c"]}] * 8
         values = {"train_file": write("train.jsonl", rows)}
-    found = retrieval_workflow.Retrieval(retrieval_options(tmp_path, **values)).source()
-    assert found.candidates(0, [0, 1]).shape == (2, candidates)
+    task = fine_tuning_run.prepare(retrieval_options(tmp_path, **values))
+    source = task.training_data().source
+    assert source.candidates(0, [0, 1]).shape == (2, candidates)
 
 
 def test_an_encoder_is_evaluated_as_it_is(
@@ -359,12 +269,12 @@ def test_an_encoder_is_evaluated_as_it_is(
         init_checkpoint=prefix,
         bert_config_file=recorded_config,
     )
-    assert 0 < retrieval_workflow.evaluate(options)["eval_mrr"] < 1
-    made_by = passage_index.PassageIndex(
-        str(tmp_path / passage_index.VECTORS_FILE)
+    assert 0 < fine_tuning_run.evaluate(options)["eval_mrr"] < 1
+    made_by = search_module.PassageIndex(
+        str(tmp_path / search_module.VECTORS_FILE)
     ).made_by
     assert made_by["checkpoint"] == prefix
-    model = retrieval_workflow.Retrieval(options).trainer.model
+    model = fine_tuning_run.Run(options).trainer.model
     name = "bert/encoder/layer_1/output/dense/kernel"
     np.testing.assert_array_equal(
         checkpoint_names.checkpoint_variables(model)[name],
@@ -379,12 +289,12 @@ def test_pooling_and_casing_are_the_checkpoints(tmp_path, retrieval_options, run
     (other / "task.json").write_text(json.dumps(task))
     values = {"init_checkpoint": str(other), "vocab_file": None}
     options = retrieval_options(tmp_path / "run", **values)
-    found = retrieval_workflow.Retrieval(options).task
+    found = fine_tuning_run.prepare(options).record
     assert (found.pooling, found.do_lower_case) == ("cls", False)
     options = retrieval_options(tmp_path / "run", pooling="max", **values)
-    assert retrieval_workflow.Retrieval(options).task.pooling == "max"
+    assert fine_tuning_run.prepare(options).record.pooling == "max"
     with pytest.raises(ValueError, match="pass --do_lower_case=False"):
-        retrieval_workflow.run(
+        fine_tuning_run.run(
             retrieval_options(tmp_path / "run", do_lower_case=True, **values)
         )
 
@@ -393,7 +303,7 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
     options = retrieval_options(
         tmp_path / "run", do_train=False, dry_run=True, model="cross_encoder"
     )
-    retrieval = retrieval_workflow.Retrieval(options)
+    retrieval = fine_tuning_run.Run(options)
     [flops] = [li for li in retrieval.dry_run_report().splitlines() if "FLOPs" in li]
     config = retrieval.setup.config
     one = estimates.forward_flops(config, 16, reads_all_positions=False)
@@ -405,21 +315,12 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False, "do_eval": True}, "contains no checkpoint; train first"),
-        (
-            {"do_train": False, "do_predict": True, "vocab_file": None},
-            "contains no task.json, so --vocab_file is needed",
-        ),
-        ({"num_train_epochs": 0.1}, "do not fill one batch of 8"),
-        ({"train_batch_size": 1000}, "do not fill one batch of 1000"),
-        ({"max_seq_length": 65}, "max_position_embeddings"),
         ({"max_query_length": 65}, "max_position_embeddings"),
         (
             {"eval_every_steps": 1, "best_metric": "eval_f2"},
             "--best_metric=eval_f2 is not among the scores of this run: eval_mrr, "
             "eval_recall_at_1, eval_recall_at_3.",
         ),
-        ({"init_checkpoint": "nowhere/model.ckpt"}, "nowhere/model.ckpt"),
         ({"frozen_layers": "2"}, "leaves nothing to train"),
         ({"corpus_file": "nowhere.txt"}, "nowhere.txt"),
         (
@@ -435,7 +336,7 @@ def test_what_does_not_fit_is_refused_before_training(
         rows = [{"query": "a", "passage": "b"}] * 8
         values = values | {"train_file": write("train.jsonl", rows)}
     with pytest.raises((ValueError, OSError), match=message):
-        retrieval_workflow.run(retrieval_options(tmp_path / "run", **values))
+        fine_tuning_run.run(retrieval_options(tmp_path / "run", **values))
     assert not (tmp_path / "run").exists()
 
 
@@ -447,7 +348,7 @@ def test_a_passage_that_is_not_in_the_corpus_is_refused(
         tmp_path / "run", do_eval=True, eval_file=write("dev.jsonl", rows)
     )
     with pytest.raises(ValueError, match=r"dev\.jsonl:2: .* 'dev-2' is not in .*txt"):
-        retrieval_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 def test_a_head_that_gives_no_score_does_not_rank(
@@ -462,23 +363,21 @@ def test_a_head_that_gives_no_score_does_not_rank(
     }
     prefix = str(golden / "model" / "bert_model.ckpt")
     with pytest.raises(ValueError, match="was not fine-tuned to rank"):
-        retrieval_workflow.run(
+        fine_tuning_run.run(
             retrieval_options(tmp_path / "a", init_checkpoint=prefix, **values)
         )
     options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
-    found = retrieval_workflow.evaluate(options)[BEST]
+    found = fine_tuning_run.evaluate(options)[BEST]
     assert found == pytest.approx(read_results(cross_dir)[BEST])
     values["retrieve_with"] = str(cross_dir)
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
-        retrieval_workflow.run(retrieval_options(cross_dir, **values))
+        fine_tuning_run.run(retrieval_options(cross_dir, **values))
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"max_seq_length": 32}, "max_seq_length 16, but this one has 32"),
         ({"max_query_length": 9}, "max_query_length 8, but this one has 9"),
-        ({"do_lower_case": False}, "do_lower_case True, but this one has False"),
         ({"pooling": "cls"}, "pooling 'mean', but this one has 'cls'"),
         ({"temperature": 0.1}, "temperature 0.05, but this one has 0.1"),
         ({"model": "cross_encoder"}, "model 'bi_encoder', but this one has"),
@@ -488,7 +387,7 @@ def test_a_run_of_another_task_is_not_continued(
     run_dir, retrieval_options, values, message
 ):
     with pytest.raises(ValueError, match=message):
-        retrieval_workflow.run(retrieval_options(run_dir, **values))
+        fine_tuning_run.run(retrieval_options(run_dir, **values))
 
 
 def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
@@ -500,15 +399,13 @@ def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
         retrieve_with=str(run_dir),
     )
     with pytest.raises(ValueError, match="a bi_encoder; use --model=bi_encoder"):
-        retrieval_workflow.run(options)
+        fine_tuning_run.run(options)
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"max_seq_length": 32}, "--max_seq_length=32, but .* trained with 16; omit"),
         ({"max_query_length": 9}, "--max_query_length=9, but .* trained with 8; omit"),
-        ({"do_lower_case": False}, "--do_lower_case=False, but .* trained with True"),
         ({"pooling": "cls"}, "--pooling=cls, but .* trained with mean; omit"),
     ],
 )
@@ -516,44 +413,9 @@ def test_flags_that_contradict_a_finished_run_are_refused(
     run_dir, retrieval_options, values, message
 ):
     with pytest.raises(ValueError, match=message):
-        retrieval_workflow.run(
+        fine_tuning_run.run(
             retrieval_options(run_dir, do_train=False, do_predict=True, **values)
         )
-
-
-def test_a_run_with_another_vocabulary_or_model_is_not_continued(
-    run_dir, retrieval_options, golden, tmp_path
-):
-    *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
-    swapped = tmp_path / "vocab.txt"
-    swapped.write_text("\n".join([*tokens, other, one]) + "\n")
-    with pytest.raises(ValueError, match="with a different vocabulary"):
-        retrieval_workflow.run(retrieval_options(run_dir, vocab_file=str(swapped)))
-    config = json.loads((run_dir / "bert_config.json").read_text())
-    other_config = tmp_path / "other.json"
-    other_config.write_text(json.dumps(config | {"num_attention_heads": 4}))
-    with pytest.raises(ValueError, match="num_attention_heads is 2 there, 4"):
-        retrieval_workflow.run(
-            retrieval_options(run_dir, bert_config_file=str(other_config))
-        )
-
-
-def test_a_batch_that_does_not_divide_is_refused_before_training(
-    monkeypatch, tmp_path, retrieval_options
-):
-    class TwoReplicas:
-        num_replicas_in_sync = 2
-
-        @staticmethod
-        def scope():
-            return contextlib.nullcontext()
-
-    monkeypatch.setattr(
-        distribution, "create_strategy", lambda *args, **kwargs: TwoReplicas()
-    )
-    options = retrieval_options(tmp_path, do_predict=True, eval_batch_size=7)
-    with pytest.raises(ValueError, match="--eval_batch_size=7 is not divisible by 2"):
-        retrieval_workflow.Retrieval(options)
 
 
 def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
@@ -566,21 +428,6 @@ def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
         with pytest.raises(ValueError, match="xpected "):
             model.predict(inputs)
     run = shutil.copytree(run_dir, tmp_path / "run")
-    (run / passage_index.PASSAGES_FILE).unlink()
+    (run / search_module.PASSAGES_FILE).unlink()
     with pytest.raises(ValueError, match="has no passages yet; start"):
         bert_tf.load(str(run)).predict(["the bee"])
-
-
-def test_init_checkpoint_is_opened_once(
-    tmp_path, retrieval_options, golden, opened_checkpoints
-):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = retrieval_options(
-        tmp_path,
-        init_checkpoint=prefix,
-        num_train_epochs=1.0,
-        do_eval=True,
-        do_predict=True,
-    )
-    retrieval_workflow.run(options)
-    assert opened_checkpoints == [prefix]

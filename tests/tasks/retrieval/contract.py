@@ -1,0 +1,43 @@
+"""Queries whose passages share no word with them, for `test_contract`."""
+
+from tests.tasks import contract
+from tests.tasks.retrieval import pairs
+
+
+def write_data(folder):
+    pairs.write(folder)
+
+
+def write_errors(folder):
+    path = folder / "wrong.jsonl"
+    records = [{"query": "a", "passage": " "}, {"query": "b", "passage": "not there"}]
+    path.write_text(pairs.json_lines(records))
+    return {"eval_file": str(path)}
+
+
+CONTRACT = contract.Contract(
+    write_data=write_data,
+    data=lambda folder: {
+        "train_file": str(folder / "train.jsonl"),
+        "eval_file": str(folder / "dev.jsonl"),
+        "predict_file": str(folder / "queries.txt"),
+        "corpus_file": str(folder / "corpus.txt"),
+    },
+    values={
+        "max_query_length": 8,
+        "max_seq_length": 24,
+        "train_batch_size": 8,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 20.0,
+        "recall_at": (1, 3),
+    },
+    write_errors=write_errors,
+    errors=("the passage is empty", "the passage of 'dev-2' is not in"),
+    scores={"eval_recall_at_1": 1.0},
+    num_steps=40,  # int(16 / 8 * 20)
+    inputs=["the bee", "the river"],
+    answers=[{"query": "the bee"}, {"query": "the river"}],
+    wrong_inputs=["a text", [("a", "b")], [7]],
+    expected="[Ee]xpected a (list of texts|text)",
+    needs_head=False,
+)
