@@ -251,7 +251,7 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     if name.endswith(".json"):
         found = read_paragraphs(path)
     elif name.endswith(_TABLES):
-        found = _rows(path, broken_rows)
+        found = _corpus_rows(path, broken_rows)
     else:
         lines = enumerate(files.read_lines(path), start=1)
         found = [(str(number), text) for number, text in lines if text.strip()]
@@ -261,7 +261,7 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     return Corpus(path=path, ids=ids, passages=passages)
 
 
-def _rows(path: str, broken_rows: list[str] | None) -> list[tuple[str, str]]:
+def _corpus_rows(path: str, broken_rows: list[str] | None) -> list[tuple[str, str]]:
     """Returns (id, text) of every row of a table."""
     found = []
     place_of: dict[str, str] = {}  # Id -> where it was first used.
