@@ -33,7 +33,7 @@ CONTRACT = contract.Contract(
     },
     write_errors=write_errors,
     errors=("the passage is empty", "the passage of 'dev-2' is not in"),
-    scores={"eval_recall_at_1": 1.0},
+    scores={"eval_mrr": 1.0, "eval_recall_at_1": 1.0},
     num_steps=40,  # int(16 / 8 * 20)
     inputs=["the bee", "the river"],
     answers=[{"query": "the bee"}, {"query": "the river"}],
