@@ -91,7 +91,7 @@ class Retrieval(task_module.Task):
                 f"{options.output_dir} is the run of a {self.trained.model}; use "
                 f"--model={self.trained.model}."
             )
-        record = super().read()
+        record = typing.cast(record_module.Record, super().read())
         if options.corpus_file is not None:
             self.corpus = examples_module.read_corpus(options.corpus_file)
             self._check_in_corpus(self.examples.get("dev", ()))
