@@ -20,7 +20,7 @@ from bert_tf.tasks.retrieval import checks
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import predictor
+from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 from bert_tf.tasks.retrieval import ranking
 from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.tasks.retrieval import scores
@@ -51,7 +51,7 @@ class Retrieval(task_module.Task):
     """Bi-encoders search a corpus; cross-encoders rank what a bi-encoder found."""
 
     RECORD = record_module.Record
-    PREDICTOR = predictor.RetrievalPredictor
+    PREDICTOR = retrieval_predictor.RetrievalPredictor
     # The temperature only affects training.
     FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
     PREDICTION_BATCH = "eval_batch_size"
@@ -200,7 +200,7 @@ class Retrieval(task_module.Task):
         ranked = self._rank(queries, top_k, predict)
         records = (
             {"id": example.guid}
-            | predictor.answer(
+            | retrieval_predictor.answer(
                 example.query,
                 numbers[:top_k],
                 values[:top_k],
@@ -373,8 +373,8 @@ class Retrieval(task_module.Task):
         if queries in self._candidates_of:
             return self._candidates_of[queries]
         path = self.options.retrieve_with or ""
-        bi_encoder = predictor.load(path, searches=True)
-        if isinstance(bi_encoder, predictor.CrossEncoderPredictor):
+        bi_encoder = retrieval_predictor.load(path, searches=True)
+        if isinstance(bi_encoder, retrieval_predictor.CrossEncoderPredictor):
             raise ValueError(
                 f"--retrieve_with={path} is the run of a cross_encoder; expected the "
                 "run of a bi_encoder."
