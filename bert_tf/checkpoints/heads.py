@@ -79,11 +79,6 @@ class HeadKind:
         return any("C" in shape for shape in self.weights.values())
 
     @property
-    def has_masked_words(self) -> bool:
-        """Whether the head scores word pieces at masked positions."""
-        return "masked_lm_positions" in self.features
-
-    @property
     def classes(self) -> tuple[type, ...]:
         """Every model class of this kind."""
         causal = () if self.causal_model is None else (self.causal_model,)
