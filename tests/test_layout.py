@@ -109,18 +109,18 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 74_459,
-    "modules in the closure of the core tools": 267,
-    "lines in the closure of the core tools": 45_527,
-    "lines of the encoder": 1_491,
-    "files in a task folder": 27,
-    "files that name a task outside its folder": 17,
-    "flags of run_classifier": 69,
-    "flags of all tools": 550,
-    "lines of tests": 56_300,
-    "lines of benchmarks": 5_869,
-    "lines of RESULTS.md": 1_402,
-    "lines of CHANGELOG.md": 834,
+    "lines of bert_tf and tools": 64_620,
+    "modules in the closure of the core tools": 217,
+    "lines in the closure of the core tools": 42_630,
+    "lines of the encoder": 1_472,
+    "files in a task folder": 13,
+    "files that name a task outside its folder": 14,
+    "flags of run_classifier": 68,
+    "flags of all tools": 531,
+    "lines of tests": 48_650,
+    "lines of benchmarks": 3_945,
+    "lines of RESULTS.md": 395,
+    "lines of CHANGELOG.md": 85,
 }
 
 
