@@ -55,22 +55,22 @@ def create(kind, contract, golden, quick_config, tmp_path_factory):
     )
 
 
+def evaluations(contract):
+    """Returns the options of the run that evaluates while it trains."""
+    return {
+        "eval_every_steps": contract.num_steps // 2,
+        "best_metric": next(iter(contract.scores)),
+    }
+
+
 @pytest.fixture(scope="session")
 def run_dir(create, contract, kind, tmp_path_factory):
     """Folder of a run that learned its data. Tests that change it copy it."""
     folder = tmp_path_factory.mktemp("runs") / kind
-    every = contract.num_steps // 2
-    metric = next(iter(contract.scores))
-    options = create(
-        folder,
-        do_eval=True,
-        do_predict=True,
-        eval_every_steps=every,
-        best_metric=metric,
-    )
+    options = create(folder, do_eval=True, do_predict=True, **evaluations(contract))
     report = fine_tuning_run.run(options)
     assert f"Trained to step {contract.num_steps}, loss " in report
-    assert f"{metric} = " in report
+    assert f"{next(iter(contract.scores))} = " in report
     assert "Predictions are in " in report
     assert report.endswith(f"The run is in {folder}.")
     return folder
@@ -132,9 +132,9 @@ def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, 
     assert len(again.splitlines()) == len(predictions.splitlines())
 
 
-def test_a_finished_run_is_not_trained_further(copied, create):
+def test_a_finished_run_is_not_trained_further(copied, create, contract):
     before = rotation.latest(str(copied))
-    fine_tuning_run.train(create(copied))
+    fine_tuning_run.train(create(copied, **evaluations(contract)))
     assert rotation.latest(str(copied)) == before
 
 
