@@ -87,7 +87,7 @@ SUBCOMMANDS = (
         name="create-data",
         tool="create_pretraining_data",
         options="bert_tf.pretraining_data.options:CreatePretrainingDataOptions",
-        work="bert_tf.pretraining_data.workflow:create_data",
+        work="bert_tf.pretraining_data.workflow:run",
         stage="Prepare data",
         summary="Turn sentences into masked pretraining examples (TFRecord)",
         examples=(
@@ -108,18 +108,6 @@ SUBCOMMANDS = (
             "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
             "--evidence_dir=triviaqa-rc/evidence/wikipedia "
             "--output_file=triviaqa.json",
-        ),
-    ),
-    Subcommand(
-        name="check",
-        tool="check_data",
-        options="bert_tf.data_checks.options:CheckDataOptions",
-        work="bert_tf.data_checks.workflow:report",
-        stage="Prepare data",
-        summary="Check the data of a task before training",
-        examples=(
-            "--task=classification --task_name=MRPC --data_dir=glue/MRPC "
-            "--init_checkpoint=bert-base-uncased",
         ),
     ),
     Subcommand(

@@ -77,20 +77,21 @@ notebook.labelled_rows(notebook.sample_file("topics_train.tsv"))[:3]
 # truncated texts and unknown words.
 
 # %%
-from bert_tf.data_checks import options as data_checks_options
-from bert_tf.data_checks import workflow as data_checks_workflow
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.tasks.classification import options as classification_options
 
 encoder = setup.encoder("bert-base-uncased" if setup.device != "cpu" else "bert-mini")
-findings = data_checks_workflow.run(
-    data_checks_options.CheckDataOptions(
-        task="classification",
-        train_file=(train_file,),
+report = fine_tuning_run.run(
+    classification_options.RunClassifierOptions(
+        check=True,
+        train_file=train_file,
         eval_file=dev_file,
         init_checkpoint=encoder,
+        output_dir=setup.path("run"),
         max_seq_length=48,
     )
 )
-print(findings.report())
+print(report)
 
 # %% [markdown]
 # ## 3. Training

@@ -67,8 +67,6 @@ MAY_IMPORT = {
     },
     # Runs the workflow of each task, and loads its predictor.
     "fine_tune": {"serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
-    # Knows which task has which checks, as serving knows which has which signatures.
-    "data_checks": {*LIBRARY, "pretraining_data", "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes. It shares `training.verdicts`.
     "demo": {"notebook", "training"},
     # What notebooks share; their tests learn a vocabulary.

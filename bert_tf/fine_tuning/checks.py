@@ -5,7 +5,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 from typing import TypeVar
 
 import numpy as np
@@ -35,6 +34,7 @@ def run(
         options: of its tool.
         progress: see `bert_tf.progress`.
     """
+    options = options.reading_all()
     trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
     if trained is not None:
         start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
@@ -212,30 +212,6 @@ def add_estimate(
         f"{estimates.format_seconds(estimate.seconds)} at this machine's peak speed of "
         "matrix multiplication; real training is slower",
     )
-
-
-class Check(Protocol):
-    """The function `check` in the module `checks` of each task."""
-
-    def __call__(
-        self,
-        options: Any,
-        start: starting_point.StartingPoint,
-        findings: findings_module.Findings,
-        *,
-        progress: progress_module.Progress = progress_module.silent,
-    ) -> estimates.Workload | None:
-        """Reads the data that the options name, and adds its findings.
-
-        Args:
-            options: of the task's tool.
-            start: provides vocabulary and casing.
-            findings: the list to extend.
-            progress: reports the number of tokenized texts.
-
-        Returns:
-            The size of the training work. None without training data.
-        """
 
 
 def read_file(

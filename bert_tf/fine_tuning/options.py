@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.options import option
@@ -14,19 +15,6 @@ DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
 # With OpenVINO, weights can also be stored in int8.
 INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CheckOption(options_module.Options):
-    """The flag that checks the data instead of running a task."""
-
-    check: bool = option(
-        False,
-        help="Check all data that the flags name, and exit: counts, label balance, "
-        "duplicates, overlap between the sets, truncated texts, unknown words, "
-        "casing, and the memory and time of the training. The exit code is 1 if there "
-        "are errors.",
-    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +43,13 @@ class TaskOptions(training_options.FineTuningOptions):
         group="model",
         on_resume=options_module.FREE,
     )
+    check: bool = option(
+        False,
+        help="Check all data that the flags name, and exit: counts, label balance, "
+        "duplicates, overlap between the sets, truncated texts, unknown words, "
+        "casing, and the memory and time of the training. The exit code is 1 if there "
+        "are errors.",
+    )
     do_predict: bool = option(
         False,
         help="Predict the test file, or predict_file, with the last checkpoint.",
@@ -79,7 +74,7 @@ class TaskOptions(training_options.FineTuningOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         works = self.do_train or self.do_eval or self.do_predict or self.dry_run
-        if not works and not getattr(self, "check", False):
+        if not works and not self.check:
             raise options_module.OptionError(
                 "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
                 "several of them."
@@ -100,6 +95,24 @@ class TaskOptions(training_options.FineTuningOptions):
         """The sets that the run needs, among "train", "dev" and "test"."""
         needed = {"train": self.trains, "dev": self.evaluates, "test": self.do_predict}
         return tuple(name for name, is_needed in needed.items() if is_needed)
+
+    def reading_all(self) -> Self:
+        """Returns options that read every set whose data the flags name.
+
+        They are returned as they are if they already say what to do.
+        """
+        if self.do_train or self.do_eval or self.do_predict or self.dry_run:
+            return self
+        names = {
+            "do_train": ("data_dir", "train_file", "tfds_name"),
+            "do_eval": ("eval_file", "validation_split"),
+            "do_predict": ("predict_file",),
+        }
+        works = {
+            work: any(getattr(self, name, None) for name in of_work)
+            for work, of_work in names.items()
+        }
+        return dataclasses.replace(self, **works)
 
     def _require(self, name: str, reason: str) -> None:
         if not getattr(self, name):

@@ -1,15 +1,14 @@
 """Checks a corpus before pretraining examples are created from it."""
 
 import dataclasses
-from typing import Any
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Of a longer text, only every 2nd, 4th, ... sentence is checked.
 MAX_SAMPLE_CHARACTERS = 8_000_000
@@ -52,21 +51,24 @@ class _Text:
             self.sampled_characters = sum(map(len, self.sample))
 
 
-def check(
+def run(
     options: pretraining_data_options.CreatePretrainingDataOptions,
-    start: Any,
-    findings: findings_module.Findings,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-) -> None:
-    """Checks the text files and adds findings.
+) -> findings_module.Findings:
+    """Checks the text files; returns the findings.
 
     Args:
         options: how examples would be created.
-        start: `starting_point.StartingPoint` with the vocabulary and the casing.
-        findings: collects the findings.
-        progress: called with the number of texts tokenized.
+
+    Raises:
+        OSError, ValueError: the vocabulary cannot be read.
     """
+    findings = findings_module.Findings()
+    vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    _check(options, vocabulary, findings)
+    return findings
+
+
+def _check(options, vocabulary, findings):
     text = _Text()
     seen: set[int] = set()
     try:
@@ -81,18 +83,16 @@ def check(
     _check_documents(options, findings, text)
     if not options.dynamic_masking:
         try:
-            start.vocabulary.check_has_mask()
+            vocabulary.check_has_mask()
         except ValueError as error:
             findings.failure("vocabulary", error)
     text_checks.check_casing(
-        findings, text.sample, start.vocabulary, do_lower_case=start.do_lower_case
+        findings, text.sample, vocabulary, do_lower_case=options.do_lower_case
     )
     tokenizer = in_graph.InGraphTokenizer(
-        start.vocabulary, **start.tokenizer_arguments()
+        vocabulary, do_lower_case=options.do_lower_case
     )
-    lengths, unknown = text_checks.count_pieces(
-        tokenizer, text.sample, progress=progress
-    )
+    lengths, unknown = text_checks.count_pieces(tokenizer, text.sample)
     part = "text"
     if text.sampled_every > 1:
         part = f"one sentence in {text.sampled_every}"

@@ -88,6 +88,12 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         help="TFRecord files to write, separated by commas."
     )
     vocab_file: str = option(help="Vocabulary file with one word piece per line.")
+    check: bool = option(
+        False,
+        help="Check the text instead of creating examples: documents, duplicates, "
+        "sentence lengths, unknown words and casing. The exit code is 1 if there are "
+        "errors.",
+    )
     do_lower_case: bool = option(
         True, help="Lowercase the text. Use True for an uncased vocabulary."
     )

@@ -12,6 +12,7 @@ from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
+from bert_tf.pretraining_data import checks
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -70,6 +71,17 @@ class CreationReport:
         lines["peak memory"] = f"{self.peak_memory_mb:,.0f} MB"
         lines["written"] = ", ".join(self.output_files)
         return "\n".join(f"{name + ':':<14}{value}" for name, value in lines.items())
+
+
+def run(options: pretraining_data_options.CreatePretrainingDataOptions) -> str:
+    """Creates the data, or only checks the text (--check); returns a report.
+
+    Raises:
+        OSError, ValueError: see `create_data`.
+    """
+    if options.check:
+        return checks.run(options).report()
+    return str(create_data(options))
 
 
 def create_data(

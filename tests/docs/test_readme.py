@@ -46,7 +46,6 @@ def run(commands, run_tool, *small):
 
 
 SMALL_FLAGS = {
-    "check_data": ("--max_seq_length",),
     "run_classifier": ("--num_train_epochs", "--max_seq_length"),
     "build_vocabulary": ("--vocab_size",),
     "run_pretraining": ("--max_train_minutes", "--model_size", "--max_seq_length"),

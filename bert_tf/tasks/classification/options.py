@@ -3,9 +3,9 @@
 import dataclasses
 import os
 from typing import ClassVar
+from typing import Self
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import tfds_options
 from bert_tf.fine_tuning import trial_options
 from bert_tf.options import option
@@ -32,11 +32,7 @@ _LABELS = ("labels", "label_separator", "regression")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunClassifierOptions(
-    trial_options.TrialOptions,
-    tfds_options.TfdsOptions,
-    fine_tuning_options.CheckOption,
-):
+class RunClassifierOptions(trial_options.TrialOptions, tfds_options.TfdsOptions):
     """Trains, evaluates and applies a classifier of texts or pairs of texts.
 
     The data is a GLUE task or XNLI (--task_name, --data_dir), a TensorFlow dataset
@@ -262,6 +258,12 @@ class RunClassifierOptions(
                 "--task_name=AX has no training data; train with --task_name=MNLI, "
                 "then use --task_name=AX with the --output_dir of that run."
             )
+
+    def reading_all(self) -> Self:
+        """See `TaskOptions.reading_all`; AX has only data to predict."""
+        if (self.task_name or "").lower() in WITHOUT_TRAINING and not self.do_eval:
+            return dataclasses.replace(self, do_predict=True)
+        return super().reading_all()
 
     def _check_own_data(self) -> None:
         if self.data_dir is not None:

@@ -5,7 +5,6 @@ import os
 from typing import ClassVar
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 
@@ -19,7 +18,7 @@ _READ_BY_EVALUATE_SQUAD = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(tfds_options.TfdsOptions, fine_tuning_options.CheckOption):
+class RunSquadOptions(tfds_options.TfdsOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data is JSON in the format of SQuAD 1.1 or 2.0.

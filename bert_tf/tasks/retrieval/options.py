@@ -22,9 +22,7 @@ _NEGATIVES_OF_CROSS_ENCODER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunRetrievalOptions(
-    fine_tuning_options.TaskOptions, fine_tuning_options.CheckOption
-):
+class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     """Trains, evaluates and applies a model that finds passages for queries.
 
     A bi_encoder computes one vector per text and searches a whole corpus. A

@@ -1,14 +1,11 @@
-"""check_data finds the faults planted in small files of every task."""
+"""--check finds the faults planted in small files of every task."""
 
 import json
 
 import pytest
 
-from bert_tf import options as options_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
-from bert_tf.data_checks import options as data_checks_options
-from bert_tf.data_checks import workflow as data_checks_workflow
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import tasks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
@@ -17,17 +14,19 @@ CROSS = {"model": "cross_encoder"}
 
 
 @pytest.fixture
-def check(golden):
+def check(golden, tmp_path):
     """Runs the checks of a task with the small model's vocabulary and size."""
 
     def run(task, **flags):
-        defaults = {"vocab_file": str(golden / "vocab.txt")}
-        if task != "pretraining":
-            defaults["bert_config_file"] = str(golden / "model" / "bert_config.json")
-            defaults["max_seq_length"] = 24
-        return data_checks_workflow.run(
-            data_checks_options.CheckDataOptions(task=task, **defaults | flags)
-        )
+        defaults = {
+            "output_dir": str(tmp_path / "run"),
+            "check": True,
+            "vocab_file": str(golden / "vocab.txt"),
+            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "max_seq_length": 24,
+        }
+        options = tasks.options_class(task)(**defaults | flags)
+        return fine_tuning_checks.run(tasks.declaration(task), options)
 
     return run
 
@@ -203,7 +202,7 @@ def test_a_vocabulary_that_cannot_be_compared_is_a_warning(
     tokens = (golden / "vocab.txt").read_text().splitlines()
     (tmp_path / "own.txt").write_text("\n".join(tokens[:100]) + "\n")
     findings = check(
-        "classification", train_file=(train,), vocab_file=str(tmp_path / "own.txt")
+        "classification", train_file=train, vocab_file=str(tmp_path / "own.txt")
     )
     [warning] = [line for line in lines_of(findings, "warning") if "own.txt" in line]
     assert "has 100 pieces, but vocab_size of the configuration is 288" in warning
@@ -280,11 +279,10 @@ def test_a_cross_encoder_is_judged_by_its_pairs(
     corpus.write_text("the the the\na the a the\nthe a the a\n")
     values = {"train_file": str(train), "corpus_file": str(corpus)}
     values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
-    record = data_checks_workflow.task_options(
-        data_checks_options.CheckDataOptions(
-            task="retrieval", train_batch_size=2, **values | flags
-        )
-    )
+    values |= {"output_dir": str(tmp_path / "run"), "check": True}
+    record = tasks.options_class("retrieval")(
+        train_batch_size=2, **values | flags
+    ).reading_all()
     start = starting_point.find(
         None,
         bert_config_file=str(golden / "model" / "bert_config.json"),
@@ -660,152 +658,3 @@ def test_contexts_of_dev_in_training_are_seen_and_windows_counted(check, tmp_pat
     assert "overlap: 1 of 1 contexts of dev are also in train" in warnings
     assert "overlap: 1 of 1 contexts of dev are also in train 2" in warnings
     assert any("windows of --max_seq_length=24" in line for line in lines_of(findings))
-
-
-def test_one_document_is_not_a_corpus(check, tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("one sentence .\nanother one .\n")
-    findings = check("pretraining", input_file=str(path))
-    [error] = lines_of(findings, "error")
-    assert error.startswith("documents: 1 documents, 2 sentences, ")
-
-
-def test_text_for_pretraining(check, sample_data):
-    findings = check(
-        "pretraining", input_file=str(sample_data / "corpus.txt"), dupe_factor=3
-    )
-    assert lines_of(findings, "error") == []
-    [estimate] = lines_of(findings, "note")
-    assert "--dupe_factor=3 creates about" in estimate
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        (
-            {"task": "classification", "train_file": "x", "tag_column": 1},
-            "--tag_column cannot be combined with --task=classification",
-        ),
-        (
-            {"task": "classification", "train_file": "x,y"},
-            "--train_file: --task=classification takes one value, got 2",
-        ),
-        (
-            {"task": "pretraining", "input_file": "x", "header": "a"},
-            "--header cannot be",
-        ),
-        ({"task": "parsing"}, "expected one of classification, multiple_choice"),
-        ({"task": "multiple_choice"}, "Nothing to do"),
-    ],
-)
-def test_flags_of_another_task_are_refused(check, flags, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        check(**flags)
-
-
-# Every flag, where it goes to, and what arrives there.
-@pytest.mark.parametrize(
-    "task, flags",
-    [
-        (
-            "classification",
-            {
-                "init_checkpoint": "model.ckpt",
-                "bert_config_file": "config.json",
-                "vocab_file": "vocab.txt",
-                "do_lower_case": False,
-                "max_seq_length": 9,
-                "train_file": "a.tsv",
-                "eval_file": "b.tsv",
-                "predict_file": "c.tsv",
-                "text_column": "one",
-                "text_b_column": "two",
-                "label_column": "class",
-                "labels": ("x", "y"),
-                "train_batch_size": 7,
-                "num_train_epochs": 2.5,
-                "doc_stride": 4,
-            },
-        ),
-        (
-            "classification",
-            {"init_checkpoint": "m", "train_file": "a.tsv", "regression": True},
-        ),
-        (
-            "classification",
-            {"init_checkpoint": "m", "train_file": "a.tsv", "label_separator": ";"},
-        ),
-        (
-            "classification",
-            {
-                "init_checkpoint": "m",
-                "tfds_name": "a/b",
-                "tfds_splits": ("train", "test", "test"),
-            },
-        ),
-        (
-            "classification",
-            {
-                "init_checkpoint": "m",
-                "task_name": "XNLI",
-                "data_dir": "folder",
-                "train_language": ("en",),
-                "eval_language": ("de", "fr"),
-            },
-        ),
-        (
-            "multiple_choice",
-            {
-                "train_file": "a.tsv",
-                "start_column": "s",
-                "ending_columns": ("e", "f"),
-                "header": ("s", "e", "f", "label"),
-            },
-        ),
-        (
-            "token_classification",
-            {
-                "data_dir": "folder",
-                "vocab_file": "v",
-                "bert_config_file": "c",
-                "word_column": 1,
-                "tag_column": 2,
-                "tag_scheme": "iobes",
-                "doc_stride": 5,
-                "document_context": True,
-            },
-        ),
-        (
-            "question_answering",
-            {
-                "train_file": ("a.json", "b.json"),
-                "max_query_length": 11,
-                "version_2_with_negative": True,
-            },
-        ),
-        (
-            "retrieval",
-            {"train_file": "a.jsonl", "corpus_file": "b.txt", "max_query_length": 9},
-        ),
-        (
-            "retrieval",
-            {
-                "model": "cross_encoder",
-                "num_negatives": 0,
-                "train_file": "a.jsonl",
-                "eval_file": "c.jsonl",
-                "corpus_file": "b.txt",
-            },
-        ),
-        (
-            "pretraining",
-            {"input_file": ("a", "b"), "vocab_file": "v", "dupe_factor": 2},
-        ),
-    ],
-)
-def test_flags_are_those_of_the_tasks_own_tool(task, flags):
-    record = data_checks_workflow.task_options(
-        data_checks_options.CheckDataOptions(task=task, **flags)
-    )
-    for name, value in flags.items():
-        assert getattr(record, name) == value

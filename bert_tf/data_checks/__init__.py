@@ -1,1 +1,0 @@
-"""Checks of training data for every task, before training starts."""
