@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 from typing import Self
 
 from bert_tf import options as options_module
@@ -108,7 +109,7 @@ class TaskOptions(training_options.FineTuningOptions):
             "do_eval": ("eval_file", "validation_split"),
             "do_predict": ("predict_file",),
         }
-        works = {
+        works: dict[str, Any] = {
             work: any(getattr(self, name, None) for name in of_work)
             for work, of_work in names.items()
         }

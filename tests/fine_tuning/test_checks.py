@@ -195,19 +195,6 @@ def test_ten_of_many_broken_rows_are_named_and_the_rest_is_counted(check, table)
     assert findings.count("error") == 25
 
 
-def test_a_vocabulary_that_cannot_be_compared_is_a_warning(
-    check, table, golden, tmp_path
-):
-    train = table("train.tsv", HEAD, ("the house", "home"), ("a town", "town"))
-    tokens = (golden / "vocab.txt").read_text().splitlines()
-    (tmp_path / "own.txt").write_text("\n".join(tokens[:100]) + "\n")
-    findings = check(
-        "classification", train_file=train, vocab_file=str(tmp_path / "own.txt")
-    )
-    [warning] = [line for line in lines_of(findings, "warning") if "own.txt" in line]
-    assert "has 100 pieces, but vocab_size of the configuration is 288" in warning
-
-
 def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
     check, golden, table, tmp_path, caplog
 ):
