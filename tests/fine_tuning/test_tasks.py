@@ -25,8 +25,7 @@ def test_a_row_names_a_task_and_its_signatures(kind):
         run_dir, *others = inspect.signature(load).parameters.values()
         assert run_dir.name == "run_dir"
         assert all(other.default is not other.empty for other in others)
-        package = module.rpartition(".")[0]
-        record = importlib.import_module(f"{package}.task").Task
+        record = importlib.import_module(module).Task
     assert issubclass(record, task_record.TaskRecord)
     assert kind == record.KIND  # The value in task.json by which the row is found.
     module, _, name = row.signatures.partition(":")
