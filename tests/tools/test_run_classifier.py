@@ -185,7 +185,6 @@ def test_bad_data_end_in_one_line_and_exit_code_1(
         ({"train_file": "none.tsv"}, "No such file: none.tsv"),
         ({"vocab_file": "none.txt"}, "none.txt"),
         ({"output_dir": "/dev/null/run"}, "/dev/null"),
-        ({"do_train": None, "do_eval": "true", "eval_file": "e.tsv"}, "train first"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(classify, changes, message):
