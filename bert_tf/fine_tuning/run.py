@@ -73,9 +73,7 @@ def single_run(options: Any, progress: progress_module.Progress) -> str:
             # The files of the best run are now in output_dir, like those of one run.
             options = options.single_run(do_train=False, do_eval=False)
         one = Run(options, progress=progress)
-        lines.append(
-            fine_tuning_workflow.run(one, options, more_scores=lambda: one.lines)
-        )
+        lines.append(fine_tuning_workflow.run(one, options))
     return "\n".join(lines)
 
 
@@ -84,7 +82,9 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = fine_tuning_workflow.only_training(_without_search(options))
+    declaration = tasks.declaration(options.TASK)
     with run_folder.locked(options):
+        options = declaration.after_earlier_stages(options, progress)
         return Run(options, progress=progress).train()
 
 

@@ -129,6 +129,13 @@ class Task(abc.ABC):
         self.trained: Any = None
         self._features: dict[str, Any] = {}
 
+    @classmethod
+    def after_earlier_stages(
+        cls, options: Any, progress: progress_module.Progress
+    ) -> Any:
+        """Trains the runs that this one starts from; returns its options."""
+        return options
+
     @property
     def record(self) -> Any:
         """The content of task.json."""

@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 from typing import TypeVar
 
 from bert_tf import progress as progress_module
@@ -28,51 +26,23 @@ logger = logging.getLogger(__name__)
 OptionsT = TypeVar("OptionsT", bound=fine_tuning_options.TaskOptions)
 
 
-class TaskRun(Protocol):
-    """Data and model of one run. Each task has a class with these methods."""
-
-    @property
-    def setup(self) -> fine_tuning_run_setup.RunSetup:
-        """The setup of the run."""
-
-    @property
-    def trainer(self) -> loop.Trainer:
-        """The trainer of the run."""
-
-    def dry_run_report(self) -> str:
-        """Returns an estimate of the size and time of the training."""
-
-    def train(self) -> dict[str, float]:
-        """Trains to the last step; returns {"loss", "global_step"}."""
-
-    def evaluate(self) -> dict[str, float]:
-        """Evaluates, writes eval_results.txt and returns its contents."""
-
-    def predict(self) -> list[str]:
-        """Writes the predictions; returns lines about them for the report."""
-
-
-def run(
-    task_run: TaskRun,
-    options: fine_tuning_options.TaskOptions,
-    *,
-    more_scores: Callable[[], Sequence[str]] = tuple,
-) -> str:
+def run(task_run: Any, options: fine_tuning_options.TaskOptions) -> str:
     """Trains, evaluates and predicts as requested; returns a report.
 
     Args:
-        task_run: data and model.
+        task_run: `fine_tuning.run.Run`.
         options: of the run.
-        more_scores: called after the evaluation; returns lines that follow the scores.
     """
     if options.dry_run:
         return task_run.dry_run_report()
     lines = []
     if options.do_train:
-        lines.append(trained_line(task_run.train()))
+        reached = task_run.train()
+        step, loss = reached["global_step"], reached["loss"]
+        lines.append(f"Trained to step {step}, loss {loss:.4f}.")
     if options.do_eval:
         lines += run_folder.score_lines(task_run.evaluate())
-        lines += more_scores()
+        lines += task_run.lines
         lines += other_data_lines(options.output_dir, task_run.setup.data_sets["dev"])
     if options.do_predict:
         # Scores of the test set may already be among those in eval_results.txt.
@@ -80,11 +50,6 @@ def run(
     if options.do_train or options.do_eval:
         run_report.write(task_run.trainer.folder)
     return "\n".join([*lines, place_line(options)])
-
-
-def trained_line(reached: Mapping[str, float]) -> str:
-    """Returns the line of the report about the result of `loop.Trainer.train`."""
-    return f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
 
 
 def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
@@ -144,8 +109,8 @@ def create_trainer(
     num_steps: int,
     *,
     score_names: Callable[[], Collection[str]],
-    create_model: Callable[[], protocols.TaskModel] | None = None,
-    prediction_flag: str = "predict_batch_size",
+    create_model: Callable[[], protocols.TaskModel],
+    prediction_flag: str,
     progress: progress_module.Progress = progress_module.silent,
 ) -> loop.Trainer:
     """Returns the trainer of a run, with its model built and its weights loaded.
@@ -156,8 +121,7 @@ def create_trainer(
         num_steps: see `num_train_steps`. 0 for a run that does not train.
         score_names: returns the names of all scores. Called only if the run evaluates
             during training.
-        create_model: called in the scope of the strategy. Default:
-            `setup.task.create_model`.
+        create_model: called in the scope of the strategy.
         prediction_flag: name of the option with the batch size of predictions.
         progress: see `bert_tf.progress`.
 
@@ -177,8 +141,7 @@ def create_trainer(
     if options.do_train and options.eval_every_steps:
         selection.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(
-        create_model
-        or (lambda: setup.task.create_model(setup.config, dtype=options.dtype)),
+        create_model,
         options,
         num_train_steps=num_steps,
         num_warmup_steps=int(num_steps * options.warmup_proportion),

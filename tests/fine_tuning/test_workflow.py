@@ -43,6 +43,7 @@ class RecordedRun:
 
     def __init__(self):
         self.done = []
+        self.lines = []
         data_sets = {"dev": result_files.DataSet(name="dev")}
         self.setup = types.SimpleNamespace(data_sets=data_sets)
         # Another process writes this folder, so there is no report.

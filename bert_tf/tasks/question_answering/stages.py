@@ -59,12 +59,11 @@ def run(
         if options.ensemble:
             lines = [*_ensemble(options, progress)]
             return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
-        options = _after_earlier_stages(options, progress)
-        last = Run(options, progress=progress)
-        return fine_tuning_workflow.run(last, options, more_scores=lambda: last.lines)
+        options = after_earlier_stages(options, progress)
+        return fine_tuning_workflow.run(Run(options, progress=progress), options)
 
 
-def _after_earlier_stages(options, progress):
+def after_earlier_stages(options: Any, progress: progress_module.Progress) -> Any:
     """Trains all stages but the last, whose options it returns.
 
     Each stage is a separate run in a folder below output_dir, and the next stage starts

@@ -69,6 +69,10 @@ class QuestionAnswering(task_module.Task):
         None
     )
 
+    @classmethod
+    def after_earlier_stages(cls, options: Any, progress: Any) -> Any:
+        return stages.after_earlier_stages(options, progress)
+
     def train_paths(self) -> tuple[str, ...]:
         """Returns the files to train on, one per stage. A run trains on the last."""
         if self.options.tfds_name is None:

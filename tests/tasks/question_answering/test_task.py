@@ -333,7 +333,7 @@ def test_several_files_are_trained_on_one_after_the_other(
     killed = quiz_options(
         tmp_path / "killed", train_file=(other, quiz), num_train_epochs=1.0
     )
-    fine_tuning_run.run(killed)
+    fine_tuning_run.train(killed)
     resumed = bundle.read(rotation.latest(str(tmp_path / "killed")), [HEAD])[HEAD]
     assert (resumed == whole).all()
     # Killed in the second of three stages, the first one gets no more steps.
