@@ -307,7 +307,7 @@ def _declaration(
     group = _group(options_class, field.name)
     default = FREE if group in _FREE_GROUPS else REFUSED
     on_resume = _inherited(options_class, field.name, "on_resume") or default
-    is_path = field.metadata["is_path"]
+    is_path = _inherited(options_class, field.name, "is_path")
     if is_path is None:
         is_path = field.name.endswith(("_file", "_dir"))
     return Declaration(

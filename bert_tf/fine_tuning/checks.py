@@ -1,5 +1,6 @@
 """Checks of the data of a task before training: `--check` of each tool."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -37,6 +38,10 @@ def run(
     options = options.reading_all()
     trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
     if trained is not None:
+        fixed = declaration.FIXED
+        fine_tuning_run_setup.check_given_values(options, trained, fixed)
+        values = {name: getattr(trained, name) for name in fixed}
+        options = dataclasses.replace(options, **values)
         start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
     else:
         start = starting_point.find(

@@ -115,6 +115,14 @@ class TaskOptions(training_options.FineTuningOptions):
         }
         return dataclasses.replace(self, **works)
 
+    def only_training(self) -> Self:
+        """Returns options that train and do nothing else."""
+        return dataclasses.replace(self, do_train=True, do_eval=False, do_predict=False)
+
+    def only_evaluation(self) -> Self:
+        """Returns options that evaluate and do nothing else."""
+        return dataclasses.replace(self, do_train=False, do_eval=True, do_predict=False)
+
     def _require(self, name: str, reason: str) -> None:
         if not getattr(self, name):
             raise options_module.OptionError(f"{reason} needs --{name}.")

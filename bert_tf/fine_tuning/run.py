@@ -81,7 +81,7 @@ def train(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
-    options = fine_tuning_workflow.only_training(_without_search(options))
+    options = _without_search(options).only_training()
     declaration = tasks.declaration(options.TASK)
     with run_folder.locked(options):
         options = declaration.after_earlier_stages(options, progress)
@@ -92,7 +92,7 @@ def evaluate(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
-    options = fine_tuning_workflow.only_evaluation(_without_search(options))
+    options = _without_search(options).only_evaluation()
     return Run(options, progress=progress).evaluate()
 
 
@@ -214,6 +214,7 @@ class Run:
         the mean over batches.
         """
         data_set = self.setup.data_sets["dev"]
+        self.task.before_final_evaluation()
         evaluation = self.task.evaluate(self.trainer.predict)
         results = fine_tuning_workflow.write_results(
             self.trainer, dict(evaluation.scores), data_set

@@ -285,6 +285,9 @@ class Task(abc.ABC):
     def score_names(self) -> Sequence[str]:
         """Returns the names of all scores of an evaluation."""
 
+    def before_final_evaluation(self) -> None:  # noqa: B027
+        """Prepares the evaluation after the training, with the final weights."""
+
     @abc.abstractmethod
     def evaluate(self, predict: Predict) -> Evaluation:
         """Returns the scores of the development sets with the current weights."""

@@ -273,7 +273,8 @@ def _remove_results(folder, more_results):
     written |= {name for names in more_results.values() for name in names}
     for name in files.list_folder(folder):
         root, extension = os.path.splitext(name)
-        if root.partition("-")[0] + extension in written:
+        # The name of another data set may follow the name of a file.
+        if name in written or root.partition("-")[0] + extension in written:
             path = os.path.join(folder, name)
             logger.info("Removing %s of the run that was kept before.", path)
             files.remove(path)

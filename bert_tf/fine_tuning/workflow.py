@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
-from typing import TypeVar
 
 from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -22,8 +21,6 @@ from bert_tf.training import run_folder
 from bert_tf.training import selection
 
 logger = logging.getLogger(__name__)
-
-OptionsT = TypeVar("OptionsT", bound=fine_tuning_options.TaskOptions)
 
 
 def run(task_run: Any, options: fine_tuning_options.TaskOptions) -> str:
@@ -65,16 +62,6 @@ def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
 def place_line(options: fine_tuning_options.TaskOptions) -> str:
     """Returns the line that ends every report."""
     return f"The run is in {options.output_dir}."
-
-
-def only_training(options: OptionsT) -> OptionsT:
-    """Returns options that train and do nothing else."""
-    return dataclasses.replace(options, do_train=True, do_eval=False, do_predict=False)
-
-
-def only_evaluation(options: OptionsT) -> OptionsT:
-    """Returns options that evaluate and do nothing else."""
-    return dataclasses.replace(options, do_train=False, do_eval=True, do_predict=False)
 
 
 def num_train_steps(

@@ -115,7 +115,9 @@ class Trainer:
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
-            self.workers.check_same_flags(run_settings.flags_of(options))
+            flags = run_settings.flags_of(options)
+            flags.pop("cache_dir", None)  # Each machine has its own disk.
+            self.workers.check_same_flags(flags)
         self.folder = run_folder.RunFolder(
             options.output_dir, is_written=self.workers.is_chief
         )

@@ -229,6 +229,13 @@ def test_data_is_checked_and_nothing_is_written(tmp_path, create):
     assert not (tmp_path / "run").exists()
 
 
+def test_the_data_is_checked_with_the_settings_of_a_finished_run(run_dir, create):
+    values = {"do_train": False, "do_eval": True, "check": True}
+    assert "--max_seq_length=24" in fine_tuning_run.run(create(run_dir, **values))
+    with pytest.raises(ValueError, match="omit --max_seq_length"):
+        fine_tuning_run.run(create(run_dir, max_seq_length=32, **values))
+
+
 def test_errors_in_the_data_fail_the_check(tmp_path, create, contract):
     values = contract.write_errors(tmp_path)
     report = fine_tuning_run.run(

@@ -363,8 +363,8 @@ class TfdsProcessor(examples_module.DataProcessor):
         """Returns the paths of the sets that the run needs; MNLI has pairs of sets."""
         options, paths = self._options, {}
         for number, name in enumerate(("train", "dev", "test")):
-            is_needed = options.check or name in options.sets_to_read
-            splits = self._sets(name) if is_needed else {}
+            is_needed = name in options.sets_to_read
+            splits = self._sets(name) if is_needed or options.check else {}
             for part, split in splits.items():
                 chosen = [*options.tfds_splits]
                 chosen[number] = split
@@ -373,6 +373,7 @@ class TfdsProcessor(examples_module.DataProcessor):
                     number,
                     _table_lines,
                     ".classes.jsonl",
+                    is_needed=is_needed,
                 )
         return {part: path for part, path in paths.items() if path is not None}
 

@@ -383,7 +383,7 @@ class Classification(task_module.Task):
             if name == "train":
                 of_name = self.processor.get_train_files(self._folder)
             # The folder of a task may lack some of its files.
-            is_there = self.options.task_name is None or all(map(files.exists, of_name))
+            is_there = self.options.task_name is None or any(map(files.exists, of_name))
             if not (of_name and is_there):
                 findings.note("files", f"there is no {name} file")
                 continue

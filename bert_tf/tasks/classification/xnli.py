@@ -196,14 +196,18 @@ class TfdsXnliProcessor(XnliProcessor):
             part: self.get_train_files(data_dir)[0]
             if part == "train"
             else self._path(data_dir, {"dev": DEV_FILE}.get(part, TEST_FILE))
-            for part in self._options.sets_to_read
+            for part in self._parts()
         }
 
     def get_train_files(self, data_dir: str | None = None) -> list[str]:
         """Returns the path of the file of each training language."""
-        if "train" not in self._options.sets_to_read:
+        if "train" not in self._parts():
             return []
         return super().get_train_files(data_dir or "")
+
+    def _parts(self) -> tuple[str, ...]:
+        options = self._options
+        return ("train", "dev", "test") if options.check else options.sets_to_read
 
     def _path(self, data_dir: str | None, name: str) -> str:
         """Returns the path of a file in XNLI's own format."""

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from typing import ClassVar
+from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import tfds_options
@@ -149,6 +150,16 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         group="advanced",
         on_resume=options_module.FREE,
     )
+
+    def only_training(self) -> Self:
+        """See `TaskOptions.only_training`."""
+        return dataclasses.replace(
+            self,
+            do_train=True,
+            do_eval=False,
+            do_predict=False,
+            tune_threshold=False,
+        )
 
     def __post_init__(self):
         super().__post_init__()

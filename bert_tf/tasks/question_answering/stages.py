@@ -30,17 +30,6 @@ logger = logging.getLogger(__name__)
 FOR_PREDICTING = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
 
 
-class Run(fine_tuning_run.Run):
-    """A run whose evaluation can choose the threshold of "no answer"."""
-
-    def evaluate(self) -> dict[str, float]:
-        """Evaluates, with `tune_threshold` after storing the best threshold."""
-        task: Any = self.task
-        if self.options.tune_threshold:
-            task.tune_threshold()
-        return super().evaluate()
-
-
 def run(
     options: question_answering_options.RunSquadOptions,
     progress: progress_module.Progress,
@@ -60,7 +49,9 @@ def run(
             lines = [*_ensemble(options, progress)]
             return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
         options = after_earlier_stages(options, progress)
-        return fine_tuning_workflow.run(Run(options, progress=progress), options)
+        return fine_tuning_workflow.run(
+            fine_tuning_run.Run(options, progress=progress), options
+        )
 
 
 def after_earlier_stages(options: Any, progress: progress_module.Progress) -> Any:
@@ -90,7 +81,7 @@ def after_earlier_stages(options: Any, progress: progress_module.Progress) -> An
             _check_finished(stage, progress)
         elif number >= max(started, default=0):
             logger.info("Stage %d of %d: %s", number, len(options.train_file), path)
-            Run(stage, progress=progress).train()
+            fine_tuning_run.Run(stage, progress=progress).train()
         if files.exists(stage_dir):
             options = dataclasses.replace(options, init_checkpoint=stage_dir)
     return options
@@ -122,7 +113,7 @@ def _ensemble(options, progress):
     members = []
     for run_dir in options.ensemble:
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
-        task: Any = Run(member, progress=progress).task
+        task: Any = fine_tuning_run.Run(member, progress=progress).task
         members.append(task.predictions())
     record, data_set = task.record, task.setup.data_sets["test"]
     together = question_answering_predictions.averaged(

@@ -239,8 +239,10 @@ class QuestionAnswering(task_module.Task):
             outputs={one.qas_id: one.answer(threshold).text for one in predictions},
         )
 
-    def tune_threshold(self) -> None:
-        """Stores the threshold with the best F1 in the run, and uses it from now on."""
+    def before_final_evaluation(self) -> None:
+        """With `tune_threshold`, stores the threshold with the best F1 in the run."""
+        if not self.options.tune_threshold:
+            return
         predictions, record = self.predictions(), self.record
         scores = question_answering_scores.prediction_scores(
             self.squad_file, predictions, record.threshold

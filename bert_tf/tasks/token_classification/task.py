@@ -92,7 +92,7 @@ class TokenClassification(task_module.Task):
         self, name: str, path: str, *, broken_rows: list[str] | None = None
     ) -> list[examples.Sentence]:
         if self.is_plain_text(name):
-            whole_words = frozenset(self.trained.whole_words) if self.trained else ()
+            whole_words = frozenset(self._whole_words())
             return examples.read_plain_text(path, whole_words=whole_words)
         if not self.trained and not self.examples and name != "test":
             self.columns = examples.resolved_columns(path, self.columns)
@@ -145,7 +145,7 @@ class TokenClassification(task_module.Task):
             word_column=self.columns.word,
             tag_column=self.columns.word + 1 if tag_column is None else tag_column,
             true_cases=words_module.learned_cases(words) if options.true_case else None,
-            whole_words=words_module.learned_whole_words(words),
+            whole_words=self._whole_words(),
         )
 
     def applied_record(self) -> predictor.Record:
@@ -326,6 +326,13 @@ class TokenClassification(task_module.Task):
                 "cannot be grouped into documents; omit --document_context."
             )
 
+    def _whole_words(self):
+        """Returns the words that plain text keeps whole: those of the training data."""
+        if self.trained:
+            return self.trained.whole_words
+        sentences = self.examples.get("train", ())
+        return words_module.learned_whole_words(one.words for one in sentences)
+
     def _given_labels(self):
         """Returns the tags of --labels or --label_list, or () if neither is set."""
         path = self.options.label_list
@@ -419,6 +426,8 @@ def _plain_text_lines(path, tags, whole_words):
         if len(line_tags) < len(split.words):
             raise ValueError(f"{path} changed while it was tagged; predict again.")
         yield json.dumps(record, ensure_ascii=False) + "\n"
+    if next(rest, None) is not None:
+        raise ValueError(f"{path} changed while it was tagged; predict again.")
 
 
 def _tagged(words, tags):

@@ -163,6 +163,7 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     assert tagger.task.whole_words == ("'s", "Corp.", "St.")
     [of_text, of_words] = tagger.predict([text, words])
     assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
+    assert written["tags"] == of_text["tags"]
 
 
 def test_the_folder_holds_all_that_predicting_needs(
