@@ -219,7 +219,7 @@ def option(
         group: one of `GROUPS`; default: the `flag_group` of the declaring class.
         on_resume: whether a command that resumes a run may change the value: `FREE`,
             `REFUSED`, or `LONGER`, if the run then has steps left. Default: `FREE` for
-            devices, evaluation and saving, which decide nothing that is trained.
+            devices, evaluation and saving, which do not affect the trained weights.
         is_path: whether the value names files, folders or checkpoints. Default:
             whether the name ends in _file or _dir.
     """

@@ -1,6 +1,6 @@
 """Progress of long work: the library reports it, and a tool or a notebook shows it.
 
-A function that takes long calls `report`. Whoever wants to see it sets a reporter:
+Long-running functions call `report`. To show the progress, set a reporter:
 
     with progress.reporting_to(progress.ProgressBar()):
         model.predict(texts)

@@ -152,8 +152,8 @@ class TextEncoding:
             flag: name of the user's argument, for messages.
 
         Raises:
-            ValueError: the argument contradicts the record, or nothing says whether
-                text is lowercased and the vocabulary has cased pieces.
+            ValueError: the argument contradicts the record, or the casing is not
+                recorded and the vocabulary has cased pieces.
         """
         recorded = self.do_lower_case
         if None not in (given, recorded) and given != recorded:

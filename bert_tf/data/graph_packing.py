@@ -65,7 +65,7 @@ def pack_windows(
     cls_id: int,
     sep_id: int,
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Returns the features of sliding windows, as `classification.windows.pack` does.
+    """Returns the features of sliding windows, as `classification.features.pack` does.
 
     Args:
         ids_a: int32 [B, pieces].

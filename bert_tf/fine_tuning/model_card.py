@@ -185,7 +185,7 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
 def rewrite_scores(
     folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
-    """Replaces the scores of a card by those of several restarts; see `write`.
+    """Replaces the scores of a card with those of several restarts; see `write`.
 
     Args:
         folder: of the run.

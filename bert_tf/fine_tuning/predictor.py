@@ -184,7 +184,7 @@ class Predictor:
             progress: see `bert_tf.progress`.
 
         Raises:
-            ValueError: an input has another form than the task's.
+            ValueError: an input does not have the form of the task's inputs.
         """
         items = self.items(inputs)
         return self._answered(

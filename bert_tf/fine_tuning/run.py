@@ -1,6 +1,6 @@
 """Runs any fine-tuning task: training, evaluation, prediction and search.
 
-A task declares what is its own; see `task.Task`. Everything is read and checked before
+Each task declares its parts in a `task.Task`. Everything is read and checked before
 the model is built, so that an error in any file is found before training.
 """
 

@@ -1,6 +1,6 @@
 """All fine-tuning tasks. The only place outside a task's folder that names it.
 
-It imports nothing of them: each task works where another one cannot be imported, and
+It imports none of them: each task works where another one cannot be imported, and
 the help of a tool does not wait for TensorFlow.
 """
 

@@ -62,7 +62,7 @@ class JobFolder:
         return os.path.join(self.path, f"shard-{number:05d}.txt")
 
     def publish(self, names: Sequence[str], report: str) -> None:
-        """Replaces an earlier corpus by the files at `shard_path` and their report."""
+        """Replaces an earlier corpus with the files at `shard_path` and a report."""
         self._save(sorted({*self._old_files, *names}))
         for name in [REPORT, *self._old_files]:
             path = os.path.join(self._output_dir, name)

@@ -56,7 +56,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
-        help="Maximum size of an output file in MB. Larger documents get a file each.",
+        help="Maximum size of an output file in MB. Larger documents are not split.",
         group="advanced",
     )
     num_workers: int = option(

@@ -110,7 +110,7 @@ class _UnpackedFile(io.RawIOBase):
                 self._packed = self._file.read(_BLOCK_BYTES)
                 self._on_bytes(len(self._packed))
             if self._stream is None or self._stream.eof:
-                # Whatever follows the last stream is ignored, as the tools do.
+                # Bytes after the last stream are ignored, as gzip does.
                 if not self._packed.startswith(_MAGIC.get(self._kind, b"")):
                     return 0
                 self._stream = _decompressor(self._kind, self._path)

@@ -19,7 +19,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
     """The functions of a trained multiple choice model.
 
     Args:
-        predictor: `MultipleChoicePredictor`.
+        predictor: `multiple_choice.task.Predictor`.
         limits: limits of the requests.
 
     Attributes:

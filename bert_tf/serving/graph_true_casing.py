@@ -1,6 +1,6 @@
 """True-casing of all-capital sentences, in a graph.
 
-The TensorFlow version of `token_classification.true_casing`, which explains the steps.
+The TensorFlow version of `token_classification.words.true_cased`, which has the rules.
 Both are needed: a SavedModel has no Python, and `predict` would trace a graph for a few
 words. TensorFlow lacks the lowercase forms of 41 letters that Unicode 14 added.
 
@@ -16,7 +16,7 @@ class TrueCasing(tf.Module):
     """Rewrites all-capital sentences in the usual case of their words.
 
     Args:
-        cases: from `true_casing.learned_cases`.
+        cases: from `words.learned_cases`.
     """
 
     def __init__(self, cases: Mapping[str, str]):

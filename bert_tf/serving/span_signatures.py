@@ -26,7 +26,7 @@ class SpanSignatures(signatures.TaskSignatures):
     """The functions of a trained question answering model.
 
     Args:
-        predictor: `QuestionAnsweringPredictor`.
+        predictor: `question_answering.predictor.Predictor`.
         limits: limits of the requests.
 
     Attributes:

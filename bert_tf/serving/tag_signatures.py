@@ -21,7 +21,7 @@ class TagSignatures(signatures.TaskSignatures):
     """The functions of a trained tagger.
 
     Args:
-        predictor: `TokenClassificationPredictor`.
+        predictor: `token_classification.predictor.Predictor`.
         limits: limits of the requests.
 
     Attributes:

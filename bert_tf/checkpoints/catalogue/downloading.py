@@ -1,9 +1,9 @@
 """Downloads a file over HTTP: complete or not at all, and resumed after a break.
 
-The bytes received so far are in `TARGET.part`, and `TARGET.part.version` says of which
-version of the file. This is our own code because the zips are up to 1.2 GB: pooch and
-keras.utils.get_file begin a broken download again at the first byte, and
-huggingface_hub resumes only those from its own hub.
+The bytes received so far are in `TARGET.part`, and `TARGET.part.version` identifies the
+version of the file. We do not use a library because the zips are up to 1.2 GB: pooch
+and keras.utils.get_file restart a broken download at the first byte, and
+huggingface_hub only resumes downloads from its own hub.
 """
 
 import contextlib

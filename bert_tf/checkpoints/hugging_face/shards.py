@@ -127,7 +127,7 @@ def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
         OSError: it cannot be written.
     """
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
-    # transformers reads only files that say which framework they are of.
+    # transformers only reads files whose metadata names the framework.
     content = safetensors.numpy.save(arrays, {"format": "pt"})
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
         file.write(content)

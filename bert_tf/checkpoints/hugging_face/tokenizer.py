@@ -44,7 +44,7 @@ class Description:
     never_split: tuple[str, ...]  # Tokens of the vocabulary.
     max_length: float | None  # In pieces, as the file states it.
     warnings: tuple[str, ...]  # Sentences about settings that change ids.
-    notes: tuple[str, ...]  # Sentences about differences that hardly any text shows.
+    notes: tuple[str, ...]  # Sentences about differences that few texts show.
 
 
 def read(folder: str) -> Description:

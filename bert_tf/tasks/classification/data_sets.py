@@ -64,7 +64,7 @@ def select(
 
 
 def _columns(options, trained):
-    """Returns the columns of own tables; the trained model's if there is no flag."""
+    """Returns the columns of the user's tables; default: the trained model's."""
     known = trained.columns if trained else examples_module.Columns()
     kind, separator = known.kind, known.separator
     if options.regression:
@@ -126,7 +126,7 @@ def check_applied(
         record: of the model.
 
     Raises:
-        ValueError: it has others, or holds out other examples.
+        ValueError: texts or labels differ, or other examples are held out.
     """
     run_dir, columns = options.output_dir, processor.columns
     if options.labels and options.labels != record.labels:

@@ -1,4 +1,4 @@
-"""What else a loss counts: weights of classes, and the logits of a teacher.
+"""Class weights and distillation in the loss of a classifier.
 
 A class weight becomes a weight of the examples that have the class. The loss is already
 a weighted sum divided by the sum of the weights (padding rows have weight 0), so the

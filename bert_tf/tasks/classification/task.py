@@ -50,7 +50,7 @@ class Classification(task_module.Task):
 
     @functools.cached_property
     def processor(self) -> examples_module.DataProcessor:
-        """The reader of the data; a trained model knows columns without a flag."""
+        """The reader of the data; default columns: those of a trained model."""
         return data_sets.select(self.options, self.trained)
 
     @property

@@ -129,7 +129,7 @@ class MultipleChoice(task_module.Task):
 
     @functools.cached_property
     def columns(self) -> examples_module.Columns:
-        """The columns of the data; a trained model knows those without a flag."""
+        """The columns of the data; by default, those of a trained model."""
         options = self.options
         known = self.trained.columns if self.trained else examples_module.Columns()
         if options.tfds_name is not None:

@@ -244,7 +244,7 @@ class BiEncoderPredictor(TextEmbedder):
         """Stores passages with their vectors in the run, for `predict` to search.
 
         Args:
-            corpus_file: the passages; see `corpus.read_corpus`.
+            corpus_file: the passages; see `examples.read_corpus`.
             progress: see `bert_tf.progress`.
 
         Raises:
