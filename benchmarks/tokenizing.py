@@ -27,9 +27,7 @@ def arguments():
     add = parser.add_argument
     add("--vocab_file", help="default: a vocabulary that is learned from the sample")
     add("--cased", action="store_true", help="the vocabulary is cased")
-    add(
-        "--input_files", nargs="+", default=[str(report.SAMPLE)], help="one text a line"
-    )
+    add("--input_files", nargs="+", default=[str(report.SAMPLE)], help="lines of text")
     add("--num_rounds", type=int, default=7, help="measurements of each library")
     return parser.parse_args()
 

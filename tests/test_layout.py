@@ -65,7 +65,7 @@ MAY_IMPORT = {
         "pretraining",
         *TASK_NAMES,
     },
-    # Runs the workflow of each task, and loads its predictor.
+    # Runs each task, and loads its predictor.
     "fine_tune": {"serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes. It shares `training.verdicts`.
     "demo": {"notebook", "training"},

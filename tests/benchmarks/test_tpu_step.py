@@ -1,4 +1,4 @@
-"""The pretraining step, compiled for a TPU that is not there."""
+"""The pretraining step, compiled for a TPU without having one."""
 
 import importlib.util
 import pathlib

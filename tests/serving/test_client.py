@@ -27,7 +27,7 @@ def test_a_server_answers_as_the_saved_model(single_export):
     assert len(double.requests) == 2 * 3
 
 
-# Models on disk are asked in the tests of each task's signatures.
+# Models on disk are queried in the tests of each task's signatures.
 def test_models_of_all_tasks_on_a_server_are_asked_as_their_runs(exports):
     asked = {
         "squad": {"question": ["who?", "when?"], "context": ["Rain in 1902.", "rain"]},

@@ -1,4 +1,4 @@
-"""What every fine-tuning task does alike, on one run per task and process.
+"""What all fine-tuning tasks have in common, on one run per task and process.
 
 A task joins with `tests/tasks/TASK/contract.py`.
 """

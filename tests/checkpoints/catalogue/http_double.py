@@ -95,7 +95,7 @@ def hang_up(request):
 
 
 def slowly(seconds, num_parts=100):
-    """In many parts, so that there is time for something to happen."""
+    """Sends the body in many parts, so that a test can interrupt it."""
 
     def send(request):
         content = request.whole()

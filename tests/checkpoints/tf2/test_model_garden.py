@@ -136,8 +136,8 @@ def test_another_network_is_named():
     "part, size",
     [
         ("index", 1000),
-        ("data-00000-of-00001", 30000),  # A kernel is not there.
-        ("data-00000-of-00001", 80000),  # Of the graph of objects half is there.
+        ("data-00000-of-00001", 30000),  # A kernel is missing.
+        ("data-00000-of-00001", 80000),  # Half of the object graph is missing.
     ],
 )
 def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):

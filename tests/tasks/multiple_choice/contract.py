@@ -1,4 +1,4 @@
-"""Endings of which one is not a repetition, for `test_contract`."""
+"""Examples whose correct ending does not repeat a word, for `test_contract`."""
 
 from tests.tasks import contract
 

@@ -286,7 +286,7 @@ def test_verbose_logging_names_answers_not_found_again(
     "values, num_windows",
     [
         ({}, 48),  # Two windows for each of 24 questions.
-        ({"max_seq_length": 60}, 24),  # One window a question.
+        ({"max_seq_length": 60}, 24),  # One window per question.
         ({"doc_stride": 1}, 120),
         ({"max_query_length": 2}, 24),  # More room for the context.
     ],
