@@ -6,7 +6,6 @@ import itertools
 import json
 import logging
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,8 +35,7 @@ from bert_tf.training import result_files
 logger = logging.getLogger(__name__)
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
-# Rows whose logits are in memory at a time.
-ROWS_PER_PART = 4096
+ROWS_PER_PART = 4096  # Rows whose logits are in memory at a time.
 
 
 class TokenClassification(task_module.Task):
@@ -258,7 +256,7 @@ class TokenClassification(task_module.Task):
             lines = _plain_text_lines(path, tags, frozenset(self.record.whole_words))
         else:
             lines = examples.lines_with_tags(path, self.record.tag_column, tags)
-        test_scores: Mapping[str, float] = {}
+        test_scores: dict[str, float] = {}
         if self._has_tags("test"):
             predicted = self._by_sentence("test", tags)
             self._log_types("test", predicted)
@@ -412,22 +410,21 @@ class TokenClassification(task_module.Task):
 
 def _plain_text_lines(path, tags, whole_words):
     """Yields one JSON object per line of a text: its number, words, tags, places."""
+    lines = [
+        words_module.split_text(line, whole_words) for line in files.read_lines(path)
+    ]
+    if len(tags) != sum(len(line.words) for line in lines):
+        raise ValueError(f"{path} changed while it was tagged; predict again.")
     rest = iter(tags)
-    for number, line in enumerate(files.read_lines(path), start=1):
-        split = words_module.split_text(line, whole_words)
-        line_tags = list(itertools.islice(rest, len(split.words)))
+    for number, line in enumerate(lines, start=1):
         record = {
             "line": number,
-            "words": split.words,
-            "tags": line_tags,
-            "starts": split.starts,
-            "ends": split.ends,
+            "words": line.words,
+            "tags": list(itertools.islice(rest, len(line.words))),
+            "starts": line.starts,
+            "ends": line.ends,
         }
-        if len(line_tags) < len(split.words):
-            raise ValueError(f"{path} changed while it was tagged; predict again.")
         yield json.dumps(record, ensure_ascii=False) + "\n"
-    if next(rest, None) is not None:
-        raise ValueError(f"{path} changed while it was tagged; predict again.")
 
 
 def _tagged(words, tags):
