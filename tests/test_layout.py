@@ -97,10 +97,6 @@ ALLOWED_NAMES = {
     "bert_tf.options:DataError",
 }
 ALLOWED_NAMES |= {
-    "bert_tf.preparation.inputs:ReadCounts",
-    "bert_tf.preparation.inputs:Source",
-    "bert_tf.preparation.inputs:Unit",
-    "bert_tf.preparation.job_folder:JobFolder",
     "bert_tf.preparation.options:PrepareCorpusOptions",
 }
 

@@ -1,5 +1,6 @@
 """Reads sources of every format as documents of paragraphs of sentences."""
 
+import collections
 import itertools
 import json
 import re
@@ -11,11 +12,10 @@ from xml.etree import ElementTree
 
 from bert_tf.data import named_datasets
 from bert_tf.data import sentences
+from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
 from bert_tf.preparation import reading
 from bert_tf.preparation import wikitext
-from bert_tf.preparation.inputs import ReadCounts
-from bert_tf.preparation.inputs import Source
 from bert_tf.preparation.options import PrepareCorpusOptions
 
 # In wiki40b, an article is one string with the lines _START_ARTICLE_, _START_SECTION_
@@ -25,9 +25,9 @@ _WIKI40B_LINE_END = "_NEWLINE_"
 
 
 def read(
-    source: Source,
+    source: inputs.Source,
     options: PrepareCorpusOptions,
-    counts: ReadCounts,
+    counts: collections.Counter[str],
     on_bytes: Callable[[int], None],
 ) -> Iterator[Iterable[list[str]]]:
     """Yields documents, each as its paragraphs, which are lists of sentences.
@@ -77,7 +77,7 @@ def _sentences(lines: Iterable[str]) -> Iterator[Iterable[list[str]]]:
 
 
 def _json_lines(
-    lines: Iterable[str], path: str, field: str, counts: ReadCounts
+    lines: Iterable[str], path: str, field: str, counts: collections.Counter[str]
 ) -> Iterator[Iterable[str]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -97,7 +97,7 @@ def _json_lines(
 
 
 def _dataset(
-    source: Source, options: PrepareCorpusOptions, counts: ReadCounts
+    source: inputs.Source, options: PrepareCorpusOptions, counts: collections.Counter[str]
 ) -> Iterator[Iterable[str]]:
     data = named_datasets.open_data_set(source.path, None)
     start, end = source.examples
@@ -129,7 +129,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), f"{value!r:.40}")
 
 
-def _paragraphs(text: str, counts: ReadCounts) -> Iterator[str]:
+def _paragraphs(text: str, counts: collections.Counter[str]) -> Iterator[str]:
     """Yields the lines of a text, or the lines of a wiki40b article's paragraphs."""
     before, *marked = _WIKI40B_MARK.split(text)
     if marked:
@@ -138,32 +138,35 @@ def _paragraphs(text: str, counts: ReadCounts) -> Iterator[str]:
             if kind == "PARAGRAPH":
                 contents.append(content)
             else:
-                counts.headings += bool(content.strip())
+                counts["headings"] += bool(content.strip())
         text = "\n".join(contents).replace(_WIKI40B_LINE_END, "\n")
     return filter(None, (" ".join(line.split()) for line in text.split("\n")))
 
 
 def _wikipedia(
-    path: str, counts: ReadCounts, on_bytes: Callable[[int], None]
+    path: str, counts: collections.Counter[str], on_bytes: Callable[[int], None]
 ) -> Iterator[Iterable[str]]:
     """Yields articles. Redirects and pages that are not articles are only counted."""
-    with reading.open_binary(path, on_bytes) as file:
-        events = ElementTree.iterparse(file, events=("start", "end"))
-        try:
-            _, dump = next(events)
-            for event, page in events:
+    parser = ElementTree.XMLPullParser(("start", "end"))
+    dump = None
+    try:
+        for block in reading.blocks(path, on_bytes):
+            parser.feed(block)
+            for event, page in parser.read_events():
+                dump = page if dump is None else dump
                 if event != "end" or page.tag.rpartition("}")[2] != "page":
                     continue
                 text = _article(page)
-                dump.clear()  # Only one page is held in memory.
+                dump.clear()  # Only the pages of one block are held in memory.
                 if text is None:
-                    counts.skipped_pages += 1
+                    counts["skipped_pages"] += 1
                 else:
                     yield wikitext.paragraphs(text, counts)
-        except ElementTree.ParseError as error:
-            raise ValueError(
-                f"{path}: not a complete Wikipedia dump ({error}); download it again."
-            ) from None
+        parser.close()
+    except ElementTree.ParseError as error:
+        raise ValueError(
+            f"{path}: not a complete Wikipedia dump ({error}); download it again."
+        ) from None
 
 
 def _article(page: ElementTree.Element) -> str | None:

@@ -1,4 +1,4 @@
-"""Finds the input: files, folders and data sets, grouped into units."""
+"""Finds the input: files, folders and data sets, grouped into units of work."""
 
 import dataclasses
 import logging
@@ -36,40 +36,10 @@ class Source:
     examples: tuple[int, int] = (0, 0)  # First example of a data set, and the end.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Unit:
-    """What one task reads."""
-
-    number: int  # From 0, in the order of the corpus.
-    sources: tuple[Source, ...]  # In order.
-
-    @property
-    def num_bytes(self) -> int:
-        """Size on disk of all sources."""
-        return sum(source.num_bytes for source in self.sources)
-
-
-@dataclasses.dataclass
-class ReadCounts:
-    """Counts of one unit of input, or the sum of several."""
-
-    bytes: int = 0  # Size of the files on disk.
-    documents: int = 0  # Documents with at least one sentence.
-    paragraphs: int = 0  # Paragraphs of these documents.
-    headings: int = 0  # Left out, including title pages and ornaments.
-    invalid_bytes: int = 0  # Dropped because they are not UTF-8.
-    empty_documents: int = 0  # Left out, because they have no running text.
-    skipped_pages: int = 0  # Wikipedia pages that are redirects or not articles.
-
-    def add(self, other: "ReadCounts") -> None:
-        """Adds the counts of another unit."""
-        for field in dataclasses.fields(self):
-            total = getattr(self, field.name) + getattr(other, field.name)
-            setattr(self, field.name, total)
-
-
-def find(options: PrepareCorpusOptions) -> tuple[list[Unit], list[str]]:
-    """Returns the units of the input, and the files that are not text.
+def find(
+    options: PrepareCorpusOptions,
+) -> tuple[list[tuple[Source, ...]], list[str]]:
+    """Returns what each task reads, in order, and the files that are not text.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
@@ -77,23 +47,22 @@ def find(options: PrepareCorpusOptions) -> tuple[list[Unit], list[str]]:
         ValueError: there is nothing to read, the data set does not exist, or
             `text_field` is given and no source has fields.
     """
-    paths: list[str] = []
+    default = "prose" if options.format == "auto" else options.format
+    sources: list[Source] = []
     skipped: list[str] = []
     for path in files.expand(options.input_file) if options.input_file else []:
-        if files.is_folder(path):
-            for name in _files_below(path):
-                (paths if _format(name, options) else skipped).append(name)
-        else:
-            paths.append(path)
-    default = "prose" if options.format == "auto" else options.format
-    sources = [
-        Source(
-            path=path,
-            format=_format(path, options) or default,
-            num_bytes=files.size(path),
-        )
-        for path in paths
-    ]
+        is_folder = files.is_folder(path)
+        for name in _files_below(path) if is_folder else [path]:
+            file_format = _format(name, options)
+            if is_folder and file_format is None:
+                skipped.append(name)
+                _LOG.warning(
+                    "%s: skipped, because its name is not that of a text file.", name
+                )
+                continue
+            size = files.size(name)
+            file_format = file_format or default
+            sources.append(Source(path=name, format=file_format, num_bytes=size))
     sources += _dataset_sources(options)
     if not sources:
         raise ValueError(
@@ -107,8 +76,6 @@ def find(options: PrepareCorpusOptions) -> tuple[list[Unit], list[str]]:
             f"read as {', '.join(sorted(formats))}; omit the flag. If the files "
             "contain JSON lines, pass --format=json."
         )
-    for name in skipped:
-        _LOG.warning("%s: skipped, because its name is not that of a text file.", name)
     return list(_grouped(sources)), skipped
 
 
@@ -156,14 +123,13 @@ def _dataset_sources(options: PrepareCorpusOptions) -> Iterator[Source]:
         )
 
 
-def _grouped(sources: list[Source]) -> Iterator[Unit]:
-    """Yields units of several small sources or one large source."""
+def _grouped(sources: list[Source]) -> Iterator[tuple[Source, ...]]:
+    """Yields groups of several small sources or one large source."""
     group: list[Source] = []
-    size = number = 0
     for source in sources:
+        size = sum(other.num_bytes for other in group)
         if group and size + source.num_bytes > _UNIT_BYTES:
-            yield Unit(number=number, sources=tuple(group))
-            group, size, number = [], 0, number + 1
+            yield tuple(group)
+            group = []
         group.append(source)
-        size += source.num_bytes
-    yield Unit(number=number, sources=tuple(group))
+    yield tuple(group)

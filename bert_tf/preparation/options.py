@@ -48,11 +48,6 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     language: str = option(
         "en", help="Language code, which determines the rules for sentence ends."
     )
-    deduplicate_paragraphs: bool = option(
-        False,
-        help="Keep only the first of several equal paragraphs. Not available with "
-        "--format=sentences, which has no paragraphs.",
-    )
     shard_mb: float = option(
         64.0,
         minimum=0.0001,
@@ -76,9 +71,4 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         if not self.is_default("tfds_split") and not self.tfds_name:
             raise options_module.OptionError(
                 "--tfds_split has no effect without --tfds_name."
-            )
-        if self.deduplicate_paragraphs and self.format == "sentences":
-            raise options_module.OptionError(
-                "--deduplicate_paragraphs cannot be used with --format=sentences, "
-                "which has no paragraphs."
             )

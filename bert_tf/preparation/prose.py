@@ -1,5 +1,6 @@
 """Lines of running text to paragraphs: unwrapped, without headings or licenses."""
 
+import collections
 import dataclasses
 import itertools
 import re
@@ -7,8 +8,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 import numpy as np
-
-from bert_tf.preparation.inputs import ReadCounts
 
 _SAMPLE_LINES = 4096  # Lines from which the layout of a text is inferred.
 _WIDEST_WRAP = 120  # Columns; text is not wrapped at greater widths.
@@ -45,7 +44,7 @@ _NO_SPACE = re.compile(
 )
 
 
-def paragraphs(lines: Iterable[str], counts: ReadCounts) -> Iterator[str]:
+def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterator[str]:
     """Yields the running text of a document, one paragraph at a time.
 
     Wrapped lines are joined again, even if no blank lines separate the paragraphs. Text
@@ -174,7 +173,7 @@ def _without_headings(blocks, counts):
         if is_heading(text) or (
             after_heading and not has_end and _is_short_title(text)
         ):
-            counts.headings += 1
+            counts["headings"] += 1
             after_heading = True
             continue
         after_heading = False
@@ -186,7 +185,7 @@ def _without_headings(blocks, counts):
             yield from front
             continue
         if is_front and has_end and len(text) >= _REAL_PARAGRAPH:
-            counts.headings += len(front)
+            counts["headings"] += len(front)
             is_front = False
         elif is_front and front:
             front.append(text)

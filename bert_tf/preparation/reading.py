@@ -1,10 +1,10 @@
-"""Opens plain and compressed files (gz, bz2, zst), and reads their lines.
+"""Reads plain and compressed files (gz, bz2, zst) block by block or line by line.
 
 The first bytes of a file say how it is compressed, not its name.
 """
 
 import bz2
-import io
+import collections
 import logging
 import zlib
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import files
-from bert_tf.preparation.inputs import ReadCounts
 
 _LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 1 << 18
 _MAGIC = {"gz": b"\x1f\x8b", "bz2": b"BZh", "zst": b"\x28\xb5\x2f\xfd"}
+_LONGEST_MAGIC = 4
 _ZIP = b"PK\x03\x04"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def open_binary(path: str, on_bytes: Callable[[int], None]) -> io.BufferedIOBase:
-    """Opens a file whose bytes are unpacked while they are read.
+def blocks(path: str, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
+    """Yields the contents of a text file, unpacked while they are read.
 
     Args:
         path: the file. Concatenated gz, bz2 or zst streams are read as one.
@@ -31,11 +31,55 @@ def open_binary(path: str, on_bytes: Callable[[int], None]) -> io.BufferedIOBase
     Raises:
         ImportError: the file is zst, and zstandard is not installed.
         OSError: the file cannot be read.
-        ValueError: the file is damaged, UTF-16, a zip archive, or not text. Reading may
-            raise it, too.
+        ValueError: the file is damaged, UTF-16, a zip archive, or not text.
     """
-    file = io.BufferedReader(_UnpackedFile(path, on_bytes), _BLOCK_BYTES)
-    start = file.peek()
+    for number, block in enumerate(_unpacked(path, on_bytes)):
+        if number == 0:
+            _check_is_text(path, block)
+        yield block
+
+
+def lines(
+    path: str, counts: collections.Counter[str], on_bytes: Callable[[int], None]
+) -> Iterator[str]:
+    """Yields the lines of a file as text, without their line ends.
+
+    Invalid UTF-8 is dropped, as `bytes.decode("utf-8", "ignore")` does. The dropped
+    bytes are counted, and a warning names the first of them.
+
+    Args, raises: as `blocks`; `counts` receives the number of dropped bytes.
+    """
+    has_warned = False
+    for number, data in enumerate(_byte_lines(blocks(path, on_bytes)), start=1):
+        try:
+            line = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = data.decode("utf-8", "ignore")
+            counts["invalid_bytes"] += len(data) - len(line.encode("utf-8"))
+            if not has_warned:
+                _LOG.warning(
+                    "%s:%d: not UTF-8 (byte 0x%02x); invalid bytes are dropped, here "
+                    "and in the rest of the file.",
+                    path,
+                    number,
+                    data[error.start],
+                )
+            has_warned = True
+        if number == 1:
+            line = line.removeprefix("\ufeff")
+        yield line.removesuffix("\r")
+
+
+def _byte_lines(data: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for block in data:
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def _check_is_text(path: str, start: bytes) -> None:
     if start.startswith(_ZIP):
         raise ValueError(f"{path} is a zip archive; unpack it first.")
     if start.startswith(_UTF_16_MARKS):
@@ -48,104 +92,47 @@ def open_binary(path: str, on_bytes: Callable[[int], None]) -> io.BufferedIOBase
             f"{path}: contains NUL bytes; expected UTF-8 text, plain or compressed as "
             "gz, bz2 or zst."
         )
-    return file
 
 
-def lines(
-    path: str, counts: ReadCounts, on_bytes: Callable[[int], None]
-) -> Iterator[str]:
-    """Yields the lines of a file as text, without their line ends.
-
-    Invalid UTF-8 is dropped, as `bytes.decode("utf-8", "ignore")` does. The dropped
-    bytes are counted, and a warning names the first of them.
-
-    Args, raises: as `open_binary`; `counts` receives the number of dropped bytes.
-    """
-    has_warned = False
-    with open_binary(path, on_bytes) as file:
-        for number, data in enumerate(file, start=1):
-            try:
-                line = data.decode("utf-8")
-            except UnicodeDecodeError as error:
-                line = data.decode("utf-8", "ignore")
-                counts.invalid_bytes += len(data) - len(line.encode("utf-8"))
-                if not has_warned:
-                    _LOG.warning(
-                        "%s:%d: not UTF-8 (byte 0x%02x); invalid bytes are dropped, "
-                        "here and in the rest of the file.",
-                        path,
-                        number,
-                        data[error.start],
-                    )
-                has_warned = True
-            if number == 1:
-                line = line.removeprefix("\ufeff")
-            yield line.removesuffix("\n").removesuffix("\r")
-
-
-class _UnpackedFile(io.RawIOBase):
-    """The unpacked bytes of a file. Detects truncation in all formats."""
-
-    def __init__(self, path: str, on_bytes: Callable[[int], None]):
-        self._path = path
-        self._on_bytes = on_bytes
-        self._file = files.open_file(path, "rb")
-        self._packed = self._file.read(_BLOCK_BYTES)
-        on_bytes(len(self._packed))
-        kinds = (k for k, magic in _MAGIC.items() if self._packed.startswith(magic))
-        self._kind = next(kinds, "")
-        self._stream = _decompressor(self._kind, path)
-        self._data = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._data:
-            if not self._packed:
-                self._packed = self._file.read(_BLOCK_BYTES)
-                self._on_bytes(len(self._packed))
-            if self._stream is None or self._stream.eof:
-                # Bytes after the last stream are ignored, as gzip does.
-                if not self._packed.startswith(_MAGIC.get(self._kind, b"")):
-                    return 0
-                self._stream = _decompressor(self._kind, self._path)
-            self._data = self._unpack()
-            if not self._data and self._stream is None:
-                return 0
-        size = min(len(buffer), len(self._data))
-        buffer[:size] = self._data[:size]
-        self._data = self._data[size:]
-        return size
-
-    def _unpack(self) -> bytes:
-        packed, self._packed = self._packed, b""
-        if self._stream is None:
-            return packed
-        if not packed:
-            raise ValueError(f"{self._path}: damaged or truncated; download it again.")
-        try:
-            data = self._stream.decompress(packed)
-        except Exception as error:  # Each library has its own classes.
-            raise ValueError(
-                f"{self._path}: damaged ({error}); download it again."
-            ) from None
-        self._packed = self._stream.unused_data
+def _unpacked(path: str, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
+    def read() -> bytes:
+        data = file.read(_BLOCK_BYTES)
+        on_bytes(len(data))
         return data
+
+    with files.open_file(path, "rb") as file:
+        packed = read()
+        kinds = (kind for kind, magic in _MAGIC.items() if packed.startswith(magic))
+        kind = next(kinds, None)
+        if kind is None:
+            while packed:
+                yield packed
+                packed = read()
+            return
+        stream = _decompressor(kind, path)
+        while not stream.eof or packed.startswith(_MAGIC[kind]):
+            if stream.eof:
+                stream = _decompressor(kind, path)
+            if not packed:
+                raise ValueError(f"{path}: damaged or truncated; download it again.")
+            try:
+                yield stream.decompress(packed)
+            except Exception as error:  # Each library has its own classes.
+                raise ValueError(
+                    f"{path}: damaged ({error}); download it again."
+                ) from None
+            # Bytes after the last stream are ignored, as gzip does.
+            packed = stream.unused_data
+            if len(packed) < _LONGEST_MAGIC:
+                packed += read()
 
 
 def _decompressor(kind: str, path: str) -> Any:
-    """Returns an object that unpacks one stream; None for uncompressed files."""
+    """Returns an object that unpacks one stream."""
     if kind == "gz":
         return zlib.decompressobj(wbits=31)
     if kind == "bz2":
         return bz2.BZ2Decompressor()
-    if kind == "":
-        return None
     try:
         import zstandard
     except ModuleNotFoundError:

@@ -1,54 +1,78 @@
-"""The work of prepare_corpus: reads units, removes duplicates, writes files."""
+"""The work of prepare_corpus: raw text to parts, parts to the files of the corpus.
 
+A task writes the text of some sources as a part, and then a JSON file with counts: if
+that exists, the part is complete. All parts stay in a folder of finished work until the
+corpus is complete, so that a killed run resumes.
+"""
+
+import collections
+import contextlib
 import dataclasses
 import hashlib
 import json
+import os
+import re
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.data.parallel import execution
-from bert_tf.preparation import extraction
+from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
-from bert_tf.preparation.job_folder import JobFolder
 from bert_tf.preparation.options import PrepareCorpusOptions
 
 _MEGABYTE = 1_000_000
+_REPORT = "report.json"
+_FOLDER = ".prepare_corpus"
+_JOB = "job.json"
+_CORPUS = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
+# What this tool writes into its folder; the job is removed first.
+_WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)|shard-\d{5}\.txt")
+# Options that do not affect the corpus.
+_FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
+_WRITTEN = ("documents", "sentences", "words")  # Words are separated by spaces.
+_LEFT_OUT = {
+    "headings": "headings",  # And title pages and ornaments.
+    "empty_documents": "documents without text",
+    "skipped_pages": "pages that are not articles",  # Of Wikipedia, or redirects.
+    "invalid_bytes": "bytes that are not UTF-8",
+}
 
 
-@dataclasses.dataclass
-class _Written:
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    duplicate_paragraphs: int = 0  # Left out.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task:
+    """Some sources to read, and the files to write."""
+
+    sources: tuple[inputs.Source, ...]
+    options: PrepareCorpusOptions
+    text_path: str
+    counts_path: str
+
+    @property
+    def num_bytes(self) -> int:
+        """Size on disk of all sources."""
+        return sum(source.num_bytes for source in self.sources)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusReport:
     """What was read and written. It depends only on the input and the flags."""
 
-    # Written.
     documents: int
     sentences: int
-    words: int  # Separated by spaces.
-    read: dict[str, int]  # The fields of `ReadCounts`.
-    # Left out.
-    duplicate_paragraphs: int
+    words: int
+    read: dict[str, int]  # Bytes on disk, paragraphs, and what was left out.
     skipped_files: tuple[str, ...]  # Files whose names are not those of text files.
     output_files: tuple[str, ...]  # Names in the output folder.
     fingerprint: str  # Hash of the input's names and sizes, and of the flags.
 
     def __str__(self) -> str:
-        left_out = {
-            "headings": self.read["headings"],
-            "duplicate paragraphs": self.duplicate_paragraphs,
-            "documents without text": self.read["empty_documents"],
-            "pages that are not articles": self.read["skipped_pages"],
-            "bytes that are not UTF-8": self.read["invalid_bytes"],
-            "files that are not text": len(self.skipped_files),
-        }
+        left_out = {text: self.read[name] for name, text in _LEFT_OUT.items()}
+        left_out["files that are not text"] = len(self.skipped_files)
         names = self.output_files
         lines = {
             "documents": f"{self.documents:,}",
@@ -60,9 +84,7 @@ class CorpusReport:
         return "\n".join(f"{k + ':':<12}{text}" for k, text in lines.items() if text)
 
 
-def prepare_corpus(
-    options: PrepareCorpusOptions,
-) -> CorpusReport:
+def prepare_corpus(options: PrepareCorpusOptions) -> CorpusReport:
     """Writes raw text as `corpus-*.txt`, with one sentence per line.
 
     A blank line follows each document. Finished parts are kept in `output_dir` until
@@ -70,7 +92,7 @@ def prepare_corpus(
     disk contains a second copy of the text.
 
     Args:
-        options: what to read, leave out and write.
+        options: what to read and write.
 
     Returns:
         The report, which is also written to `output_dir`. The report and the files
@@ -85,80 +107,84 @@ def prepare_corpus(
     with locks.output_folder(options.output_dir):
         job = JobFolder(options, units)
         tasks = [
-            extraction.Task(unit=unit, options=options, folder=job.path)
-            for unit in units
+            Task(
+                sources=sources,
+                options=options,
+                text_path=os.path.join(job.path, f"{number:06d}.txt"),
+                counts_path=os.path.join(job.path, f"{number:06d}.json"),
+            )
+            for number, sources in enumerate(units)
         ]
-        execution.run(
-            extraction.extract,
-            tasks,
-            options,
-            stage="read",
-            num_bytes=sum(unit.num_bytes for unit in units),
+        num_bytes = sum(task.num_bytes for task in tasks)
+        execution.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
+        num_files = 0
+        for shard in _shards(_documents(tasks), options.shard_mb * _MEGABYTE):
+            with files.complete_or_absent(job.shard_path(num_files), "wb") as file:
+                for document in shard:
+                    file.write(document)
+            num_files += 1
+        if not num_files:
+            sources = [*options.input_file, *filter(None, [options.tfds_name])]
+            raise ValueError(f"Found no running text in {', '.join(sources)}.")
+        counts = sum(map(_counts, tasks), collections.Counter())
+        report = CorpusReport(
+            **{name: counts[name] for name in _WRITTEN},
+            read={n: counts[n] for n in ("bytes", "paragraphs", *_LEFT_OUT)},
+            skipped_files=tuple(skipped),
+            output_files=tuple(
+                f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)
+            ),
+            fingerprint=job.fingerprint,
         )
-        return _write(job, tasks, options, skipped)
-
-
-def _write(
-    job: JobFolder,
-    tasks: list[extraction.Task],
-    options: PrepareCorpusOptions,
-    skipped: list[str],
-) -> CorpusReport:
-    """Copies the parts into the files of the corpus."""
-    read = inputs.ReadCounts()
-    for task in tasks:
-        read.add(task.counts())
-    written = _Written()
-    num_files = 0
-    documents = _documents(tasks, options.deduplicate_paragraphs, written)
-    for data in _shards(documents, options.shard_mb * _MEGABYTE):
-        with files.complete_or_absent(job.shard_path(num_files), "wb") as file:
-            for document in data:
-                file.write(document)
-        num_files += 1
-    if not num_files:
-        sources = [*options.input_file, *filter(None, [options.tfds_name])]
-        raise ValueError(f"Found no running text in {', '.join(sources)}.")
-    names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
-    report = CorpusReport(
-        **dataclasses.asdict(written),
-        read=dataclasses.asdict(read),
-        skipped_files=tuple(skipped),
-        output_files=tuple(names),
-        fingerprint=job.fingerprint,
-    )
-    job.publish(names, json.dumps(dataclasses.asdict(report), indent=2) + "\n")
+        job.publish(report)
     return report
 
 
-def _documents(
-    tasks: Iterable[extraction.Task], deduplicate: bool, written: _Written
-) -> Iterator[bytes]:
-    """Yields documents without paragraphs that occurred before, and counts them.
+def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
+    """Writes a part, unless it is already complete.
 
-    Paragraphs are compared by 64 bits of a hash. Among 10^9 different paragraphs, the
-    probability of a single collision is 3 %.
+    Args:
+        task: what to read, and where to write it.
+        on_bytes: called with the number of bytes that were read since the last call.
+
+    Raises:
+        ImportError, OSError, ValueError: see `documents.read`.
     """
-    hashes: set[bytes] = set()
+    if files.exists(task.counts_path):
+        on_bytes(task.num_bytes)
+        return
+    counts = collections.Counter(bytes=task.num_bytes)
+    with files.complete_or_absent(task.text_path, "wb") as file:
+        for source in task.sources:
+            for document in documents.read(source, task.options, counts, on_bytes):
+                num_paragraphs = 0
+                for sentences in filter(None, document):
+                    text = "\n".join(sentences)
+                    file.write((text + "\n").encode())
+                    num_paragraphs += 1
+                    counts["sentences"] += len(sentences)
+                    counts["words"] += len(sentences) + text.count(" ")
+                if num_paragraphs:
+                    file.write(b"\n")
+                counts["documents"] += num_paragraphs > 0
+                counts["paragraphs"] += num_paragraphs
+                counts["empty_documents"] += num_paragraphs == 0
+    with files.complete_or_absent(task.counts_path) as file:
+        json.dump(counts, file)
+
+
+def _counts(task: Task) -> collections.Counter[str]:
+    return collections.Counter(files.read_json(task.counts_path))
+
+
+def _documents(tasks: Iterable[Task]) -> Iterator[bytes]:
     for task in tasks:
         document: list[bytes] = []
         with files.open_file(task.text_path, "rb") as file:
             for line in file:
-                if line != b"\n":
-                    if deduplicate:
-                        digest = hashlib.blake2b(line, digest_size=8).digest()
-                        if digest in hashes:
-                            written.duplicate_paragraphs += 1
-                            continue
-                        hashes.add(digest)
-                    document.append(line)
-                elif document:
-                    data = b"".join(document).replace(b"\t", b"\n")
-                    num_sentences = data.count(b"\n")
-                    written.documents += 1
-                    written.sentences += num_sentences
-                    written.words += num_sentences + data.count(b" ")
-                    yield data + b"\n"
+                document.append(line)
+                if line == b"\n":
+                    yield b"".join(document)
                     document = []
 
 
@@ -178,3 +204,105 @@ def _shards(documents: Iterator[bytes], max_bytes: float) -> Iterator[Iterable[b
 
     while following is not None:
         yield shard()
+
+
+class JobFolder:
+    """The folder of finished work, from which a killed run resumes.
+
+    Args:
+        options: what to write, and where.
+        units: what is read.
+
+    Attributes:
+        path: the folder.
+        fingerprint: hash of the flags and of the input's names, sizes and times.
+
+    Raises:
+        OSError: the folder cannot be created.
+        ValueError: `output_dir` contains a corpus that this tool did not write.
+    """
+
+    def __init__(
+        self, options: PrepareCorpusOptions, units: Sequence[tuple[inputs.Source, ...]]
+    ):
+        self._output_dir = options.output_dir
+        self.path = os.path.join(options.output_dir, _FOLDER)
+        self.fingerprint = _fingerprint(options, units)
+        files.make_folders(self.path)
+        job = _read(os.path.join(self.path, _JOB))
+        report = _read(os.path.join(self._output_dir, _REPORT))
+        self._old_files = {*_corpus_names(job), *_corpus_names(report)}
+        for name in files.list_folder(self._output_dir):
+            if _CORPUS.fullmatch(name) and name not in self._old_files:
+                raise ValueError(
+                    f"--output_dir: {self._output_dir} contains {name}, which is not "
+                    f"listed in a {_REPORT} there; choose another folder, or remove "
+                    "the file."
+                )
+        if job.get("fingerprint") != self.fingerprint:
+            self._remove_work()
+            self._save(self._old_files)
+
+    def shard_path(self, number: int) -> str:
+        """Returns where to write a file of the corpus."""
+        return os.path.join(self.path, f"shard-{number:05d}.txt")
+
+    def publish(self, report: CorpusReport) -> None:
+        """Replaces an earlier corpus with the files at `shard_path` and a report."""
+        names = report.output_files
+        self._save({*self._old_files, *names})
+        for name in [_REPORT, *self._old_files]:
+            path = os.path.join(self._output_dir, name)
+            if files.exists(path):
+                files.remove(path)
+        for number, name in enumerate(names):
+            files.rename(self.shard_path(number), os.path.join(self._output_dir, name))
+        path = os.path.join(self._output_dir, _REPORT)
+        with files.complete_or_absent(path) as file:
+            file.write(json.dumps(dataclasses.asdict(report), indent=2) + "\n")
+        self._remove_work()
+        if not files.is_remote(self.path):
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+
+    def _remove_work(self) -> None:
+        names = files.list_folder(self.path)
+        for name in sorted(names, key=lambda name: name != _JOB):
+            if _WORK.fullmatch(files.final_name(name)):
+                files.remove(os.path.join(self.path, name))
+        for name in files.list_folder(self._output_dir):
+            if name != _REPORT and files.final_name(name) == _REPORT:
+                files.remove(os.path.join(self._output_dir, name))
+
+    def _save(self, names: set[str]) -> None:
+        job = {"fingerprint": self.fingerprint, "output_files": sorted(names)}
+        with files.complete_or_absent(os.path.join(self.path, _JOB)) as file:
+            json.dump(job, file)
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Returns the object in a JSON file, empty if it is missing or damaged."""
+    with contextlib.suppress(ValueError, FileNotFoundError):
+        return files.read_json(path)
+    return {}
+
+
+def _corpus_names(saved: dict[str, Any]) -> list[str]:
+    """Returns the names of corpus files that a file lists.
+
+    Anything else in the list is dropped, because these files are going to be removed.
+    """
+    names = saved.get("output_files")
+    names = names if isinstance(names, list) else []
+    return [n for n in names if isinstance(n, str) and _CORPUS.fullmatch(n)]
+
+
+def _fingerprint(
+    options: PrepareCorpusOptions, units: Sequence[tuple[inputs.Source, ...]]
+) -> str:
+    flags = {name: value for name, value in vars(options).items() if name not in _FREE}
+    described: list[Any] = [sorted(flags.items()), units]
+    sources = [source for unit in units for source in unit]
+    for path in (s.path for s in sources if s.format != "tfds"):
+        described.append(0 if files.is_remote(path) else os.stat(path).st_mtime_ns)
+    return hashlib.blake2b(repr(described).encode(), digest_size=16).hexdigest()

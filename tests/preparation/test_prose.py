@@ -1,12 +1,13 @@
+import collections
+
 import pytest
 
-from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
 
 
 def _paragraphs(text):
-    counts = inputs.ReadCounts()
-    return list(prose.paragraphs(text.split("\n"), counts)), counts.headings
+    counts = collections.Counter()
+    return list(prose.paragraphs(text.split("\n"), counts)), counts["headings"]
 
 
 WRAPPED = """\

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from bert_tf.preparation import extraction
+from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
-from bert_tf.preparation import job_folder
 from bert_tf.preparation import options
+from bert_tf.preparation import workflow
 
 zstandard = pytest.importorskip("zstandard")
 pytest.importorskip("sentencex")
@@ -118,14 +118,13 @@ She was often ill._NEWLINE__NEWLINE_She drew wings."""
 
 def test_the_marks_of_wiki40b_and_its_titles_are_left_out(prepare, tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(json.dumps({"text": t}) for t in (WIKI40B, WIKI40B)))
-    text, report = prepare(f"--input_file={path}", "--deduplicate_paragraphs")
+    path.write_text(json.dumps({"text": WIKI40B}))
+    text, report = prepare(f"--input_file={path}")
     assert text == (
         "Ada wrote of engines.\nShe was a countess.\nHer notes were long.\n"
         "She was often ill.\nShe drew wings.\n\n"
     )
-    assert report["read"]["headings"] == 6
-    assert report["duplicate_paragraphs"] == 4
+    assert report["read"]["headings"] == 3
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_
     rows = "".join(json.dumps({"text": f"Row {n}."}) + "\n" for n in range(5))
     (tmp_path / "in" / "d.jsonl").write_text(rows)
     (tmp_path / "in" / "e.xml.bz2").write_bytes(bz2.compress(_dump(3).encode()))
-    flags = ["--deduplicate_paragraphs", "--shard_mb=0.0002"]
+    flags = ["--shard_mb=0.0002"]
     expected, _ = prepare(f"--input_file={tmp_path / 'in'}", *flags)
     out = tmp_path / "remote"
     result = run_tool(
@@ -246,11 +245,7 @@ def test_what_is_written_does_not_depend_on_the_number_of_workers(
 ):
     monkeypatch.setattr(inputs, "_UNIT_BYTES", 2000)
     folder = _many(tmp_path)
-    flags = [
-        f"--input_file={folder}",
-        "--deduplicate_paragraphs",
-        "--shard_mb=0.004",
-    ]
+    flags = [f"--input_file={folder}", "--shard_mb=0.004"]
     one = prepare(*flags, folder="one")
     two = prepare(*flags, "--num_workers=2", folder="two")
     assert one == two
@@ -261,18 +256,6 @@ def test_what_is_written_does_not_depend_on_the_number_of_workers(
         assert data == (tmp_path / "two" / name).read_bytes()
         assert len(data) <= 4_000
         assert data.endswith(b"\n\n")
-
-
-def test_repeated_paragraphs_are_left_out_when_asked(prepare, tmp_path):
-    texts = ["Same here.\nOther.", "Same here.", "Same here.\nNew."]
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(json.dumps({"text": t}) for t in texts))
-    everything, report = prepare(f"--input_file={path}")
-    assert everything.count("Same here.") == 3
-    assert report["duplicate_paragraphs"] == 0
-    text, report = prepare(f"--input_file={path}", "--deduplicate_paragraphs")
-    assert text == "Same here.\nOther.\n\nNew.\n\n"
-    assert (report["duplicate_paragraphs"], report["documents"]) == (2, 2)
 
 
 BUILDER = """
@@ -404,12 +387,6 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
     [
         ([], 2, "Nothing to read; expected --input_file with text"),
         (["--input_file=x", "--tfds_split=test"], 2, "no effect without --tfds_name"),
-        # It would leave out every second "Yes."
-        (
-            ["--input_file=x", "--format=sentences", "--deduplicate_paragraphs"],
-            2,
-            "which has no paragraphs",
-        ),
         (
             ["--input_file={}/a.txt", "--text_field=body"],
             1,
@@ -448,17 +425,17 @@ def test_other_files_are_not_overwritten(run_tool, prepare, tmp_path):
 KILLED = """
 import os, signal, sys, time
 from bert_tf import progress
-from bert_tf.preparation import extraction, inputs, options, workflow
+from bert_tf.preparation import inputs, options, workflow
 
 STAGE, WORKERS, KILLED, INPUT, OUTPUT = sys.argv[1:]
 inputs._UNIT_BYTES = 2000
-_counts = extraction.ReadCounts
+_read = workflow.documents.read
 
-def slow(**counts):
-    time.sleep(0.3)  # So that something is left to do, however fast all else is.
-    return _counts(**counts)
+def slow(*arguments):
+    time.sleep(0.1)  # So that something is left to do, however fast all else is.
+    return _read(*arguments)
 
-extraction.ReadCounts = slow
+workflow.documents.read = slow
 
 def kill():
     (os.kill if KILLED == "parent" else os.killpg)(os.getpid(), signal.SIGKILL)
@@ -532,14 +509,14 @@ def test_a_killed_run_resumes(
     assert not (out / "report.json").exists()
     num_parts = len(list((out / ".prepare_corpus").glob("0*.json")))
     num_read = 0
-    read = extraction.documents.read
+    read = documents.read
 
     def counted(source, *arguments):
         nonlocal num_read
         num_read += 1
         return read(source, *arguments)
 
-    monkeypatch.setattr(extraction.documents, "read", counted)
+    monkeypatch.setattr(documents, "read", counted)
     assert prepare(*flags) == whole
     assert num_parts > 0
     assert num_read < 20
@@ -583,7 +560,7 @@ def test_only_listed_corpus_files_are_ever_removed(
     text.write_text("One sentence here. And another one.\n")
     flags = options.PrepareCorpusOptions(input_file=(str(text),), output_dir=str(out))
     units, _ = inputs.find(flags)
-    job = {"fingerprint": job_folder.JobFolder(flags, units).fingerprint}
+    job = {"fingerprint": workflow.JobFolder(flags, units).fingerprint}
     (out / name).write_text(changed(job, precious["files"]))
     done = run_tool("prepare_corpus", f"--input_file={text}", f"--output_dir={out}")
     assert done.exit_code == 0, done.stderr

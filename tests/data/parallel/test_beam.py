@@ -27,7 +27,7 @@ def beam():
 DYING = """
 import os, pathlib, signal
 
-from bert_tf.preparation import documents, extraction
+from bert_tf.preparation import documents, workflow
 from bert_tf.pretraining_data import journal, shard_tasks
 
 FOLDER = pathlib.Path(os.environ["FOLDER"])
@@ -57,10 +57,10 @@ def read_one_and_die(*arguments):
 documents.read_all = documents.read
 
 def extract(task, on_bytes):
-    name = f"part-{task.unit.number}"
+    name = f"part-{int(os.path.basename(task.text_path)[:6])}"
     note(name)
     documents.read = read_one_and_die if dies_at(name) else documents.read_all
-    extraction.extract_all(task, on_bytes)
+    workflow.extract_all(task, on_bytes)
 
 def do(task, on_bytes):
     name = f"shard-{task.index}"
@@ -69,14 +69,14 @@ def do(task, on_bytes):
         journal.finish = lambda *arguments: die()
     shard_tasks.do_all_of_it(task, on_bytes)
 
-extraction.extract_all = extraction.extract
+workflow.extract_all = workflow.extract
 shard_tasks.do_all_of_it = shard_tasks.sample
 """
 PROGRAM = """
 import contextlib, os, sys
 
 import dying
-from bert_tf.preparation import extraction, inputs, options, workflow
+from bert_tf.preparation import inputs, options, workflow
 from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import options as data_options
 from bert_tf.pretraining_data import workflow as data_workflow
@@ -85,7 +85,7 @@ def main():
     runner, pipeline_options, folder, vocab_file = sys.argv[1:]
     inputs._UNIT_BYTES = 3000
     if runner != "local":
-        extraction.extract, shard_tasks.sample = dying.extract, dying.do
+        workflow.extract, shard_tasks.sample = dying.extract, dying.do
     with contextlib.ExitStack() as stack:
         if runner == "DaskRunner":
             from dask import distributed
@@ -98,7 +98,7 @@ def main():
         where = dict(runner=runner, pipeline_options=pipeline_options)
         print(workflow.prepare_corpus(options.PrepareCorpusOptions(
             input_file=f"{folder}/in", output_dir=f"{folder}/{runner}/text",
-            shard_mb=0.003, deduplicate_paragraphs=True, **where,
+            shard_mb=0.003, **where,
         )))
         print(data_workflow.create_data(data_options.CreatePretrainingDataOptions(
             input_file=f"{folder}/{runner}/text/corpus-*.txt",
