@@ -97,7 +97,9 @@ def _json_lines(
 
 
 def _dataset(
-    source: inputs.Source, options: PrepareCorpusOptions, counts: collections.Counter[str]
+    source: inputs.Source,
+    options: PrepareCorpusOptions,
+    counts: collections.Counter[str],
 ) -> Iterator[Iterable[str]]:
     data = named_datasets.open_data_set(source.path, None)
     start, end = source.examples
