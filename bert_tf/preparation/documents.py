@@ -149,8 +149,8 @@ def _wikipedia(
     path: str, counts: collections.Counter[str], on_bytes: Callable[[int], None]
 ) -> Iterator[Iterable[str]]:
     """Yields articles. Redirects and pages that are not articles are only counted."""
-    parser = ElementTree.XMLPullParser(("start", "end"))
-    dump = None
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    dump: Any = None
     try:
         for block in reading.blocks(path, on_bytes):
             parser.feed(block)
