@@ -6,8 +6,8 @@ import pytest
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 
 
 def test_every_format_has_a_reader_and_those_that_are_written_a_writer():
@@ -164,9 +164,9 @@ def test_an_object_based_checkpoint_is_not_one_of_2018(tmp_path):
     import tensorflow as tf
 
     prefix = tf.train.Checkpoint(a=tf.Variable(1.0)).write(str(tmp_path / "ckpt"))
-    assert not release_folder.is_at(prefix)
+    assert not release.is_at(prefix)
     with pytest.raises(ValueError, match="object-based checkpoint of TensorFlow 2"):
-        release_folder.open_source(prefix)
+        release.open_source(prefix)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ for number, name in enumerate(sorted(state)):
     state[name].assign(tf.fill(state[name].shape, value))
 before, start = peak(), time.time()
 if action == "save":
-    rotation.write_step(folder, 1, {**state, "global_step": np.int64(1)})
+    rotation.write_parts(folder, 1, {**state, "global_step": np.int64(1)})
+    rotation.commit(folder, 1)
 else:
     bundle.assign(folder, state)
 seconds, after = time.time() - start, peak()

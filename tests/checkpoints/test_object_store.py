@@ -69,7 +69,8 @@ def store(monkeypatch):
 
 def write(store, step, keep_max=2):
     tensors = {"a": np.full(3, step, "float32"), "global_step": np.int64(step)}
-    return rotation.write_step(store.folder, step, tensors, keep_max=keep_max)
+    rotation.write_parts(store.folder, step, tensors)
+    rotation.commit(store.folder, step, keep_max=keep_max)
 
 
 def latest(store):

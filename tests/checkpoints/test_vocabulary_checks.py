@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.release import folder as release_folder
 
 NUM_PIECES = 288  # Of the recorded checkpoint.
 
@@ -103,7 +103,7 @@ def written(released_folder, tmp_path):
     """A checkpoint as we write it, with the fingerprint of its vocabulary."""
     (tmp_path / "written").mkdir()
     source = formats.open_source(str(released_folder))
-    release_folder.write(source, str(tmp_path / "written"))
+    release.write(source, str(tmp_path / "written"))
     return tmp_path / "written"
 
 

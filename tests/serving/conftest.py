@@ -182,12 +182,12 @@ def write_task(folder, golden, model, task):
     for weights in model.weights:
         if weights.path.endswith("output_weights"):
             weights.assign(10 * weights)
-    rotation.write_step(
+    rotation.write_parts(
         folder,
         7,
         {n: v.numpy() for n, v in checkpoint_names.checkpoint_variables(model).items()},
-        keep_max=1,
     )
+    rotation.commit(folder, 7, keep_max=1)
     run_folder.RunFolder(folder).write_settings(
         task=task.to_dict(),
         config=config_of(golden),

@@ -16,10 +16,10 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import models
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 CACHE_VARIABLE = "BERT_TF_CACHE"
 _CONFIG_FILE = companion_files.CONFIG_FILE
 _VOCAB_FILE = companion_files.VOCAB_FILE
-_CHECKPOINT = release_folder.PREFIX
+_CHECKPOINT = release.PREFIX
 _NEEDED = (
     f"{_CHECKPOINT}.data-00000-of-00001",
     f"{_CHECKPOINT}.index",

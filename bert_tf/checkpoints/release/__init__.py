@@ -1,13 +1,131 @@
-"""The native format: checkpoints of the 2018 release, and those of a run.
+"""The format "bert": a checkpoint of the release and the files beside it.
 
-`folder` reads and writes a checkpoint with the files beside it. Below it, `bundle`
-reads and writes the tensors of one checkpoint; `state_file` is the text file
-`checkpoint`; `rotation` keeps the newest checkpoints of a run.
+A released model is a folder with `bert_model.ckpt.*`, `bert_config.json` and
+`vocab.txt`. The folder of a run or of a conversion also has a `task.json`.
+
+The native format keeps the release's variable names. So any program that reads BERT
+reads our checkpoints, and a run begun by the 2018 code can be continued here.
 """
 
-from bert_tf.checkpoints.release import folder as release_folder
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 
-is_at = release_folder.is_at
-open_source = release_folder.open_source
-placement = release_folder.placement
-write = release_folder.write
+import numpy as np
+import tensorflow as tf
+
+from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints.release import bundle
+
+NAME = "bert"
+# The prefix of the checkpoint in every released folder.
+PREFIX = "bert_model.ckpt"
+# A tensor of TensorFlow 2's object-based checkpoints, whose other tensors do not have
+# the names of 2018.
+OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+def is_at(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a name-based checkpoint or the folder of one."""
+    path = os.fspath(path)
+    try:
+        prefix = bundle.resolve(path)
+        return OBJECT_GRAPH not in bundle.read_names_and_shapes(prefix)
+    except (OSError, ValueError):
+        return bundle.looks_like_checkpoint(path)
+
+
+def open_source(path: str | os.PathLike[str]) -> source_module.Source:
+    """Returns the `Source` of a checkpoint and the files beside it.
+
+    Args:
+        path: a prefix such as "uncased_L-12_H-768_A-12/bert_model.ckpt"; the folder of
+            a run, whose latest checkpoint is read; or a released folder.
+
+    Raises:
+        FileNotFoundError: there is no such checkpoint.
+        ValueError: the checkpoint or a file beside it is damaged.
+    """
+    prefix = bundle.resolve(path)
+    found = bundle.read_names_and_shapes(prefix)
+    if OBJECT_GRAPH in found:
+        raise ValueError(
+            f"{prefix} is an object-based checkpoint of TensorFlow 2, whose tensors "
+            "are not named as in 2018; expected a checkpoint of the release's format."
+        )
+    shapes = {
+        name: tuple(found[name])
+        for name in sorted(found)
+        if not checkpoint_names.is_of_optimizer(name)
+    }
+    folder = os.path.dirname(prefix) or "."
+    task = companion_files.read_task(folder)
+    return source_module.Source(
+        path=prefix,
+        format=NAME,
+        shapes=shapes,
+        read_each=lambda wanted: _read_each(prefix, wanted),
+        head=checkpoint_heads.head_of_task(shapes, task),
+        config=companion_files.read_config(folder),
+        text=companion_files.read_text(folder),
+        optimizer=tuple(sorted(set(found) - set(shapes))),
+    )
+
+
+def placement(source: source_module.Source) -> source_module.Placement:
+    """Returns the `Placement` of a `Source`: every weight keeps its name."""
+    return source_module.Placement(places={name: name for name in source.shapes})
+
+
+def write(source: source_module.Source, folder: str, *, name: str = PREFIX) -> None:
+    """Writes a checkpoint and its files into a folder, as the released zips have them.
+
+    A `task.json` records casing and head. The complete checkpoint is in memory at once,
+    because `SaveV2` takes it in one call.
+
+    Args:
+        source: `Source`.
+        folder: an empty folder.
+        name: prefix of the checkpoint in the folder.
+
+    Raises:
+        OSError: a file cannot be written.
+        ValueError: the source cannot be read.
+    """
+    tensors = {
+        tensor_name: tf.constant(array)
+        for tensor_name, array in source.read_each(source.shapes)
+    }
+    if source.config is not None:
+        path = os.path.join(folder, companion_files.CONFIG_FILE)
+        with files.complete_or_absent(path) as file:
+            file.write(source.config.to_json_string())
+    if source.vocabulary is not None:
+        source.vocabulary.save(os.path.join(folder, companion_files.VOCAB_FILE))
+    task_file = os.path.join(folder, companion_files.TASK_FILE)
+    task = companion_files.with_fingerprint(_task(source), source.vocabulary)
+    companion_files.write_json(task_file, task)
+    bundle.save(os.path.join(folder, name), tensors)
+
+
+def _task(source: source_module.Source) -> dict[str, Any]:
+    task: dict[str, Any] = {
+        "task": source.head.kind,
+        "do_lower_case": source.do_lower_case,
+    }
+    task |= source.text.to_dict()
+    if source.head.labels is not None:
+        task["labels"] = list(source.head.labels)
+    if source.head.label_kind != checkpoint_heads.SINGLE_LABEL:
+        task["label_kind"] = source.head.label_kind
+    return task
+
+
+def _read_each(prefix: str, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+    for name, tensor in bundle.read_each(prefix, wanted):
+        yield name, tensor.astype("float32", copy=False)

@@ -2,14 +2,21 @@
 
 A checkpoint is identified by its prefix, such as `run/model.ckpt-1000`. It consists of
 `PREFIX.data-00000-of-00001` and, written after it, `PREFIX.index`.
+
+The text file `checkpoint` of a folder names its checkpoints and the latest one. Here it
+is the commit marker of a save: it is written last and replaced atomically, so a
+checkpoint that it does not name was never finished, even if its other files exist.
 """
 
 import contextlib
+import dataclasses
+import json
 import os
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +24,17 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.release import state_file
 
+STATE_FILE = "checkpoint"
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """The content of a `checkpoint` file."""
+
+    latest: str  # Prefix of the newest checkpoint.
+    prefixes: tuple[str, ...]  # All checkpoints, oldest first.
 
 
 def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
@@ -35,26 +50,31 @@ def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
             files are unchanged.
     """
     prefix = os.fspath(prefix)
-    folder = os.path.dirname(prefix)
-    files.make_folders(folder or ".")
+    folder = os.path.dirname(prefix) or "."
+    files.make_folders(folder)
     # Object stores cannot rename, but SaveV2 writes data before index there as well.
-    temporary = prefix
-    if "://" not in prefix:
-        temporary = files.temporary_path(prefix)
+    temporary = prefix if files.is_remote(prefix) else files.temporary_path(prefix)
     ordered = sorted(tensors)
     try:
-        with _clear_write_errors(prefix):
-            tf.raw_ops.SaveV2(
-                prefix=temporary,
-                tensor_names=ordered,
-                shape_and_slices=[""] * len(ordered),
-                tensors=[tf.convert_to_tensor(tensors[name]) for name in ordered],
-            )
+        tf.raw_ops.SaveV2(
+            prefix=temporary,
+            tensor_names=ordered,
+            shape_and_slices=[""] * len(ordered),
+            tensors=[tf.convert_to_tensor(tensors[name]) for name in ordered],
+        )
         if temporary != prefix:
-            _rename_parts(temporary, prefix)
-    except BaseException:
+            for path in (*data_files(temporary), f"{temporary}.index"):
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+                files.rename(path, prefix + path.removeprefix(temporary))
+    except BaseException as error:
         if temporary != prefix:
-            remove_partial(folder or ".", os.path.basename(temporary))
+            remove_partial(folder, os.path.basename(temporary))
+        if isinstance(error, tf.errors.OpError):
+            raise OSError(
+                f"The checkpoint {prefix} cannot be written: {files.reason_of(error)}. "
+                "Earlier checkpoints are unchanged."
+            ) from error
         raise
 
 
@@ -78,21 +98,11 @@ def read_names_and_shapes(path: str | os.PathLike[str]) -> dict[str, list[int]]:
         FileNotFoundError: there is no such checkpoint.
         ValueError: the path is not a prefix, or the files are damaged.
     """
-    prefix = resolve(path)
-    return dict(_open(prefix).get_variable_to_shape_map())
+    return dict(_open(resolve(path)).get_variable_to_shape_map())
 
 
 def read(path: str | os.PathLike[str], wanted: Iterable[str]) -> dict[str, np.ndarray]:
-    """Returns {name: ndarray} of some tensors of a checkpoint.
-
-    Args:
-        path: see `resolve`.
-        wanted: names of tensors.
-
-    Raises:
-        FileNotFoundError: there is no such checkpoint.
-        ValueError: a tensor is missing, or the files are damaged.
-    """
+    """Returns {name: ndarray} of some tensors of a checkpoint; see `read_each`."""
     return dict(read_each(path, wanted))
 
 
@@ -100,6 +110,10 @@ def read_each(
     path: str | os.PathLike[str], wanted: Iterable[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields (name, ndarray) of some tensors, one in memory at a time.
+
+    Args:
+        path: see `resolve`.
+        wanted: names of tensors.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -135,10 +149,10 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
     prefix = resolve(path)
     shapes = read_names_and_shapes(prefix)
     for name, variable in variables.items():
-        found, expected = shapes.get(name), list(variable.shape)
-        if found is not None and list(found) != expected:
+        shape, expected = list(shapes.get(name, variable.shape)), list(variable.shape)
+        if shape != expected:
             raise ValueError(
-                f"{name} has shape {list(found)} in the checkpoint {prefix}, expected "
+                f"{name} has shape {shape} in the checkpoint {prefix}, expected "
                 f"{expected}; pass the bert_config.json that belongs to the checkpoint."
             )
     for name, tensor in read_each(prefix, variables):
@@ -167,12 +181,10 @@ def resolve(path: str | os.PathLike[str]) -> str:
             f"share: {path[: part.start()]}"
         )
     # First, because the store ram:// takes the start of a file name for a folder.
-    if state_file.is_complete(path):
-        return path
-    if files.is_folder(path):
-        state = state_file.read(path)
+    if not is_complete(path) and files.is_folder(path):
+        state = read_state(path)
         path = state.latest if state else _only_prefix(path)
-    if state_file.is_complete(path):
+    if is_complete(path):
         return path
     for ending in ("index", "data-00000-of-00001"):
         if not files.exists(f"{path}.{ending}"):
@@ -182,19 +194,81 @@ def resolve(path: str | os.PathLike[str]) -> str:
     raise FileNotFoundError(f"No checkpoint {path}: its data file is missing.")
 
 
-def is_part(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is named like one file of a checkpoint."""
-    return _PART.search(os.fspath(path)) is not None
+def looks_like_checkpoint(path: str) -> bool:
+    """Returns whether a path looks like a checkpoint, though it may be damaged."""
+    if files.is_folder(path):
+        return any(
+            name == STATE_FILE or name.endswith(".index")
+            for name in files.list_folder(path)
+        )
+    is_part = _PART.search(path) is not None
+    return is_part or files.exists(f"{path}.index") or bool(data_files(path))
 
 
-def prefixes_in(folder: str) -> list[str]:
-    """Returns the prefixes of the checkpoints in a folder, sorted."""
-    names = [name for name in files.list_folder(folder) if name.endswith(".index")]
-    return [os.path.join(folder, name.removesuffix(".index")) for name in names]
+def read_state(folder: str) -> State | None:
+    """Returns the `State` of a folder, or None if it has no `checkpoint` file.
+
+    Only checkpoints in the folder are accepted. Absolute paths, which remain when a
+    folder is copied or moved, are looked up in the folder itself.
+
+    Raises:
+        ValueError: the file is damaged, or names a checkpoint elsewhere.
+    """
+    path = os.path.join(folder, STATE_FILE)
+    if not files.exists(path):
+        return None
+    logger = tf.get_logger()
+    # TensorFlow logs what it cannot parse and returns None.
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except (tf.errors.OpError, ValueError):
+        state = None
+    finally:
+        logger.disabled = was_disabled
+    if state is None or not state.model_checkpoint_path:
+        raise ValueError(
+            f"{path} does not name a checkpoint; expected a line such as "
+            'model_checkpoint_path: "model.ckpt-1000". Correct or remove it.'
+        )
+    latest = _inside(folder, state.model_checkpoint_path)
+    prefixes = [_inside(folder, name) for name in state.all_model_checkpoint_paths]
+    if latest not in prefixes:
+        prefixes.append(latest)
+    return State(latest=latest, prefixes=tuple(prefixes))
+
+
+def write_state(folder: str, prefixes: Sequence[str]) -> None:
+    """Writes the file: names relative to the folder, the last one is the latest."""
+    names = [json.dumps(os.path.basename(prefix)) for prefix in prefixes]
+    lines = [f"model_checkpoint_path: {names[-1]}"]
+    lines += [f"all_model_checkpoint_paths: {name}" for name in names]
+    with files.complete_or_absent(os.path.join(folder, STATE_FILE)) as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def is_complete(prefix: str) -> bool:
+    """Returns whether a checkpoint exists: its index and a data file."""
+    return files.exists(f"{prefix}.index") and bool(data_files(prefix))
+
+
+def data_files(prefix: str) -> list[str]:
+    """Returns the paths of a checkpoint's data files."""
+    folder, name = os.path.split(prefix)
+    folder = folder or "."
+    if not files.is_folder(folder):
+        return []
+    return [
+        os.path.join(folder, file_name)
+        for file_name in files.list_folder(folder)
+        if file_name.startswith(f"{name}.data-") and ".tempstate" not in file_name
+    ]
 
 
 def _only_prefix(folder: str) -> str:
-    prefixes = [path for path in prefixes_in(folder) if state_file.is_complete(path)]
+    names = [name for name in files.list_folder(folder) if name.endswith(".index")]
+    prefixes = [os.path.join(folder, name.removesuffix(".index")) for name in names]
+    prefixes = list(filter(is_complete, prefixes))
     if len(prefixes) == 1:
         return prefixes[0]
     example = min(prefixes, default=os.path.join(folder, "model.ckpt"))
@@ -204,11 +278,18 @@ def _only_prefix(folder: str) -> str:
     )
 
 
-def _rename_parts(temporary: str, prefix: str) -> None:
-    for path in (*state_file.data_files(temporary), f"{temporary}.index"):
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-        files.rename(path, prefix + path.removeprefix(temporary))
+def _inside(folder: str, prefix: str) -> str:
+    parent = os.path.abspath(folder)
+    if os.path.commonpath([parent, os.path.abspath(prefix)]) == parent:
+        return prefix
+    beside = os.path.join(folder, os.path.basename(prefix))
+    if is_complete(prefix) and not is_complete(beside):
+        raise ValueError(
+            f"{os.path.join(folder, STATE_FILE)} names {prefix}, which is outside the "
+            "folder; expected a checkpoint beside the file. Pass that checkpoint "
+            "itself, or correct the file."
+        )
+    return beside
 
 
 def _open(prefix: str) -> Any:
@@ -232,22 +313,11 @@ def _clear_read_errors(prefix: str) -> Iterator[None]:
 def _older(prefix: str) -> str:
     """Returns advice that names the next older checkpoint of a run, or ""."""
     try:
-        state = state_file.read(os.path.dirname(prefix) or ".")
+        state = read_state(os.path.dirname(prefix) or ".")
     except (OSError, ValueError):
         return ""
     if state is None or prefix not in state.prefixes:
         return ""
     before = state.prefixes[: state.prefixes.index(prefix)]
-    older = [other for other in before if state_file.is_complete(other)]
+    older = list(filter(is_complete, before))
     return f", or use the previous one, {older[-1]}" if older else ""
-
-
-@contextlib.contextmanager
-def _clear_write_errors(prefix: str) -> Iterator[None]:
-    try:
-        yield
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"The checkpoint {prefix} cannot be written: {files.reason_of(error)}. "
-            "Earlier checkpoints are unchanged."
-        ) from error

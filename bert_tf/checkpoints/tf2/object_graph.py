@@ -16,13 +16,13 @@ from google.protobuf import message
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
-GRAPH = release_folder.OBJECT_GRAPH
+GRAPH = release.OBJECT_GRAPH
 # Name of a variable's tensor in the graph, and the end of its key.
 _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"

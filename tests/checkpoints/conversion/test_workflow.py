@@ -17,12 +17,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import report as conversion_report
 from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 
@@ -305,7 +305,7 @@ def other_format(monkeypatch):
 
     def replace(**changes):
         functions = {
-            name: getattr(release_folder, name)
+            name: getattr(release, name)
             for name in ("is_at", "open_source", "placement", "write")
         }
         module = types.SimpleNamespace(**functions | changes)
@@ -322,7 +322,7 @@ def other_format(monkeypatch):
 
 def with_config(**changes):
     def open_source(path):
-        source = release_folder.open_source(path)
+        source = release.open_source(path)
         return dataclasses.replace(
             source, config=dataclasses.replace(source.config, **changes)
         )
@@ -332,7 +332,7 @@ def with_config(**changes):
 
 def with_weights(change):
     def open_source(path):
-        source = release_folder.open_source(path)
+        source = release.open_source(path)
 
         def read_each(wanted):
             for name, array in source.read_each(wanted):
@@ -344,7 +344,7 @@ def with_weights(change):
 
 
 def without_a_weight(path):
-    source = release_folder.open_source(path)
+    source = release.open_source(path)
     shapes = dict(source.shapes)
     del shapes["bert/pooler/dense/bias"]
     return dataclasses.replace(source, shapes=shapes)

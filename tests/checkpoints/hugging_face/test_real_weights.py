@@ -11,9 +11,9 @@ import safetensors
 
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.data import packing
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
@@ -134,9 +134,7 @@ def test_to_native_and_back_is_bit_identical(tmp_path, source, sentence_encoder)
     bundle.save(prefix, dict(source.read_each(source.shapes)))
     (prefix.parent / "bert_config.json").write_text(source.config.to_json_string())
     source.vocabulary.save(prefix.parent / "vocab.txt")
-    between = dataclasses.replace(
-        release_folder.open_source(prefix), do_lower_case=True
-    )
+    between = dataclasses.replace(release.open_source(prefix), do_lower_case=True)
     folder = tmp_path / "back"
     folder.mkdir()
     hugging_face.write(between, folder)

@@ -12,10 +12,10 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import names
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import folder as release_folder
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -68,7 +68,7 @@ def native_source(tmp_path):
         )
         (prefix.parent / "bert_config.json").write_text(CONFIG.to_json_string())
         TOKENS.save(prefix.parent / "vocab.txt")
-        source = release_folder.open_source(prefix)
+        source = release.open_source(prefix)
         text = dataclasses.replace(source.text, do_lower_case=True)
         return dataclasses.replace(source, **{"head": its_head, "text": text} | changes)
 
@@ -133,7 +133,7 @@ def test_from_there_to_native_and_back_is_bit_identical(
     bundle.save(prefix, arrays_of(first))
     (tmp_path / "bert_config.json").write_text(first.config.to_json_string())
     between = dataclasses.replace(
-        release_folder.open_source(prefix),
+        release.open_source(prefix),
         head=first.head,
         text=text_encoding.TextEncoding(do_lower_case=True),
     )

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
-from bert_tf.checkpoints.release import state_file
 
 
 def tensors(step):
@@ -20,7 +19,8 @@ def tensors(step):
 
 def write(folder, *steps, keep_max=5):
     for step in steps:
-        rotation.write_step(folder, step, tensors(step), keep_max=keep_max)
+        rotation.write_parts(folder, step, tensors(step))
+        rotation.commit(folder, step, keep_max=keep_max)
 
 
 def steps_in(folder):
@@ -33,7 +33,8 @@ def steps_in(folder):
 
 
 def test_a_step_is_three_files(tmp_path):
-    prefix = rotation.write_step(tmp_path / "run", 10, tensors(10))
+    rotation.write_parts(tmp_path / "run", 10, tensors(10))
+    prefix = rotation.commit(tmp_path / "run", 10)
     assert prefix == str(tmp_path / "run" / "model.ckpt-10")
     assert sorted(os.listdir(tmp_path / "run")) == [
         "checkpoint",
@@ -80,7 +81,7 @@ def test_the_files_appear_in_order(tmp_path, monkeypatch):
 def test_only_the_newest_stay(tmp_path):
     write(tmp_path, 1, 2, 3, 4, keep_max=2)
     assert steps_in(tmp_path) == [3, 4]
-    assert len(state_file.read(tmp_path).prefixes) == 2
+    assert len(bundle.read_state(tmp_path).prefixes) == 2
 
 
 def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
@@ -89,7 +90,7 @@ def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
     (tmp_path / f".model.ckpt-4.{'0' * 32}.partial.index").touch()
     rotation.remove_leftovers(tmp_path)
     assert steps_in(tmp_path) == [2, 3]
-    assert [os.path.basename(p) for p in state_file.read(str(tmp_path)).prefixes] == [
+    assert [os.path.basename(p) for p in bundle.read_state(str(tmp_path)).prefixes] == [
         "model.ckpt-2",
         "model.ckpt-3",
     ]
@@ -212,7 +213,8 @@ def write_until(folder, moment):
     save, tf.raw_ops.SaveV2 = tf.raw_ops.SaveV2, watched_save
     files.rename = watched(files.rename)
     files.remove = watched(files.remove)
-    rotation.write_step(folder, 3, {"a": np.full(3, 3, "float32")}, keep_max=2)
+    rotation.write_parts(folder, 3, {"a": np.full(3, 3, "float32")})
+    rotation.commit(folder, 3, keep_max=2)
 
 run, copies = sys.argv[1:]
 for moment in range(100):
