@@ -120,10 +120,9 @@ def serve_bert_tf(task):
     from bert_tf.tasks.question_answering import examples
     from bert_tf.tasks.question_answering import features
     from bert_tf.tasks.question_answering import predictions
-    from bert_tf.tasks.question_answering import windows as qa_windows
     from bert_tf.tokenization import full
 
-    sizes = qa_windows.WindowSizes(
+    sizes = features.WindowSizes(
         max_seq_length=task["max_seq_length"],
         max_query_length=64,
         doc_stride=task["doc_stride"],

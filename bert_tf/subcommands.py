@@ -100,8 +100,8 @@ SUBCOMMANDS = (
     Subcommand(
         name="triviaqa",
         tool="convert_triviaqa",
-        options="bert_tf.tasks.question_answering.options:ConvertTriviaqaOptions",
-        work="bert_tf.tasks.question_answering.triviaqa:convert",
+        options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
+        work="bert_tf.data.triviaqa:convert",
         stage="Prepare data",
         summary="Convert TriviaQA into the format of SQuAD",
         examples=(
@@ -252,8 +252,7 @@ SUBCOMMANDS = (
         summary="Score predictions as SQuAD's official scripts do",
         examples=(
             "--data_file=dev-v2.0.json --predictions_file=runs/squad/predictions.json "
-            "--null_odds_file=runs/squad/null_odds.json "
-            "--nbest_file=runs/squad/nbest_predictions.json",
+            "--null_odds_file=runs/squad/null_odds.json",
         ),
     ),
     Subcommand(

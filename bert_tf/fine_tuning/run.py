@@ -82,9 +82,7 @@ def train(
 ) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = _without_search(options).only_training()
-    declaration = tasks.declaration(options.TASK)
     with run_folder.locked(options):
-        options = declaration.after_earlier_stages(options, progress)
         return Run(options, progress=progress).train()
 
 

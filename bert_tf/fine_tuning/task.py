@@ -109,8 +109,7 @@ class Task(abc.ABC):
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
     NUM_SPECIAL: ClassVar[int] = 2  # Special tokens of a sequence; see `num_special`.
-    # Replaces `run.single_run` for tasks with several stages: (options, progress) ->
-    # report.
+    # Replaces `run.single_run`: (options, progress) -> report.
     RUN: ClassVar[Callable[..., str] | None] = None
 
     start: starting_point.StartingPoint
@@ -128,13 +127,6 @@ class Task(abc.ABC):
         self.examples: dict[str, Any] = {}
         self.trained: Any = None
         self._features: dict[str, Any] = {}
-
-    @classmethod
-    def after_earlier_stages(
-        cls, options: Any, progress: progress_module.Progress
-    ) -> Any:
-        """Trains the runs that this one starts from; returns its options."""
-        return options
 
     @property
     def record(self) -> Any:

@@ -199,11 +199,10 @@ def _check_data(trial, data_sets, known):
     ):
         data_set = data_sets.get(part)
         data_set = known.setdefault(data_set, data_set)
-        found = run_settings.changed_data(recorded, data_set)
-        for before, now in found.values():
+        if difference := run_settings.data_difference(recorded, data_set):
             raise ValueError(
-                f"{folder} contains a finished run with {kind} {before!r}, but this "
-                f"one has {now!r}; choose another --output_dir."
+                f"{folder} contains a finished run with {kind} {difference[0]!r}, but "
+                f"this one has {difference[1]!r}; choose another --output_dir."
             )
 
 

@@ -1,7 +1,7 @@
 """Sliding windows over contexts, and the best answer in them, in a graph.
 
-The TensorFlow version of `question_answering.windows` and `question_answering.spans`,
-which explain the steps.
+The TensorFlow version of `question_answering.features` and
+`question_answering.predictions`, which explain the steps.
 
 Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
 starts (or ends) of a window.
@@ -15,10 +15,10 @@ import tensorflow as tf
 from bert_tf.data import graph_packing
 from bert_tf.data import packing
 from bert_tf.modeling import numerics
+from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class BestSpans:
 def windows_of(
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
-    sizes: question_answering_windows.WindowSizes,
+    sizes: features_module.WindowSizes,
 ) -> Windows:
     """Returns the windows over contexts.
 
@@ -57,7 +57,7 @@ def windows_of(
     """
     lengths = context_ids.row_lengths()
     room = sizes.max_seq_length - question_ids.row_lengths()
-    room -= question_answering_windows.NUM_SPECIAL
+    room -= features_module.NUM_SPECIAL
     step = tf.minimum(room, tf.constant(sizes.doc_stride, tf.int64))
     # The first window that reaches the end is the last one.
     counts = 1 + tf.maximum(tf.constant(0, tf.int64), -(-(lengths - room) // step))

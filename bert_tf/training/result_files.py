@@ -29,7 +29,7 @@ _RUN_SHAPE = {
     "flags?": FLAGS_SHAPE,
     "training_data?": (
         None,
-        {**_ENTRY_SHAPE, "earlier_stages?": [_ENTRY_SHAPE], "order?": str},
+        {**_ENTRY_SHAPE, "order?": str},
     ),
     "results?": {str: _ENTRY_SHAPE},
 }
@@ -43,8 +43,6 @@ class DataSet:
     paths: tuple[str, ...] = ()  # Its files. Empty: the name alone identifies it.
     # Large files are identified by their names and sizes instead of their contents.
     by_size: bool = False
-    # Of training data: what earlier stages of the training used. None: not recorded.
-    earlier_stages: tuple["DataSet", ...] | None = None
     # Of training data: the order that remote files are read in. None: as local files.
     order: str | None = None
     _checksum_of: dict[str, str] = dataclasses.field(
@@ -169,15 +167,13 @@ def entry(data_set: DataSet) -> dict[str, Any]:
         OSError: a file of the data set cannot be read.
     """
     record: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
-    if data_set.earlier_stages is not None:
-        record["earlier_stages"] = [entry(stage) for stage in data_set.earlier_stages]
     if data_set.order is not None:
         record["order"] = data_set.order
     return record
 
 
 def is_same_data(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Returns whether two entries are about the same data, without earlier stages.
+    """Returns whether two entries are about the same data.
 
     Checksums decide, and names if neither entry has one.
     """
@@ -190,8 +186,6 @@ def warn_if_trained_on(
     run_dir: str, data_set: DataSet, training_data: DataSet | None = None
 ) -> None:
     """Logs a warning if the data to evaluate is the training data of a run.
-
-    The data of earlier stages of the training counts as well; see `is_same_data`.
 
     Args:
         run_dir: folder of the run.
@@ -207,8 +201,7 @@ def warn_if_trained_on(
     if not trained:
         return
     evaluated = {"name": data_set.name, "checksum": data_set.checksum}
-    stages = [*trained.get("earlier_stages", ()), trained]
-    if not any(is_same_data(stage, evaluated) for stage in stages):
+    if not is_same_data(trained, evaluated):
         return
     logger.warning(
         "The evaluation uses the training data (%s): the scores do not show how well "

@@ -73,27 +73,21 @@ def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
     return changed_values(recorded, flags_of(options)) if recorded else {}
 
 
-def changed_data(
+def data_difference(
     recorded: Mapping[str, Any] | None, data_set: result_files.DataSet | None
-) -> Changes:
-    """Returns {"training data": (recorded, now)} if they differ, also in a stage.
+) -> tuple[str, str] | None:
+    """Returns the names of two data sets for a message; None if they are the same.
 
     Args:
-        recorded: "training_data" in run.json.
-        data_set: of the command that resumes the run.
+        recorded: an entry of run.json. None: the data is unknown, thus not compared.
+        data_set: of the command.
     """
     if recorded is None or data_set is None:
-        return {}
-    entry = result_files.entry(data_set)
-    before = [*recorded.get("earlier_stages", ()), recorded]
-    now = [*entry.get("earlier_stages", ()), entry]
-    if len(before) == len(now) and all(map(result_files.is_same_data, before, now)):
-        return {}
-    name_before, name_now = (
-        ",".join(stage["name"] for stage in stages) for stages in (before, now)
-    )
-    name_now += " (different content)" if name_before == name_now else ""
-    return {"training data": (name_before, name_now)}
+        return None
+    if result_files.is_same_data(recorded, result_files.entry(data_set)):
+        return None
+    before, now = recorded["name"], data_set.name
+    return before, now + (" (different content)" if before == now else "")
 
 
 def check_data(
@@ -105,13 +99,14 @@ def check_data(
 
     Args:
         run_dir: folder of the run.
-        recorded: as for `changed_data`.
-        data_set: as for `changed_data`.
+        recorded: "training_data" in run.json.
+        data_set: of the command that resumes the run.
     """
-    for before, now in changed_data(recorded, data_set).values():
+    if difference := data_difference(recorded, data_set):
         raise ValueError(
-            f"{run_dir} contains a run that was trained on {before}, but this command "
-            f"trains on {now}; use the same data, or another --output_dir."
+            f"{run_dir} contains a run that was trained on {difference[0]}, but this "
+            f"command trains on {difference[1]}; use the same data, or another "
+            "--output_dir."
         )
     if recorded is None or data_set is None:
         return

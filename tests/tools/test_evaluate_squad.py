@@ -87,21 +87,10 @@ def test_thresholds_are_found_only_with_odds(run_tool, files):
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),
         ({"output_file": "{files}/odds.json"}, 2, "--output_file"),
         (
-            {"output_file": "{files}/nbest.json", "nbest_file": "{files}/nbest.json"},
-            2,
-            "--output_file",
-        ),
-        (
-            {"nbest_file": "x", "null_odds_file": None},
-            2,
-            "--nbest_file needs --null_odds_file",
-        ),
-        (
             {"na_prob_thresh": "1", "null_odds_file": None},
             2,
             "--na_prob_thresh needs --null",
         ),
-        ({"nbest_file": "{files}/odds.json"}, 1, "a: expected a list, got -4.0"),
     ],
 )
 def test_what_cannot_be_scored_ends_in_one_line(
@@ -114,23 +103,11 @@ def test_what_cannot_be_scored_ends_in_one_line(
     assert "Traceback" not in result.stderr
 
 
-def test_thresholds_are_found_on_answers_before_a_threshold(run_tool, files):
-    # The run gave no answer to "a", although its best answer is correct.
+def test_empty_answers_are_reported_because_thresholds_need_all(run_tool, files):
     (files / "predictions.json").write_text(json.dumps({"a": "", "b": ""}))
     result = run_tool("evaluate_squad", *arguments(files))
     assert json.loads(result.stdout)["best_exact"] == 50.0
     assert "2 answers in" in result.stderr
-    assert "pass --nbest_file" in result.stderr
-    nbest = [{"text": ""}, {"text": "Anna Holt"}]
-    content = {"a": nbest, "b": [{"text": ""}, {"text": "1905"}]}
-    (files / "nbest.json").write_text(json.dumps(content))
-    result = run_tool(
-        "evaluate_squad", *arguments(files, nbest_file=files / "nbest.json")
-    )
-    found = json.loads(result.stdout)
-    assert (found["exact"], found["best_exact"]) == (50.0, 100.0)
-    assert found["best_exact_thresh"] == -4.0
-    assert "--nbest_file" not in result.stderr
 
 
 def test_odds_of_other_predictions_are_refused(run_tool, files):

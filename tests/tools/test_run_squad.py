@@ -85,17 +85,6 @@ def test_bad_data_end_in_one_line_and_exit_code_1(answer, tmp_path, content, mes
     assert not (tmp_path / "run").exists()
 
 
-def test_a_mistake_in_the_last_file_shows_before_the_first_is_trained_on(
-    answer, tmp_path
-):
-    (tmp_path / "last.json").write_text("{")
-    files = f"{tmp_path / 'quiz.json'},{tmp_path / 'last.json'}"
-    result = answer(train_file=files)
-    assert result.exit_code == 1
-    assert "last.json is not JSON" in refusal(result)
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     "changes, message",
     [

@@ -157,26 +157,6 @@ def test_a_run_refuses_other_training_data(folder, options, data, has_steps_left
             check(folder, options, other, step=step, has_steps_left=has_steps_left)
 
 
-def test_the_files_of_all_stages_of_a_training_are_compared(tmp_path):
-    for name in ("a", "b", "c"):
-        (tmp_path / name).write_text(f"content of {name}")
-
-    def training_data(*names):
-        *earlier, last = [
-            result_files.file_data_set(str(tmp_path / name)) for name in names
-        ]
-        return dataclasses.replace(last, earlier_stages=tuple(earlier))
-
-    def changed_names(recorded, *names):
-        found = run_settings.changed_data(recorded, training_data(*names))
-        return found.get("training data")
-
-    recorded = json.loads(json.dumps(result_files.entry(training_data("a", "c"))))
-    assert changed_names(recorded, "a", "c") is None
-    assert changed_names(recorded, "b", "c") == ("a,c", "b,c")
-    assert changed_names(recorded, "c") == ("a,c", "c")
-
-
 @pytest.mark.parametrize(
     "changed, is_accepted",
     [

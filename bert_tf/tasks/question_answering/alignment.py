@@ -12,6 +12,7 @@ without a search: it is the same for all answers, so it is computed once per con
 """
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -52,13 +53,15 @@ class Aligner:
         **tokenizer_arguments: Any,
     ):
         self._tokens = vocabulary.tokens
-        self._words = _BasicTokens(basic.BasicTokenizer(**tokenizer_arguments))
+        self._words = functools.cache(
+            basic.BasicTokenizer(**tokenizer_arguments).tokenize
+        )
         self._verbose = verbose
         self._letters = _Letters(vocabulary)
         self._places: _PiecePlaces | None = None  # Of the last context.
 
     def spans_of(
-        self, tokenized: question_answering_windows.TokenizedContext
+        self, tokenized: features_module.TokenizedContext
     ) -> Callable[[int, int], Span]:
         """Returns a function from the pieces of an answer to its text and position.
 
@@ -104,7 +107,7 @@ class Aligner:
         """Returns where the answer starts and ends in the words, joined by spaces."""
         text = " ".join(words)
         whole = (0, len(text))
-        tokens = " ".join(token for word in words for token in self._words[word])
+        tokens = " ".join(token for word in words for token in self._words(word))
         start = tokens.find(answer)
         if start < 0 or not answer:
             self._log("Unable to find text: '%s' in '%s'", answer, text)
@@ -162,7 +165,7 @@ class _PiecePlaces:
     piece has its place in the word. The places of the other words' pieces are wrong.
     """
 
-    tokenized: question_answering_windows.TokenizedContext
+    tokenized: features_module.TokenizedContext
     text: str  # The words, with one space between them.
     pieces: str  # `joined` pieces.
     text_starts: list[int]  # In `text`.
@@ -230,18 +233,6 @@ def _piece_places(tokenized, letters):
         pieces=pieces,
         **{name: column.tolist() for name, column in columns.items()},
     )
-
-
-class _BasicTokens(dict):
-    """Maps a word to its basic tokens; tokenizes a new word on first use."""
-
-    def __init__(self, tokenizer):
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, word):
-        tokens = self[word] = self._tokenizer.tokenize(word)
-        return tokens
 
 
 def _index_of_letter(text, number):

@@ -1,8 +1,20 @@
-"""Tokenizes examples and divides them into windows.
+"""Tokenizes examples and divides long contexts into overlapping windows.
 
-Each context, and each unique word of the contexts, is tokenized only once.
+A row is [CLS] question [SEP] pieces of the context [SEP], with segment 1 from the
+context on (arXiv:1810.04805, section 4.2). BERT has 512 position embeddings, and many
+contexts are longer. So a context becomes several windows, each starting `doc_stride`
+pieces after the previous one. A stride shorter than a window makes them overlap: an
+answer that one window cuts off is complete in another, and most pieces have text on
+both sides in at least one window.
+
+Each context is tokenized and stored once, regardless of its number of questions and
+windows. Rows are assembled on demand.
+
+Shape letters: W windows, B rows, S sequence, N pairs of a window and a piece.
 """
 
+import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -11,22 +23,180 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.data import batching
+from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 EXAMPLES_PER_CALL = 512  # Examples between two progress reports.
+FIRST_UNIQUE_ID = 1_000_000_000  # As in run_squad.py of 2018.
+NUM_SPECIAL = question_answering_options.NUM_SPECIAL
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowSizes:
+    """The lengths that determine how contexts are divided into windows."""
+
+    max_seq_length: int  # Maximum number of pieces in a row, S.
+    doc_stride: int  # Pieces of the context between the starts of two windows.
+    max_query_length: int  # Maximum number of pieces of a question; it is truncated.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TokenizedContext:
+    """The word pieces of a context and the word that each of them belongs to."""
+
+    context: question_answering_examples.Context
+    piece_ids: list[int]
+    first_pieces: list[int]  # Index of each word's first piece; last, their number.
+    word_of_piece: np.ndarray  # int64 [pieces], index of each piece's word.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Windows:
+    """The windows of examples, in the order of the examples."""
+
+    examples: Sequence[question_answering_examples.SquadExample]
+    contexts: Sequence[TokenizedContext]  # One per example; questions share them.
+    sizes: WindowSizes
+    vocabulary: vocabulary_module.Vocabulary
+    question_ids: np.ndarray  # int32: the pieces of all questions, concatenated.
+    question_splits: np.ndarray  # int64 [examples + 1]: start of each in question_ids.
+    context_ids: np.ndarray  # int32: the pieces of all unique contexts, concatenated.
+    example_index: np.ndarray  # int64 [W].
+    context_start: np.ndarray  # int64 [W]: start of the context in `context_ids`.
+    first_piece: np.ndarray  # int64 [W]: the window's first piece, in its context.
+    num_pieces: np.ndarray  # int64 [W]: pieces of the context in the window.
+    span_index: np.ndarray  # int64 [W]: 0 for the first window of an example.
+    # int32 [W], positions in the row. A window that does not contain the whole answer
+    # has 0 for both, the position of [CLS]: "no answer here" (section 4.3 of the
+    # paper). None for prediction.
+    start_positions: np.ndarray | None
+    end_positions: np.ndarray | None
+
+    def __len__(self) -> int:
+        return len(self.example_index)
+
+    @property
+    def unique_ids(self) -> np.ndarray:
+        """The ids that the release gives to windows: int64 [W]."""
+        return FIRST_UNIQUE_ID + np.arange(len(self))
+
+    @property
+    def context_offset(self) -> np.ndarray:
+        """The position of the context's first piece in each row: int64 [W]."""
+        return np.diff(self.question_splits)[self.example_index] + 2
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The number of pieces in each row without padding: int64 [W]."""
+        return self.context_offset + self.num_pieces + 1
+
+    @property
+    def example_lengths(self) -> np.ndarray:
+        """The number of pieces of each example in one row: int64 [examples]."""
+        ends = np.zeros(len(self.examples), np.int64)  # Of the contexts.
+        np.maximum.at(ends, self.example_index, self.first_piece + self.num_pieces)
+        return np.diff(self.question_splits) + ends + 3  # [CLS] and two [SEP].
+
+    def rows(self, indices: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the features of windows.
+
+        Args:
+            indices: integers [B], indices of windows.
+
+        Returns:
+            `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]. In training also
+            `start_positions` and `end_positions`: int32 [B].
+        """
+        places = np.arange(self.sizes.max_seq_length)[np.newaxis]  # [1, S]
+        offset = self.context_offset[indices][:, np.newaxis]  # [B, 1]
+        end = offset + self.num_pieces[indices][:, np.newaxis]
+        question = self.question_splits[self.example_index[indices]]
+        first = self.context_start[indices] + self.first_piece[indices]
+        of_question = question[:, np.newaxis] + places - 1  # [B, S]
+        of_context = first[:, np.newaxis] + places - offset
+        input_ids = np.where(
+            places < offset,
+            _taken(self.question_ids, of_question),
+            _taken(self.context_ids, of_context),
+        )
+        input_ids[(places == offset - 1) | (places == end)] = self.vocabulary.sep_id
+        input_ids[:, 0] = self.vocabulary.cls_id
+        is_used = places <= end
+        columns = {
+            "input_ids": np.where(is_used, input_ids, 0).astype(np.int32),
+            "input_mask": is_used.astype(np.int32),
+            "segment_ids": (is_used & (places >= offset)).astype(np.int32),
+        }
+        if self.start_positions is not None and self.end_positions is not None:
+            columns["start_positions"] = self.start_positions[indices]
+            columns["end_positions"] = self.end_positions[indices]
+        return columns
+
+
+def is_max_context(
+    windows: Windows, window: np.ndarray, places: np.ndarray
+) -> np.ndarray:
+    """Returns whether a window is the one that shows a piece with the most context.
+
+    A piece of the context occurs in several windows, and each of them scores it. The
+    score counts from one window only: the one in which the smaller of the numbers of
+    pieces to its left and to its right is largest. At the edge of a window the encoder
+    has seen the text on one side only, so the scores there are less reliable. Ties go
+    to the longer window, then to the first one.
+
+    Args:
+        windows: all windows.
+        window: integers [N], indices of windows.
+        places: integers [N], indices of pieces in the contexts of these windows. Each
+            piece is inside its window.
+
+    Returns:
+        bool [N].
+
+    Source: _check_is_max_context of run_squad.py, 2018.
+    """
+    is_best = np.ones(len(window), bool)
+    shown = _context_score(windows, window, places)
+    num_spans = np.bincount(windows.example_index)[windows.example_index[window]]
+    most = int(num_spans.max()) if len(window) else 0
+    for span in range(most):
+        other = window - windows.span_index[window] + span
+        exists = span < num_spans
+        other = np.where(exists, other, window)
+        first = windows.first_piece[other]
+        holds = (first <= places) & (places < first + windows.num_pieces[other])
+        score = _context_score(windows, other, places)
+        is_earlier = span < windows.span_index[window]
+        is_better = (score > shown) | ((score == shown) & is_earlier)
+        is_best &= ~(exists & holds & is_better)
+    return is_best
+
+
+def _context_score(windows, window, places):
+    first, count = windows.first_piece[window], windows.num_pieces[window]
+    shorter_side = np.minimum(places - first, first + count - 1 - places)
+    return shorter_side + packing.CONTEXT_LENGTH_WEIGHT * count
+
+
+def _taken(values, places):
+    """Returns the values at indices; those at indices outside are never used."""
+    if not len(values):  # No question, or no context, has a word piece.
+        return np.zeros_like(places)
+    return values[np.clip(places, 0, len(values) - 1)]
 
 
 def convert_examples_to_features(
     examples: Sequence[question_answering_examples.SquadExample],
     tokenizer: full.FullTokenizer,
-    sizes: question_answering_windows.WindowSizes,
+    sizes: WindowSizes,
     *,
     is_training: bool,
     progress: progress_module.Progress = progress_module.silent,
-) -> question_answering_windows.Windows:
+) -> Windows:
     """Returns the windows of examples.
 
     Args:
@@ -38,37 +208,38 @@ def convert_examples_to_features(
 
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
-    contexts = _Contexts(tokenizer)
+    tokenize = _context_tokenizer(tokenizer)
+    contexts: dict[int, tuple[TokenizedContext, int]] = {}  # And where it starts.
+    num_pieces = 0
     questions, parts = [], []
     for index, example in enumerate(examples):
-        tokenized, context_start = contexts.tokenized(example.context)
+        if id(example.context) not in contexts:
+            contexts[id(example.context)] = (tokenize(example.context), num_pieces)
+            num_pieces += len(contexts[id(example.context)][0].piece_ids)
+        tokenized, context_start = contexts[id(example.context)]
         question = tokenizer.tokenize(example.question_text)[: sizes.max_query_length]
         questions.append(tokenizer.convert_tokens_to_ids(question))
         answer = None
         if is_training and not example.is_impossible:
             answer = answer_pieces(example, tokenized, tokenizer)
-        room = (
-            sizes.max_seq_length
-            - len(question)
-            - question_answering_windows.NUM_SPECIAL
-        )
-        spans = question_answering_windows.window_spans(
-            len(tokenized.piece_ids), room, sizes.doc_stride
-        )
-        for number, (first, count) in enumerate(spans):
-            positions = _positions(answer, first, count, len(question) + 2)
-            parts.append((index, context_start, first, count, number, *positions))
+        room = sizes.max_seq_length - len(question) - NUM_SPECIAL
+        spans = packing.window_spans(len(tokenized.piece_ids), room, sizes.doc_stride)
+        for number, (first, stop) in enumerate(spans):
+            positions = _positions(answer, first, stop, len(question) + 2)
+            parts.append(
+                (index, context_start, first, stop - first, number, *positions)
+            )
         if (index + 1) % EXAMPLES_PER_CALL == 0 or index + 1 == len(examples):
             progress("tokenize", index + 1, len(examples), unit="questions")
     table = np.array(parts, np.int64).reshape(-1, 7)
-    return question_answering_windows.Windows(
+    return Windows(
         examples=examples,
-        contexts=[contexts.tokenized(example.context)[0] for example in examples],
+        contexts=[contexts[id(example.context)][0] for example in examples],
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
         question_ids=_concatenated(questions),
         question_splits=np.cumsum([0, *map(len, questions)]),
-        context_ids=_concatenated(contexts.all_piece_ids),
+        context_ids=_concatenated(one.piece_ids for one, _ in contexts.values()),
         example_index=table[:, 0],
         context_start=table[:, 1],
         first_piece=table[:, 2],
@@ -79,9 +250,32 @@ def convert_examples_to_features(
     )
 
 
+def _context_tokenizer(tokenizer):
+    """Returns a function that tokenizes a context, and each unique word once."""
+
+    @functools.cache
+    def ids_of(word):
+        return tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))
+
+    def tokenize(context):
+        piece_ids, first_pieces = [], [0]
+        for word in context.words:
+            piece_ids += ids_of(word)
+            first_pieces.append(len(piece_ids))
+        num_pieces = np.diff(first_pieces)
+        return TokenizedContext(
+            context=context,
+            piece_ids=piece_ids,
+            first_pieces=first_pieces,
+            word_of_piece=np.repeat(np.arange(len(context.words)), num_pieces),
+        )
+
+    return tokenize
+
+
 def answer_pieces(
     example: question_answering_examples.SquadExample,
-    tokenized: question_answering_windows.TokenizedContext,
+    tokenized: TokenizedContext,
     tokenizer: full.FullTokenizer,
 ) -> tuple[int, int]:
     """Returns the indices of the first and the last piece of the answer.
@@ -103,9 +297,9 @@ def answer_pieces(
     return first, last
 
 
-def _positions(answer, first, count, offset):
+def _positions(answer, first, stop, offset):
     """Returns the answer's positions in a row; those of [CLS] if it is not inside."""
-    if answer is None or answer[0] < first or answer[1] >= first + count:
+    if answer is None or answer[0] < first or answer[1] >= stop:
         return 0, 0
     return answer[0] - first + offset, answer[1] - first + offset
 
@@ -121,7 +315,7 @@ class WindowSource(batching.Source):
         columns: the columns of a row.
     """
 
-    def __init__(self, windows: question_answering_windows.Windows):
+    def __init__(self, windows: Windows):
         self.num_examples = len(windows)
         self._windows = windows
         self.columns = tuple(
@@ -149,52 +343,6 @@ class WindowSource(batching.Source):
     def row_lengths(self) -> np.ndarray:
         """Returns the number of pieces in each row without padding: int64 [W]."""
         return self._windows.lengths
-
-
-class _Contexts:
-    """Tokenizes each context once, and each unique word once."""
-
-    def __init__(self, tokenizer):
-        self._ids_of = _WordIds(tokenizer)
-        self._known = {}
-        self._num_pieces = 0
-        self.all_piece_ids = []
-
-    def tokenized(self, context):
-        """Returns a tokenized context and the start of its pieces in `context_ids`."""
-        if id(context) not in self._known:
-            tokenized = self._tokenize(context)
-            self._known[id(context)] = (tokenized, self._num_pieces)
-            self._num_pieces += len(tokenized.piece_ids)
-            self.all_piece_ids.append(tokenized.piece_ids)
-        return self._known[id(context)]
-
-    def _tokenize(self, context):
-        piece_ids, first_pieces = [], [0]
-        for word in context.words:
-            piece_ids += self._ids_of[word]
-            first_pieces.append(len(piece_ids))
-        return question_answering_windows.TokenizedContext(
-            context=context,
-            piece_ids=piece_ids,
-            first_pieces=first_pieces,
-            word_of_piece=np.repeat(
-                np.arange(len(context.words)), np.diff(first_pieces)
-            ),
-        )
-
-
-class _WordIds(dict):
-    """Maps a word to the ids of its pieces; tokenizes a new word on first use."""
-
-    def __init__(self, tokenizer):
-        super().__init__()
-        self._tokenizer = tokenizer
-
-    def __missing__(self, word):
-        pieces = self._tokenizer.tokenize(word)
-        ids = self[word] = self._tokenizer.convert_tokens_to_ids(pieces)
-        return ids
 
 
 def _concatenated(lists):

@@ -1,7 +1,6 @@
 """Options of run_squad and evaluate_squad."""
 
 import dataclasses
-import os
 from typing import ClassVar
 from typing import Self
 
@@ -10,12 +9,6 @@ from bert_tf.fine_tuning import tfds_options
 from bert_tf.options import option
 
 NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
-_READ_BY_EVALUATE_SQUAD = (
-    "data_file",
-    "predictions_file",
-    "null_odds_file",
-    "nbest_file",
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,11 +31,9 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         help="Windows per evaluation step, over all replicas, in evaluations without "
         "--do_predict.",
     )
-    train_file: tuple[str, ...] = option(
-        (),
-        help="SQuAD JSON file to train on. Several files are used one after the other: "
-        "each has its own steps and learning rate schedule and starts from the "
-        "weights of the previous one.",
+    train_file: str | None = option(
+        None,
+        help="SQuAD JSON file to train on.",
         on_resume=options_module.FREE,
     )
     predict_file: str | None = option(
@@ -99,7 +90,7 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         8, minimum=1, help="Windows per prediction step.", group="evaluation"
     )
     num_train_epochs: float = option(
-        3.0, minimum=0.0, help="Number of passes over each train_file."
+        3.0, minimum=0.0, help="Number of passes over train_file."
     )
     n_best_size: int = option(
         options_module.implicit(20),
@@ -178,14 +169,6 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         if self.tune_threshold:
             self._check_tuning()
 
-    @property
-    def stage_dirs(self) -> tuple[str, ...]:
-        """The run folders of all stages but the last, one per train_file."""
-        return tuple(
-            os.path.join(self.output_dir, f"stage_{number}")
-            for number in range(1, len(self.train_file))
-        )
-
     def _check_own_data(self):
         self._refuse(("data_dir",), "requires --tfds_name")
         if self.do_train or self.dry_run:
@@ -228,11 +211,11 @@ class EvaluateSquadOptions(options_module.Options):
     """Scores predictions in the same way as the official SQuAD 1.1 and 2.0 scripts.
 
     For the same files, the scores equal those of evaluate-v1.1.py and evaluate-v2.0.py,
-    with three differences. With a --null_odds_file, the official script always applies
-    a threshold, 1.0 by default; this tool only applies --na_prob_thresh. If SQuAD 2.0
+    with two differences. With a --null_odds_file, the official script always applies a
+    threshold, 1.0 by default; this tool only applies --na_prob_thresh. If SQuAD 2.0
     questions are not answered, the official script stops; this tool scores the others
-    and logs a warning. The official script has no --nbest_file, so the best thresholds
-    that it finds for predictions written with a threshold are wrong.
+    and logs a warning. The best thresholds are right only for predictions that were
+    written without a threshold.
     """
 
     data_file: str = option(help="SQuAD JSON file with the correct answers.")
@@ -251,50 +234,15 @@ class EvaluateSquadOptions(options_module.Options):
         "threshold counts as predicted to have no answer. Default: predictions are "
         "scored as they are.",
     )
-    nbest_file: str | None = option(
-        None,
-        help="With --null_odds_file: nbest_predictions.json of run_squad. The best "
-        "thresholds are then found on the best answer to each question, even where "
-        "predictions_file has no answer because of a threshold.",
-    )
     output_file: str | None = option(None, help="JSON file to write the scores to.")
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("nbest_file", "na_prob_thresh"):
-            if getattr(self, name) is not None and self.null_odds_file is None:
-                raise options_module.OptionError(f"--{name} needs --null_odds_file.")
+        if self.na_prob_thresh is not None and self.null_odds_file is None:
+            raise options_module.OptionError("--na_prob_thresh needs --null_odds_file.")
         if self.output_file is not None:
-            read = {
-                name: [getattr(self, name)]
-                for name in _READ_BY_EVALUATE_SQUAD
-                if getattr(self, name)
-            }
+            read = ("data_file", "predictions_file", "null_odds_file")
             options_module.check_not_overwritten(
-                {"output_file": [self.output_file]}, read
+                {"output_file": [self.output_file]},
+                {name: [getattr(self, name)] for name in read if getattr(self, name)},
             )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ConvertTriviaqaOptions(options_module.Options):
-    """Converts the Wikipedia part of TriviaQA into SQuAD's format.
-
-    As in the paper, a context is the beginning of a document that contains an answer.
-    Train on the result first, and on SQuAD after that: run_squad
-    --train_file=triviaqa.json,train-v1.1.json.
-    """
-
-    qa_file: str = option(help="TriviaQA's qa/wikipedia-train.json or -dev.json.")
-    evidence_dir: str = option(help="TriviaQA's folder evidence/wikipedia.")
-    output_file: str = option(help="JSON file to write, in the format of SQuAD 1.1.")
-    max_num_tokens: int = option(
-        400,
-        minimum=1,
-        help="Number of words of a document to keep. The paper kept 400 tokens.",
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        options_module.check_not_overwritten(
-            {"output_file": [self.output_file]}, {"qa_file": [self.qa_file]}
-        )

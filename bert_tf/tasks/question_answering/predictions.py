@@ -1,5 +1,12 @@
 """Chooses answers from the logits of windows and writes the release's files.
 
+The head has one vector for starts and one for ends. The score of a span is the dot
+product of the start vector with its first piece plus that of the end vector with its
+last piece, and the best span with end >= start wins (arXiv:1810.04805, section 4.2).
+The two choices are independent given the encoder's output. That costs 2 H weights and
+S scores per vector instead of S * S. But the best start and the best end need not form
+a span, so several of each are combined and impossible pairs are removed.
+
 Every question gets a list of its best answers, not just one. The lists are compared
 and averaged in ensembles, and they show how sure the model is: the probabilities of a
 list are a softmax over its scores. Probabilities over all positions would not do, since
@@ -7,10 +14,11 @@ the windows of a context are scored independently of one another.
 
 For SQuAD 2.0, "no answer" is the span from [CLS] to [CLS]. Its score minus that of the
 best answer is the null odds, and there is no answer if they exceed a threshold chosen
-on the development set (arXiv:1810.04805, section 4.3). The threshold is needed because
-the scores of [CLS] and of real spans are not calibrated against each other.
+on the development set (section 4.3). The threshold is needed because the scores of
+[CLS] and of real spans are not calibrated against each other.
 
-Shape letters: W windows, S sequence.
+Shape letters: W windows, S sequence, B windows in a call, K best starts (or ends) of a
+window, N spans.
 """
 
 import dataclasses
@@ -26,18 +34,20 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.modeling import numerics
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import spans
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.training import result_files
 
 PREDICTIONS_FILE = "predictions.json"
 NBEST_FILE = "nbest_predictions.json"
 NULL_ODDS_FILE = "null_odds.json"
 JSON_LINES_FILE = "predictions.jsonl"
+_NBEST_FIELDS = ("text", "probability", "start_logit", "end_logit")
 # The release's answer if no window contains a valid span.
 NO_CANDIDATE = "empty"
+# Windows whose K x K pairs are in memory at a time.
+WINDOWS_PER_CALL = 128
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,7 +106,7 @@ class Prediction:
 
 
 def predictions_of(
-    windows: question_answering_windows.Windows,
+    windows: features_module.Windows,
     logits: tuple[np.ndarray, np.ndarray],
     rules: Rules,
     aligner: alignment.Aligner,
@@ -115,18 +125,12 @@ def predictions_of(
     Source: write_predictions of run_squad.py, 2018.
     """
     start_logits, end_logits = logits
-    allowed = spans.allowed_spans(
-        windows,
-        start_logits,
-        end_logits,
-        n_best_size=rules.n_best_size,
-        max_answer_length=rules.max_answer_length,
-    )
+    example_index, *ranks = _allowed_spans(windows, logits, rules)
     num_examples = len(windows.examples)
     # The start of the spans of each example, then the end.
-    splits = np.searchsorted(allowed.example, np.arange(num_examples + 1))
-    null_windows = spans.null_windows(windows, start_logits, end_logits)
-    found = []
+    splits = np.searchsorted(example_index, np.arange(num_examples + 1))
+    null_windows = _null_windows(windows, start_logits, end_logits)
+    predictions = []
     for index, example in enumerate(windows.examples):
         null_window = null_windows[index]
         null = Candidate(
@@ -135,14 +139,121 @@ def predictions_of(
             end_logit=float(end_logits[null_window, 0]),
         )
         here = slice(splits[index], splits[index + 1])
-        ranked = zip(*(column[here].tolist() for column in allowed[1:]), strict=True)
+        ranked = zip(*(column[here].tolist() for column in ranks), strict=True)
         span_of = aligner.spans_of(windows.contexts[index])
         choices = _n_best(ranked, null, rules, span_of)
-        found.append(_prediction(example.qas_id, choices, null))
+        predictions.append(_prediction(example.qas_id, choices, null))
         done = index + 1
         if done % features_module.EXAMPLES_PER_CALL == 0 or done == num_examples:
             progress("answer", done, num_examples, unit="questions")
-    return found
+    return predictions
+
+
+def without_padding(windows: features_module.Windows, logits: np.ndarray) -> np.ndarray:
+    """Returns the logits with padding masked, so that it cannot be chosen.
+
+    This makes the result independent of the length to which a batch was padded. The
+    release does not mask padding, which can therefore take one of the K best positions
+    although no answer can start there.
+
+    Args:
+        windows: the windows that were scored.
+        logits: float32 [W, S].
+
+    Returns:
+        float32 [W, S].
+    """
+    places = np.arange(logits.shape[1])[np.newaxis]
+    is_used = places < windows.lengths[:, np.newaxis]
+    return np.where(is_used, logits, np.float32(numerics.ATTENTION_MASK_BIAS))
+
+
+def _allowed_spans(windows, logits, rules):
+    """Returns the valid spans from the best starts to the best ends of each window.
+
+    A span is valid if it is inside the context, its end is not before its start, it
+    has at most `max_answer_length` pieces, and no other window shows its first piece
+    with more context (see `features.is_max_context`). Nothing in the model links the
+    end to the start: without a limit, a start in one sentence and an end three
+    sentences later can score higher than either sentence's answer.
+
+    Returns:
+        Five arrays [N], sorted by example and falling score: the index of the example,
+        the first and the last piece in its context, and their float64 logits.
+
+    Source: the first half of write_predictions of run_squad.py, 2018.
+    """
+    start_logits, end_logits = logits
+    parts = []
+    for begin in range(0, len(windows), WINDOWS_PER_CALL):
+        numbers = np.arange(begin, min(begin + WINDOWS_PER_CALL, len(windows)))
+        starts = _best_places(start_logits[numbers], rules.n_best_size)  # [B, K]
+        ends = _best_places(end_logits[numbers], rules.n_best_size)
+        offset = windows.context_offset[numbers] - windows.first_piece[numbers]
+        firsts = starts - offset[:, np.newaxis]
+        lasts = ends - offset[:, np.newaxis]
+        may_start = _in_window(windows, numbers, firsts)
+        window = np.broadcast_to(numbers[:, np.newaxis], firsts.shape)
+        may_start[may_start] = features_module.is_max_context(
+            windows, window[may_start], firsts[may_start]
+        )
+        may_end = _in_window(windows, numbers, lasts)
+        lengths = lasts[:, np.newaxis, :] - firsts[:, :, np.newaxis] + 1  # [B, K, K]
+        allowed = may_start[:, :, np.newaxis] & may_end[:, np.newaxis, :]
+        allowed &= (lengths > 0) & (lengths <= rules.max_answer_length)
+        # By window, start and end, as in the release.
+        row, start, end = np.nonzero(allowed)
+        parts.append(
+            (
+                windows.example_index[numbers[row]],
+                firsts[row, start],
+                lasts[row, end],
+                start_logits[numbers[row], starts[row, start]].astype(np.float64),
+                end_logits[numbers[row], ends[row, end]].astype(np.float64),
+            )
+        )
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    # The sort is stable: equal scores keep the order in which the release finds them.
+    order = np.lexsort((-(columns[3] + columns[4]), columns[0]))
+    return [column[order] for column in columns]
+
+
+def _null_windows(windows, start_logits, end_logits):
+    """Returns for each example the window with the lowest no-answer score.
+
+    The score of "no answer" is that of the span from [CLS] to [CLS] (section 4.3 of the
+    paper). Training teaches every window without the answer to give [CLS] a high score,
+    so one high score says nothing about the others. The whole context has no answer
+    only if all windows say so, and the lowest score decides.
+    """
+    scores = start_logits[:, 0].astype(np.float64) + end_logits[:, 0]
+    order = np.lexsort((scores, windows.example_index))
+    examples = np.arange(len(windows.examples))
+    return order[np.searchsorted(windows.example_index[order], examples)]
+
+
+def _best_places(logits, count):
+    """Returns the positions [B, K] of the highest logits; ties keep their order.
+
+    NaN comes last, as in NumPy's sorting.
+    """
+    # Sorting integers is several times as fast as a stable sort of floats. The bits of
+    # positive floats are in the order of their values, those of negative floats in the
+    # opposite order. The position in the lower half decides about ties.
+    negative = 0.0 - logits.astype(np.float32)
+    negative[np.isnan(negative)] = np.inf
+    bits = negative.view(np.int32)
+    ordered = bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
+    keys = (ordered.astype(np.int64) << 32) | np.arange(logits.shape[1])
+    keys.partition(min(count, keys.shape[1]) - 1, axis=1)
+    return np.sort(keys[:, :count], axis=1) & 0xFFFFFFFF
+
+
+def _in_window(windows, numbers, pieces):
+    """Returns whether windows contain pieces of their contexts: bool [B, K]."""
+    first = windows.first_piece[numbers][:, np.newaxis]
+    count = windows.num_pieces[numbers][:, np.newaxis]
+    return (pieces >= first) & (pieces < first + count)
 
 
 def averaged(
@@ -157,12 +268,7 @@ def averaged(
     Args:
         predictions: the predictions of each model, for the same questions.
         n_best_size: number of answers per question.
-
-    Raises:
-        ValueError: there is no model.
     """
-    if not predictions:
-        raise ValueError("Expected the predictions of at least one model, got none.")
     return [_averaged(parts, n_best_size) for parts in zip(*predictions, strict=True)]
 
 
@@ -211,7 +317,10 @@ def file_contents(
             one.qas_id: one.answer(threshold).text for one in predictions
         },
         NBEST_FILE: {
-            one.qas_id: [_entry(candidate) for candidate in one.candidates]
+            one.qas_id: [
+                {name: getattr(candidate, name) for name in _NBEST_FIELDS}
+                for candidate in one.candidates
+            ]
             for one in predictions
         },
     }
@@ -320,12 +429,3 @@ def _averaged(parts, n_best_size):
         no_answer_score=statistics.fmean(part.no_answer_score for part in parts),
         null_odds=statistics.fmean(part.null_odds for part in parts),
     )
-
-
-def _entry(candidate):
-    return {
-        "text": candidate.text,
-        "probability": candidate.probability,
-        "start_logit": candidate.start_logit,
-        "end_logit": candidate.end_logit,
-    }

@@ -1,4 +1,4 @@
-"""What a trained question answering model needs to be applied, and its predictor."""
+"""How to apply a trained question answering model: its record and its predictor."""
 
 import dataclasses
 import functools
@@ -9,23 +9,30 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import task_record
+from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import spans
-from bert_tf.tasks.question_answering import windows as question_answering_windows
+from bert_tf.tasks.question_answering import scores as question_answering_scores
 from bert_tf.tokenization import full
+from bert_tf.training import run_folder
 
 LOGITS = ("start_logits", "end_logits")
+# Only predicting reads these, so they may change when training is resumed.
+FOR_PREDICTING = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,9 +50,9 @@ class Record(task_record.TaskRecord):
     bilstm_on_top: bool = False  # A BiLSTM between encoder and head.
 
     @property
-    def sizes(self) -> question_answering_windows.WindowSizes:
-        """The lengths that determine how contexts are divided into windows."""
-        return question_answering_windows.WindowSizes(
+    def sizes(self) -> features_module.WindowSizes:
+        """How contexts are divided into windows."""
+        return features_module.WindowSizes(
             max_seq_length=self.max_seq_length,
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
@@ -110,7 +117,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     ) -> Record:
         """See `Predictor.record_of_checkpoint`. The settings are the release's."""
         values = settings.task_values(longest=384)
-        room = values["max_seq_length"] - question_answering_windows.NUM_SPECIAL
+        room = values["max_seq_length"] - features_module.NUM_SPECIAL
         max_query_length = min(64, room // 2)
         return Record(
             doc_stride=max(1, min(128, (room - max_query_length) // 2)),
@@ -229,4 +236,80 @@ class Predictor(fine_tuning_predictor.Predictor):
             )
             for name in LOGITS:
                 logits[name][numbers, :longest] = np.asarray(outputs[name])
-        return [spans.without_padding(windows, logits[name]) for name in LOGITS]
+        return [
+            question_answering_predictions.without_padding(windows, logits[name])
+            for name in LOGITS
+        ]
+
+
+def run(
+    options: question_answering_options.RunSquadOptions,
+    progress: progress_module.Progress,
+) -> str:
+    """Runs the task, or answers with several trained runs; returns a report.
+
+    The best answers of the paper are an ensemble's (section 4.2).
+    """
+    if not options.ensemble:
+        return fine_tuning_run.single_run(options, progress)
+    with run_folder.locked(options):
+        return _ensemble_report(options, progress)
+
+
+def _ensemble_report(options, progress):
+    """Answers with several trained runs together; returns a report."""
+    _check_one_kind(options)
+    if rotation.latest(options.output_dir) is not None:
+        raise ValueError(
+            f"{options.output_dir} contains a run, whose results those of the ensemble "
+            "would replace; choose another --output_dir."
+        )
+    members = []
+    for run_dir in options.ensemble:
+        member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
+        task: Any = fine_tuning_run.Run(member, progress=progress).task
+        members.append(task.predictions())
+    record, data_set = task.record, task.setup.data_sets["test"]
+    predictions = question_answering_predictions.averaged(
+        members, n_best_size=record.n_best_size
+    )
+    folder = run_folder.RunFolder(options.output_dir)
+    folder.create()
+    lines = []
+    if options.do_predict:
+        name = question_answering_predictions.JSON_LINES_FILE
+        paths = question_answering_predictions.write_predictions(
+            options.output_dir,
+            predictions,
+            record.threshold,
+            suffix=folder.suffix_of(name, data_set),
+        )
+        lines.append(f"Predictions are in {', '.join(paths)}.")
+    if options.do_eval:
+        scores = question_answering_scores.prediction_scores(
+            task.squad_file, predictions, record.threshold
+        )
+        folder.write_eval_results(scores, data_set)
+        lines += run_folder.score_lines(scores)
+        lines += fine_tuning_workflow.other_data_lines(options.output_dir, data_set)
+    return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+
+
+def _check_one_kind(options):
+    """Refuses an ensemble whose runs choose answers by different rules."""
+    first_dir, *other_dirs = options.ensemble
+    first = Record.read(first_dir)
+    fixed = ("version_2_with_negative",)
+    for run_dir in other_dirs:
+        other = Record.read(run_dir)
+        for name in (*fixed, *FOR_PREDICTING):
+            values = [getattr(one, name) for one in (first, other)]
+            is_given = options_module.is_given(getattr(options, name))
+            if values[0] != values[1] and (name in fixed or not is_given):
+                advice = "an ensemble needs runs of one kind"
+                if name not in fixed:
+                    advice = f"pass --{name} to use one value for all runs"
+                raise ValueError(
+                    f"{first_dir} has {name} {values[0]}, but {run_dir} has "
+                    f"{values[1]}; {advice}."
+                )

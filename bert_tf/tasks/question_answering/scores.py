@@ -185,19 +185,12 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
             )
         null_odds = read_by_id(options.null_odds_file, float)
     answers = read_by_id(options.predictions_file, str)
-    best_answers = None
-    if options.nbest_file is not None:
-        best_answers = read_best_answers(options.nbest_file)
-    found = squad_scores(
-        squad_file,
-        answers,
-        null_odds,
-        best_answers=best_answers,
-        na_prob_thresh=options.na_prob_thresh,
+    scores = squad_scores(
+        squad_file, answers, null_odds, na_prob_thresh=options.na_prob_thresh
     )
     if null_odds is not None:
         _log_thresholds(options, answers, null_odds)
-    text = json.dumps(found, indent=2)
+    text = json.dumps(scores, indent=2)
     if options.output_file is not None:
         with (
             locks.output_file(options.output_file),
@@ -207,37 +200,12 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
     return text
 
 
-def read_best_answers(path: str) -> dict[str, str]:
-    """Returns the best answer to each question, by id: the first that is not "".
-
-    Args:
-        path: nbest_predictions.json, as `predictions.write_predictions` writes it.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file has a different format.
-    """
-    best = {}
-    for qas_id, entries in read_by_id(path, list).items():
-        try:
-            texts = [str(entry["text"]) for entry in entries]
-        except (TypeError, KeyError):
-            texts = []
-        if not texts:
-            raise ValueError(
-                f"{path}: {qas_id}: expected a list of answers, each with its text, as "
-                "in nbest_predictions.json."
-            )
-        best[qas_id] = next(filter(None, texts), "")
-    return best
-
-
 def read_by_id(path: str, kind: type) -> dict[str, Any]:
     """Returns the content of a JSON file with one value per question.
 
     Args:
-        path: JSON: {id: text}, {id: number} or {id: list}.
-        kind: type of the values: str, float or list.
+        path: JSON: {id: text} or {id: number}.
+        kind: type of the values: str or float.
 
     Raises:
         OSError: the file cannot be read.
@@ -246,7 +214,7 @@ def read_by_id(path: str, kind: type) -> dict[str, Any]:
     with files.open_file(path, "rb") as file:
         content = files.parse_json(file.read(), path)
     kinds = (int, float) if kind is float else kind
-    expected = {float: "a number", str: "text", list: "a list"}[kind]
+    expected = "text" if kind is str else "a number"
     if not isinstance(content, dict):
         raise ValueError(
             f"{path}: expected a JSON object with {expected} for each question id."
@@ -344,10 +312,11 @@ def _log_thresholds(options, answers, null_odds):
             OFFICIAL_NA_PROB_THRESH,
         )
     count = sum(not answer for answer in answers.values())
-    if count and options.nbest_file is None:
+    if count:
         logger.warning(
             "%d answers in %s are empty. If a threshold was applied to them, the best "
-            "thresholds are wrong, as in the official script; pass --nbest_file.",
+            "thresholds are wrong, as in the official script; run_squad --do_eval "
+            "writes the right ones.",
             count,
             options.predictions_file,
         )

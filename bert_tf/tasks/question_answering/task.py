@@ -8,20 +8,21 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import checks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import options as question_answering_options
@@ -30,13 +31,8 @@ from bert_tf.tasks.question_answering import (
 )
 from bert_tf.tasks.question_answering import predictor
 from bert_tf.tasks.question_answering import scores as question_answering_scores
-from bert_tf.tasks.question_answering import spans
-from bert_tf.tasks.question_answering import stages
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
-from bert_tf.training import estimates
 from bert_tf.training import plot_data
-from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -58,9 +54,10 @@ class QuestionAnswering(task_module.Task):
         "version_2_with_negative",
         "bilstm_on_top",
     )
-    MAY_CHANGE = stages.FOR_PREDICTING
+    MAY_CHANGE = predictor.FOR_PREDICTING
     UNIT = "questions"  # As in 2018; an epoch has more windows than questions.
-    RUN = stages.run
+    NUM_SPECIAL = features_module.NUM_SPECIAL
+    RUN = predictor.run
 
     options: question_answering_options.RunSquadOptions
     squad_file: question_answering_examples.SquadFile
@@ -69,39 +66,22 @@ class QuestionAnswering(task_module.Task):
         None
     )
 
-    @classmethod
-    def after_earlier_stages(cls, options: Any, progress: Any) -> Any:
-        return stages.after_earlier_stages(options, progress)
-
-    def train_paths(self) -> tuple[str, ...]:
-        """Returns the files to train on, one per stage. A run trains on the last."""
-        if self.options.tfds_name is None:
-            return self.options.train_file
-        path = self._tfds_path(0, is_needed=self.options.trains)
-        return () if path is None else (path,)
-
     def paths(self) -> dict[str, str | None]:
         options = self.options
-        predicted = options.predict_file
+        train, predicted = options.train_file, options.predict_file
         if options.tfds_name is not None:
+            train = self._tfds_path(0, is_needed=options.trains)
             is_needed = options.evaluates or options.do_predict
             predicted = self._tfds_path(1, is_needed=is_needed)
-        train = next(reversed(self.train_paths()), None)
-        return {"train": train, "dev": predicted, "test": predicted}
-
-    def data_sets(self) -> dict[str, result_files.DataSet]:
-        sets, predicted = {}, self.paths()["dev"]
-        if predicted:
-            sets["dev"] = sets["test"] = result_files.file_data_set(predicted)
-        if self.train_paths():
-            *earlier, last = map(result_files.file_data_set, self.train_paths())
-            sets["train"] = dataclasses.replace(last, earlier_stages=tuple(earlier))
-        return sets
+        test = None if options.check else predicted  # The same file as "dev".
+        return {"train": train, "dev": predicted, "test": test}
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None
     ) -> list[question_answering_examples.SquadExample]:
         squad_file = question_answering_examples.read_squad(path)
+        if broken_rows is not None:
+            return squad_file.examples
         if name == "train":
             return question_answering_examples.training_examples(
                 squad_file,
@@ -176,7 +156,7 @@ class QuestionAnswering(task_module.Task):
             self.setup.vocabulary, **self.record.tokenizer_arguments()
         )
 
-    def convert(self, name: str) -> question_answering_windows.Windows:
+    def convert(self, name: str) -> features_module.Windows:
         is_training = name == "train"
         return features_module.convert_examples_to_features(
             self.examples["train"] if is_training else self.squad_file.examples,
@@ -204,7 +184,8 @@ class QuestionAnswering(task_module.Task):
             features_module.WindowSource(windows), keys=predictor.LOGITS
         )
         start_logits, end_logits = (
-            spans.without_padding(windows, logits[key]) for key in predictor.LOGITS
+            question_answering_predictions.without_padding(windows, logits[key])
+            for key in predictor.LOGITS
         )
         predictions = question_answering_predictions.predictions_of(
             windows,
@@ -296,31 +277,74 @@ class QuestionAnswering(task_module.Task):
         )
 
     def card(self) -> model_card.Card:
-        options, data = self.options, []
-        if "train" in self.examples:
-            # The card covers all stages, so the base model is that of the first one.
-            facts = [model_card.read_facts(path) for path in options.stage_dirs]
-            for stage in filter(None, facts):
-                data += [
-                    model_card.DataFile(**file)
-                    for file in stage["data"]
-                    if file["part"] == "train"
-                ]
-            if facts and facts[0]:
-                start = facts[0]["base_model"]
-                options = dataclasses.replace(options, init_checkpoint=start)
         no_answer = "" if self.record.threshold is None else ", or that there is none"
         return model_card.Card(
             pipeline_tag="question-answering",
             summary=f"Finds the answer to a question in a text{no_answer}.",
-            options=options,
-            data=(*data, *self.data_files()),
+            options=self.options,
+            data=self.data_files(),
         )
 
-    def check(
-        self, start: starting_point.StartingPoint, findings: findings_module.Findings
-    ) -> estimates.Workload | None:
-        return checks.check(self, start, findings)
+    def item(self, example: question_answering_examples.SquadExample) -> Any:
+        return text_checks.Item(
+            texts=(example.question_text, example.context.text),
+            label=None,  # A question may have several correct answers.
+            place=f"question {example.qas_id}",
+        )
+
+    def check_items(self, findings: findings_module.Findings, items: Any) -> None:
+        """Checks that answers occur in their contexts, as training and scoring do."""
+        for name, examples in self.examples.items():
+            path = str(self.paths()[name])
+            faults = [
+                (one, fault) for one in examples for fault in self._faults(name, one)
+            ]
+            for example, fault in faults:
+                is_refused = fault.kind == question_answering_examples.REFUSED
+                is_error = name == "train" and is_refused
+                report = findings.error if is_error else findings.warning
+                report("answers", f"question {example.qas_id}: {fault.reason}", path)
+            if not faults:
+                findings.passed("answers", f"{name}: all occur in their contexts")
+            elif name == "train" and len(faults) == len(examples):
+                findings.error("answers", "no question can be used for training", path)
+            share = sum(one.is_impossible for one in examples) / len(examples)
+            findings.passed("answers", f"{name}: {share:.1%} of questions have none")
+        contexts = [{one.context.text for one in e} for e in self.examples.values()]
+        if len(contexts) == 2:
+            shared = len(contexts[0] & contexts[1])
+            findings.judge(
+                "overlap",
+                f"{shared:,} of {len(contexts[1]):,} contexts of dev are also in train",
+                is_good=not shared,
+            )
+
+    def _faults(self, name, example):
+        """Returns the verdicts on answers of a question that cannot be used."""
+        if name == "train":
+            verdict = question_answering_examples.verdict(
+                example, version_2_with_negative=self.options.version_2_with_negative
+            )
+            return [verdict] * (verdict.kind != question_answering_examples.KEPT)
+        # Scoring uses all answers, and needs no positions.
+        answers = () if example.is_impossible else example.answers
+        verdicts = [
+            question_answering_examples.verdict(
+                dataclasses.replace(example, answers=(answer,)),
+                version_2_with_negative=False,
+            )
+            for answer in answers
+            if answer.start >= 0
+        ]
+        refused = question_answering_examples.REFUSED
+        return [verdict for verdict in verdicts if verdict.kind == refused]
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        return np.minimum(lengths[:, 0], self.options.max_query_length) + lengths[:, 1]
+
+    def num_windows(self, lengths: np.ndarray) -> np.ndarray:
+        missing = lengths - (self.options.max_seq_length - self.NUM_SPECIAL)
+        return 1 + np.maximum(0, -(-missing // self.options.doc_stride))
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
@@ -334,7 +358,7 @@ class QuestionAnswering(task_module.Task):
             _path(data) or _squad_file(run, data, name)
             for data, name in zip(sides, ("train", "validation"), strict=False)
         ]
-        run.values["train_file"] = (paths[0],)
+        run.values["train_file"] = paths[0]
         if validation is not None:
             run.values |= {"predict_file": paths[1], "do_eval": True}
 
@@ -351,7 +375,7 @@ class QuestionAnswering(task_module.Task):
     def _with_stored_rules(self, record, stored):
         """Returns a record that chooses answers as stored, unless a flag differs."""
         values = {}
-        for name in stages.FOR_PREDICTING:
+        for name in self.MAY_CHANGE:
             given = getattr(self.options, name)
             is_given = options_module.is_given(given)
             values[name] = given if is_given else getattr(stored, name)

@@ -5,14 +5,11 @@ import pytest
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] steve smith ' s cafe ##s ( 18 ##95 - ) ."
-SIZES = question_answering_windows.WindowSizes(
-    max_seq_length=32, doc_stride=8, max_query_length=4
-)
+SIZES = features_module.WindowSizes(max_seq_length=32, doc_stride=8, max_query_length=4)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import pytest
 
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -36,30 +35,13 @@ def converted(tokenizer, *given, is_training=False, **changes):
     return features_module.convert_examples_to_features(
         given,
         tokenizer,
-        question_answering_windows.WindowSizes(**sizes | changes),
+        features_module.WindowSizes(**sizes | changes),
         is_training=is_training,
     )
 
 
 def shown(tokenizer, row):
     return " ".join(tokenizer.convert_ids_to_tokens(row))
-
-
-@pytest.mark.parametrize(
-    "num_pieces, room, doc_stride, spans",
-    [
-        (4, 5, 3, [(0, 4)]),  # It fits.
-        (5, 5, 3, [(0, 5)]),  # Just.
-        (6, 5, 3, [(0, 5), (3, 3)]),
-        (10, 5, 3, [(0, 5), (3, 5), (6, 4)]),
-        (9, 3, 8, [(0, 3), (3, 3), (6, 3)]),  # No piece is jumped over.
-        (0, 5, 3, [(0, 0)]),  # All of it were control characters.
-    ],
-)
-def test_windows_overlap_until_the_context_ends(num_pieces, room, doc_stride, spans):
-    assert (
-        question_answering_windows.window_spans(num_pieces, room, doc_stride) == spans
-    )
 
 
 def test_rows_are_question_and_a_part_of_the_context(tokenizer):
@@ -122,7 +104,7 @@ def test_a_piece_counts_where_it_has_the_most_surroundings(tokenizer):
     given = converted(tokenizer, example("a c d e f c d"))
     held = [(w, p) for w in range(3) for p in range(7) if _holds(given, w, p)]
     window, pieces = np.array(held).T
-    is_best = question_answering_windows.is_max_context(given, window, pieces)
+    is_best = features_module.is_max_context(given, window, pieces)
     best = {int(p): int(w) for w, p in np.array(held)[is_best]}
     assert best == {0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 2, 6: 2}
     assert is_best.sum() == 7
@@ -131,18 +113,6 @@ def test_a_piece_counts_where_it_has_the_most_surroundings(tokenizer):
 def _holds(given, window, piece):
     first = given.first_piece[window]
     return first <= piece < first + given.num_pieces[window]
-
-
-@pytest.mark.parametrize(
-    "sizes, message",
-    [
-        ({"max_query_length": 6}, "max_seq_length=9 is too short for a question of 6"),
-        ({"doc_stride": 0}, "doc_stride must be at least 1, got 0"),
-    ],
-)
-def test_sizes_that_leave_no_window_are_refused(tokenizer, sizes, message):
-    with pytest.raises(ValueError, match=message):
-        converted(tokenizer, example("c"), **sizes)
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +132,7 @@ def golden_windows(shared):
                 given, version_2_with_negative=settings["version_2_with_negative"]
             )
         names = ("max_seq_length", "doc_stride", "max_query_length")
-        sizes = question_answering_windows.WindowSizes(
-            **{name: settings[name] for name in names}
-        )
+        sizes = features_module.WindowSizes(**{name: settings[name] for name in names})
         created = features_module.convert_examples_to_features(
             found, tokenizer, sizes, is_training=kind == "train"
         )

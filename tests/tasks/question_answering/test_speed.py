@@ -11,11 +11,10 @@ from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import windows as question_answering_windows
 from bert_tf.tokenization import full
 
 pytestmark = pytest.mark.slow
-SIZES = question_answering_windows.WindowSizes(
+SIZES = features_module.WindowSizes(
     max_seq_length=384, doc_stride=128, max_query_length=64
 )
 

@@ -13,13 +13,13 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from typing import Any
 
 from bert_tf import files
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.data import squad_json
-from bert_tf.tasks.question_answering import options as question_answering_options
+from bert_tf.options import option
 
 logger = logging.getLogger(__name__)
 
@@ -29,15 +29,31 @@ _ALIASES = ("Aliases", "NormalizedAliases", "HumanAnswers")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Answer:
-    """An answer found in a text."""
+class ConvertTriviaqaOptions(options_module.Options):
+    """Converts the Wikipedia part of TriviaQA into SQuAD's format.
 
-    text: str  # As it is in the text.
-    start: int  # Index of its first character.
+    As in the paper, a context is the beginning of a document that contains an answer.
+    Train on the result first, then on SQuAD with --init_checkpoint=RUN.
+    """
+
+    qa_file: str = option(help="TriviaQA's qa/wikipedia-train.json or -dev.json.")
+    evidence_dir: str = option(help="TriviaQA's folder evidence/wikipedia.")
+    output_file: str = option(help="JSON file to write, in the format of SQuAD 1.1.")
+    max_num_tokens: int = option(
+        400,
+        minimum=1,
+        help="Number of words of a document to keep. The paper kept 400 tokens.",
+    )
+
+    def __post_init__(self):
+        super().__post_init__()
+        options_module.check_not_overwritten(
+            {"output_file": [self.output_file]}, {"qa_file": [self.qa_file]}
+        )
 
 
 def convert(
-    options: question_answering_options.ConvertTriviaqaOptions,
+    options: ConvertTriviaqaOptions,
     *,
     progress: progress_module.Progress = progress_module.silent,
 ) -> str:
@@ -51,13 +67,13 @@ def convert(
         OSError: a file cannot be read or written, or there is no document.
         ValueError: the file is not TriviaQA's, or no document contains an answer.
     """
-    questions = _questions(options.qa_file)
+    questions = list(_questions(options.qa_file))
     articles: dict[str, dict[str, Any]] = {}
     counts = {"written": 0, "without": 0, "missing": 0}
     for number, (question, place) in enumerate(questions, start=1):
         names = _names(question, place)
-        for page, page_place in _pages(question, place):
-            file_name = squad_json.value(page, "Filename", str, page_place)
+        for page in squad_json.value(question, "EntityPages", list, place):
+            file_name = squad_json.value(page, "Filename", str, place)
             text = _first_words(
                 os.path.join(options.evidence_dir, file_name), options.max_num_tokens
             )
@@ -69,13 +85,25 @@ def convert(
                 counts["without"] += 1
                 continue
             counts["written"] += 1
-            paragraph = {"context": text, "qas": []}
-            title = page.get("Title", file_name)
             article = articles.setdefault(
-                file_name, {"title": title, "paragraphs": [paragraph]}
+                file_name,
+                {
+                    "title": page.get("Title", file_name),
+                    "paragraphs": [{"context": text, "qas": []}],
+                },
             )
-            entry = _entry(question, place, file_name, answer)
-            article["paragraphs"][0]["qas"].append(entry)
+            qas_id = squad_json.value(question, "QuestionId", str, place)
+            article["paragraphs"][0]["qas"].append(
+                {
+                    # A question has several documents. TriviaQA's own scripts use
+                    # these ids.
+                    "id": f"{qas_id}--{file_name}",
+                    "question": squad_json.value(question, "Question", str, place),
+                    "answers": [
+                        {"text": answer.group(), "answer_start": answer.start()}
+                    ],
+                }
+            )
         progress("convert", number, len(questions), unit="questions")
     _check(counts, options)
     content = {"version": "1.1", "data": list(articles.values())}
@@ -89,15 +117,15 @@ def convert(
     )
 
 
-def first_answer(text: str, names: Iterable[str]) -> Answer | None:
+def first_answer(text: str, names: Iterable[str]) -> re.Match[str] | None:
     """Returns the earliest occurrence of an answer; the longest of equally early ones.
 
     Case and the kind of white space do not matter. An answer consists of whole words:
     "Ann" does not occur in "Anna".
 
     Example:
-        >>> first_answer("He met ANN  LEE.", ["lee", "Ann Lee"])
-        Answer(text='ANN  LEE', start=7)
+        >>> first_answer("He met ANN  LEE.", ["lee", "Ann Lee"]).group()
+        'ANN  LEE'
     """
     known = {" ".join(name.split()) for name in names} - {""}
     # The first alternative that fits is taken.
@@ -105,23 +133,18 @@ def first_answer(text: str, names: Iterable[str]) -> Answer | None:
     alternatives = "|".join(
         r"\s+".join(map(re.escape, name.split())) for name in ordered
     )
-    pattern = rf"(?<!\w)(?:{alternatives})(?!\w)"
-    match = re.search(pattern, text, re.IGNORECASE)
-    return match and Answer(text=match.group(), start=match.start())
+    return re.search(rf"(?<!\w)(?:{alternatives})(?!\w)", text, re.IGNORECASE)
 
 
-def _questions(path: str) -> list[tuple[Any, str]]:
-    """Returns the records of all questions, each with its place for messages."""
+def _questions(path):
+    """Yields the record of each question, and its place for messages."""
     with files.open_file(path, "rb") as file:
         content = files.parse_json(
             file.read(), path, advice="expected TriviaQA's qa/wikipedia-train.json"
         )
-    return [
-        (question, f"{path}: question {number}")
-        for number, question in enumerate(
-            squad_json.value(content, "Data", list, path), start=1
-        )
-    ]
+    questions = squad_json.value(content, "Data", list, path)
+    for number, question in enumerate(questions, start=1):
+        yield question, f"{path}: question {number}"
 
 
 def _names(question, place):
@@ -137,12 +160,6 @@ def _names(question, place):
     return names
 
 
-def _pages(question: Any, place: str) -> Iterator[tuple[Any, str]]:
-    pages = squad_json.value(question, "EntityPages", list, place)
-    for number, page in enumerate(pages, start=1):
-        yield page, f"{place}, page {number}"
-
-
 def _first_words(path, num_words):
     """Returns the beginning of a document; None if there is no such file."""
     if not files.exists(path):
@@ -156,16 +173,6 @@ def _first_words(path, num_words):
             end = word.end()
             break
     return text[:end]
-
-
-def _entry(question, place, file_name, answer):
-    qas_id = squad_json.value(question, "QuestionId", str, place)
-    return {
-        # A question has several documents. TriviaQA's own scripts use these ids.
-        "id": f"{qas_id}--{file_name}",
-        "question": squad_json.value(question, "Question", str, place),
-        "answers": [{"text": answer.text, "answer_start": answer.start}],
-    }
 
 
 def _check(counts, options):
