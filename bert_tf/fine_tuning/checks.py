@@ -170,7 +170,11 @@ def _check_pieces(task, findings, name, items, tokenizer):
     limit, windows = task.options.max_seq_length, task.num_windows(longest)
     if windows is not None:
         share = float(np.mean(windows > 1))
-        findings.passed("length", f"{name}: {share:.1%} are read in several windows")
+        findings.passed(
+            "length",
+            f"{name}: {share:.1%} are read in several windows of "
+            f"--max_seq_length={limit}",
+        )
     else:
         text_checks.check_lengths(
             findings,
