@@ -171,7 +171,6 @@ def serve_bert_tf(task):
 
     import bert_tf
     from bert_tf.training import building
-    from bert_tf.training import optimizers
     from bert_tf.training import options as training_options
     from bert_tf.training import steps
 
@@ -182,7 +181,7 @@ def serve_bert_tf(task):
         model = building.build_model(
             lambda: bert_tf.BertPretrainer(config, dtype=dtype)
         )
-        optimizer = optimizers.create_optimizer(
+        optimizer = building.create_optimizer(
             model,
             training_options.OptimizerOptions(learning_rate=LEARNING_RATE),
             num_train_steps=1_000_000,

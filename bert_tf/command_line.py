@@ -248,7 +248,7 @@ def _complain_of_interrupt(
 ) -> int:
     """Writes how a tool was interrupted, what is saved, and how to continue."""
     number, saved = signal.SIGINT, ""
-    if len(interrupt.args) == 2:  # From `training.interrupts`.
+    if len(interrupt.args) == 2:  # From `training.stopping`.
         number, saved = interrupt.args
     is_terminated = number == signal.SIGTERM
     sentence = "terminated" if is_terminated else "interrupted"

@@ -161,11 +161,10 @@ def check_labels(
 def _check_pieces(task, findings, name, items, tokenizer):
     """Reports truncated texts and [UNK]; returns `task.row_lengths`."""
     texts = [text for item in items for text in item.texts]
-    lengths, unknown = text_checks.count_pieces(
-        tokenizer, texts, progress=task.progress
-    )
-    per_item = len(items[0].texts)
-    lengths, unknown = lengths.reshape(-1, per_item), unknown.reshape(-1, per_item)
+    index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    counts = text_checks.count_pieces(tokenizer, list(index), progress=task.progress)
+    rows = np.array([index[text] for text in texts]).reshape(-1, len(items[0].texts))
+    lengths, unknown = (count[rows] for count in counts)
     longest = task.row_lengths(lengths)
     limit, windows = task.options.max_seq_length, task.num_windows(longest)
     if windows is not None:

@@ -24,7 +24,6 @@ from bert_tf.training import options as training_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
-from bert_tf.training import training_facts
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +102,7 @@ class Card:
     labels: Sequence[str] | None = None  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
-    training: training_facts.TrainingFacts | None = None
+    training: run_settings.TrainingFacts | None = None
     training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
     evaluated: Evaluated | None = None
 

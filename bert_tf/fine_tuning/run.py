@@ -24,7 +24,7 @@ from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.training import estimates
 from bert_tf.training import plot_data
 from bert_tf.training import run_folder
-from bert_tf.training import selection
+from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
 
@@ -317,7 +317,7 @@ def _search(options, progress):
 
     def run_one(trial):
         one = Run(dataclasses.replace(trial, do_predict=False), progress=progress)
-        selection.check_metric(options.best_metric, one.task.score_names())
+        stopping.check_metric(options.best_metric, one.task.score_names())
         one.train()
         return one.evaluate()
 

@@ -11,7 +11,6 @@ import shlex
 
 from bert_tf import files
 from bert_tf.fine_tuning import model_card
-from bert_tf.training import metrics_file
 from bert_tf.training import options as training_options
 from bert_tf.training import plot_data
 from bert_tf.training import plots
@@ -40,19 +39,18 @@ def plot_runs(options: training_options.PlotRunOptions) -> str:
     """
     run_dirs = [folder.rstrip("/") for folder in options.run_dir]
     path = options.plot_file or os.path.join(run_dirs[0], CURVES_FILE)
-    folders = [phase for folder in run_dirs for phase in plots.phase_folders(folder)]
-    names = [os.path.basename(folder) for folder in folders]
+    names = [os.path.basename(folder) for folder in run_dirs]
     # Runs with the same folder name are labeled with their whole paths.
-    labels = [
-        folder if names.count(name) > 1 else name
-        for folder, name in zip(folders, names, strict=True)
-    ]
-    plots.save(plots.curves(dict(zip(labels, folders, strict=True))), path)
+    labeled = {
+        folder if names.count(name) > 1 else name: folder
+        for folder, name in zip(run_dirs, names, strict=True)
+    }
+    plots.save(plots.curves(labeled), path)
     lines = [f"The curves are in {path}."]
-    if folders == run_dirs[:1] and options.plot_file is None:
-        lines.append(f"The report is in {write(run_folder.RunFolder(folders[0]))}.")
+    if len(run_dirs) == 1 and options.plot_file is None:
+        lines.append(f"The report is in {write(run_folder.RunFolder(run_dirs[0]))}.")
     if options.tensorboard:
-        lines += [plots.write_tensorboard(folder) for folder in folders]
+        lines += [plots.write_tensorboard(folder) for folder in run_dirs]
     return "\n".join(lines)
 
 
@@ -111,7 +109,7 @@ def _images(run_dir, data):
     """Returns plots as SVG in base64, by name, and why there are none."""
     try:
         figures = plots.from_plot_data(data)
-        if files.exists(os.path.join(run_dir, metrics_file.NAME)):
+        if files.exists(os.path.join(run_dir, run_folder.METRICS_FILE)):
             curves = plots.curves({os.path.basename(run_dir): run_dir})
             figures = {"curves": curves} | figures
     except ImportError as error:

@@ -31,7 +31,7 @@ from bert_tf.fine_tuning import trial_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
-from bert_tf.training import selection
+from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +218,7 @@ def _settings(trial):
 
 def _best(metric, results):
     """Returns the name of the best trial: the first if several tie or all are NaN."""
-    chosen, best = selection.Selection(metric, 0), None
+    chosen, best = stopping.Selection(metric, 0), None
     for name, scores in results.items():
         if chosen.is_best(scores) or best is None:
             best = name

@@ -18,7 +18,7 @@ from bert_tf.training import loop
 from bert_tf.training import protocols
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
-from bert_tf.training import selection
+from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ def create_trainer(
             setup.data_sets["train"] if options.trains else None,
         )
     if options.do_train and options.eval_every_steps:
-        selection.check_metric(options.best_metric, score_names())
+        stopping.check_metric(options.best_metric, score_names())
     trainer = loop.Trainer(
         create_model,
         options,
@@ -172,7 +172,8 @@ def train(
     Raises:
         ValueError: output_dir contains a run with other settings or data.
     """
-    trainer.workers.check_same_data(setup.data_sets["train"].checksum)
+    checksum = setup.data_sets["train"].checksum
+    trainer.workers.check_same("the training data", checksum)
     if trainer.resumed:
         has_steps_left = trainer.has_steps_left()
         trainer.folder.check_same_run(

@@ -80,7 +80,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     # Names of a weight's two slots in a checkpoint.
     slot_names = ("adam_m", "adam_v")
-    # `training.optimizers.LossScale`, which training sets in float16.
+    # `training.building.LossScale`, which training sets in float16.
     loss_scale: Any = None
 
     def __init__(

@@ -21,7 +21,7 @@ from bert_tf.training import estimates
 from bert_tf.training import loop
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
-from bert_tf.training import selection
+from bert_tf.training import stopping
 from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class Pretraining:
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
             names = model_setup.loss_names(self.config, self.records)
-            selection.check_metric(options.best_metric, scores.names_of(names))
+            stopping.check_metric(options.best_metric, scores.names_of(names))
         self.trainer = self._create_trainer(start.source, progress)
         if self.trainer.resumed:
             self._check_same_text()
@@ -216,7 +216,7 @@ class Pretraining:
         training_data, results = self._training_data, {}
         if self.options.do_eval or self.options.eval_every_steps:
             results = {run_folder.EVAL_RESULTS_FILE: self._evaluation_data}
-        trainer.workers.check_same_data(training_data.checksum)
+        trainer.workers.check_same("the training data", training_data.checksum)
         if trainer.resumed:
             has_steps_left = trainer.has_steps_left()
             folder.check_same_run(

@@ -1,7 +1,7 @@
 """The training loop of every task.
 
-`Trainer` puts a run together: devices (`distribution`), model (`building`), optimizer
-(`optimizers`) and the state to start from (`saving`). `Trainer.train` then repeats:
+`Trainer` puts a run together: devices (`distribution`), model and optimizer
+(`building`) and the state to start from (`saving`). `Trainer.train` then repeats:
 
 1. Decide how many steps the next call takes: as many as fit into about a second, but
    never past a checkpoint or an evaluation that is due.
@@ -34,18 +34,14 @@ from bert_tf.optimization import schedules
 from bert_tf.training import building
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
-from bert_tf.training import interrupts
-from bert_tf.training import non_finite
-from bert_tf.training import optimizers
 from bert_tf.training import options as training_options
 from bert_tf.training import protocols
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
 from bert_tf.training import saving
-from bert_tf.training import selection
 from bert_tf.training import steps
+from bert_tf.training import stopping
 from bert_tf.training import timing
-from bert_tf.training import training_facts
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -117,7 +113,8 @@ class Trainer:
         if self.workers.count > 1:
             flags = run_settings.flags_of(options)
             flags.pop("cache_dir", None)  # Each machine has its own disk.
-            self.workers.check_same_flags(flags)
+            for name, value in flags.items():
+                self.workers.check_same(f"--{name}", value)
         self.folder = run_folder.RunFolder(
             options.output_dir, is_written=self.workers.is_chief
         )
@@ -167,7 +164,7 @@ class Trainer:
                 schedule,
                 agree=self.workers.broadcast_from_chief,
             )
-        self.optimizer = optimizers.create_optimizer(
+        self.optimizer = building.create_optimizer(
             self.model,
             options,
             num_train_steps=self.num_train_steps,
@@ -248,7 +245,7 @@ class Trainer:
         iterator = self._training_iterator(examples, group_by_length)
         with (
             contextlib.closing(self.folder),
-            interrupts.Interrupts() as interrupted,
+            stopping.Interrupts() as interrupted,
             self.workers.clear_errors(),
             saving.CheckpointWriter(
                 self.model, self.optimizer, self.options, self.workers
@@ -273,9 +270,9 @@ class Trainer:
         self._budget.start(saving.read_train_seconds(self.options.output_dir))
         return not (self._is_done() or self._replayed_selection().should_stop)
 
-    def _replayed_selection(self) -> selection.Selection:
+    def _replayed_selection(self) -> stopping.Selection:
         logged = self.folder.read_metrics()
-        return selection.Selection.replay(
+        return stopping.Selection.replay(
             self.options, (line for line in logged if line["step"] <= self.step)
         )
 
@@ -338,7 +335,7 @@ class Trainer:
         # Sets the length of the next call, so all workers need the same number.
         seconds = self.workers.broadcast_from_chief(time.monotonic() - started)
         examples_per_second = self._pace.record_call(num_steps, seconds)
-        num_finite = non_finite.count_finite_steps(history)
+        num_finite = stopping.count_finite_steps(history)
         self._log(history, num_finite, examples_per_second)
         self.step += num_finite
         if num_finite < num_steps:
@@ -369,7 +366,7 @@ class Trainer:
         if self.workers.is_chief:
             batch = next(iter(self._read_batches(start_step=self.step)))
         folder = self.options.output_dir
-        non_finite.stop_training(folder, self.step + 1, values, batch)
+        stopping.stop_training(folder, self.step + 1, values, batch)
 
     def _log(
         self,
@@ -426,19 +423,19 @@ class Trainer:
         """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
         return self._evaluation.predict(examples, keys)
 
-    def facts(self) -> training_facts.TrainingFacts:
+    def facts(self) -> run_settings.TrainingFacts:
         """Returns facts about the training, for a model card.
 
         The speed is that of this process's median step.
         """
-        return training_facts.TrainingFacts(
+        return run_settings.TrainingFacts(
             num_parameters=self.model.count_params(),
             num_trained_parameters=sum(
                 math.prod(variable.shape) for variable in self.model.trainable_variables
             ),
             num_steps=self.step,
             examples_per_second=self._pace.median_speed,
-            devices=training_facts.describe_devices(self.strategy),
-            versions=training_facts.package_versions(),
-            date=training_facts.today(),
+            devices=run_settings.describe_devices(self.strategy),
+            versions=run_settings.package_versions(),
+            date=run_settings.today(),
         )

@@ -5,9 +5,7 @@ and `save` writes.
 """
 
 import io
-import json
 import os
-import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.training import metrics_file
 from bert_tf.training import plot_data
-from bert_tf.training import result_files
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 
 TENSORBOARD_FOLDER = "plots"  # TensorBoard's name for a run is its folder.
 # Okabe and Ito's colors, which color-blind readers can tell apart.
@@ -30,7 +25,6 @@ WIDTH, HEIGHT = 5.0, 3.6  # Of a panel, in inches.
 MAX_CLASSES = 30  # Names and counts of more classes are not readable.
 _DPI = 120
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
-_MAX_FLAGS_IN_LABEL = 3
 # A smoothed curve has about this many independent points.
 _SMOOTHED_POINTS = 30
 
@@ -90,21 +84,6 @@ def save(figure: Any, path: str) -> None:
         file.write(image(figure, image_format))
 
 
-def phase_folders(run_dir: str) -> list[str]:
-    """Returns the folders of a run's phases; the folder itself if it has none."""
-    names = files.list_folder(run_dir) if files.is_folder(run_dir) else []
-    numbers = [
-        int(m[1]) for m in map(re.compile(r"phase_(\d+)/?").fullmatch, names) if m
-    ]
-    folders = [os.path.join(run_dir, f"phase_{number}") for number in sorted(numbers)]
-    started = [
-        folder
-        for folder in folders
-        if files.exists(os.path.join(folder, metrics_file.NAME))
-    ]
-    return started or [run_dir]
-
-
 def curves(run_dirs: Mapping[str, str]) -> Any:
     """Plots the losses, scores and learning rates of runs into one figure.
 
@@ -113,8 +92,7 @@ def curves(run_dirs: Mapping[str, str]) -> Any:
     majority class, are dotted lines.
 
     Args:
-        run_dirs: name for the legend -> folder with a metrics.jsonl. If there are
-            several, the flags that differ are added to the names.
+        run_dirs: name for the legend -> folder with a metrics.jsonl.
 
     Returns:
         `matplotlib.figure.Figure`.
@@ -123,9 +101,7 @@ def curves(run_dirs: Mapping[str, str]) -> Any:
         ValueError: a folder has no metrics.
         ImportError: matplotlib is not installed.
     """
-    runs = dict(
-        zip(_labels(run_dirs), map(_read_curves, run_dirs.values()), strict=True)
-    )
+    runs = {label: _read_curves(folder) for label, folder in run_dirs.items()}
     baselines = [plot_data.read(f).get("baselines", {}) for f in run_dirs.values()]
     names = {key.removeprefix("eval_") for run in runs.values() for key in run}
     quantities = sorted(names, key=lambda name: (_order(name), name))
@@ -168,28 +144,6 @@ def smoothed(values: Sequence[float]) -> np.ndarray | None:
     return np.convolve(values, window, "same") / counts
 
 
-def _labels(run_dirs):
-    """Returns the label of each run: its name, and its flags that differ."""
-    flags = [
-        result_files.read_run(folder).get("flags", {}) for folder in run_dirs.values()
-    ]
-    names = sorted(set().union(*flags) - set(run_settings.WITHOUT_EFFECT))
-    differing = [
-        name
-        for name in names
-        if len({json.dumps(values.get(name)) for values in flags}) > 1
-    ]
-    labels = []
-    for run, values in zip(run_dirs, flags, strict=True):
-        shown = [
-            f"{name}={values.get(name)}" for name in differing[:_MAX_FLAGS_IN_LABEL]
-        ]
-        if more := len(differing) - len(shown):
-            shown.append(f"{more} more")
-        labels.append(f"{run} ({', '.join(shown)})" if shown else run)
-    return labels
-
-
 def _read_curves(run_dir):
     """Returns {key: (steps, values)} of a run."""
     curves: dict[str, tuple[list, list]] = {}
@@ -200,7 +154,7 @@ def _read_curves(run_dir):
             values.append(line[key])
     if not curves:
         raise ValueError(
-            f"{run_dir} has no {metrics_file.NAME}; expected the output_dir of a "
+            f"{run_dir} has no {run_folder.METRICS_FILE}; expected the output_dir of a "
             "training run."
         )
     # A model with one loss logs it under its own name and as the whole loss.

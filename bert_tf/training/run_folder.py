@@ -20,18 +20,20 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf import json_values
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.training import metrics_file
 from bert_tf.training import result_files
 from bert_tf.training import run_settings
-from bert_tf.training import training_facts
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
 EVAL_RESULTS_FILE = "eval_results.txt"
+METRICS_FILE = "metrics.jsonl"
+# A line has the step, and numbers by name; see `json_values.unexpected`.
+_METRICS_SHAPE = {"step": int, str: int | float | None}
 _REMOTE_WRITE_SECONDS = 10.0  # Between writes of metrics.jsonl to an object store.
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
@@ -58,13 +60,13 @@ def locked(options: Any) -> Iterator[None]:
     """
     is_written = options.do_train and not options.dry_run
     if is_written and options.device == "multi_worker":
-        index = workers.index_of_this_process(
-            options.worker_hosts, options.worker_index
-        )
-        is_written = index == 0
-    with contextlib.ExitStack() as stack:
-        if is_written:
-            stack.enter_context(locks.output_folder(options.output_dir))
+        hosts, index = options.worker_hosts, options.worker_index
+        is_written = workers.index_of_this_process(hosts, index) == 0
+    with (
+        locks.output_folder(options.output_dir)
+        if is_written
+        else contextlib.nullcontext()
+    ):
         yield
 
 
@@ -85,16 +87,9 @@ class RunFolder:
 
     def create(self) -> None:
         """Creates the folder; raises OSError if it is not writable."""
-        if not self.is_written:
-            return
-        files.make_folders(self.path)
-        probe = os.path.join(self.path, ".writable")
-        with files.open_file(probe, "w") as file:
-            # Object stores do not create empty files.
-            file.write("\n")
-        with contextlib.suppress(FileNotFoundError):  # Another process removed it.
-            files.remove(probe)
-        files.remove_leftovers_in(self.path)
+        if self.is_written:
+            files.make_folders(self.path)
+            files.remove_leftovers_in(self.path)
 
     def write_settings(
         self,
@@ -122,7 +117,7 @@ class RunFolder:
         """
         if not self.is_written:
             return
-        run = self._read_run() if step else {}
+        run = result_files.read_run(self.path) if step else {}
         self._write_json(
             companion_files.TASK_FILE,
             companion_files.with_fingerprint(task, vocabulary),
@@ -142,8 +137,8 @@ class RunFolder:
                 }
                 | run.get("results", {}),
                 "seed": options.random_seed,
-                "versions": training_facts.package_versions(),
-                "commit": training_facts.git_commit(),
+                "versions": run_settings.package_versions(),
+                "commit": run_settings.git_commit(),
             },
         )
 
@@ -165,11 +160,7 @@ class RunFolder:
         """Checks that the run in the folder can be resumed with these settings.
 
         Args:
-            config: `BertConfig` of the model that resumes the run.
-            options: the tool's options record.
-            training_data: what the run trains on.
-            results: as for `write_settings`.
-            step: finished optimizer steps.
+            config, options, training_data, results, step: as for `write_settings`.
             has_steps_left: whether the command has steps to train. Otherwise it must
                 not ask for a shorter run either.
 
@@ -179,7 +170,7 @@ class RunFolder:
                 by scores on different data.
         """
         changed = self.check_same_model(config)
-        run = self._read_run()
+        run = result_files.read_run(self.path)
         if not has_steps_left:
             self._refuse(step, changed)
         for name, (before, now) in changed.items():
@@ -245,16 +236,12 @@ class RunFolder:
         return changed
 
     def check_same_vocabulary(self, fingerprint: str | None) -> None:
-        """Checks that a vocabulary is that of the run in the folder, if both are known.
+        """Raises a ValueError for the `Vocabulary.fingerprint` of another vocabulary.
 
-        Args:
-            fingerprint: `Vocabulary.fingerprint`.
-
-        Raises:
-            ValueError: the run has another one.
+        None, or a run without a vocabulary, is accepted.
         """
-        own = companion_files.read_vocabulary(self.path)
-        if own is None or fingerprint in (None, own.fingerprint):
+        recorded = companion_files.read_vocabulary(self.path)
+        if recorded is None or fingerprint in (None, recorded.fingerprint):
             return
         raise ValueError(
             f"{self.path} contains a run with a different vocabulary; use "
@@ -264,10 +251,8 @@ class RunFolder:
 
     def copy_settings_to(self, folder: str) -> None:
         """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
-        if not self.is_written:
-            return
         for name in SETTINGS_FILES:
-            if files.exists(self._file(name)):
+            if self.is_written and files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
                     RunFolder(folder)._write_text(name, source.read())
 
@@ -283,16 +268,35 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Removes what an interrupted run logged after `step`."""
-        path = self._file(metrics_file.NAME)
+        path = self._file(METRICS_FILE)
         if not (self.is_written and files.exists(path)):
             return
         kept = [line for line in self.read_metrics() if line["step"] <= step]
-        self._write_text(metrics_file.NAME, "".join(map(metrics_file.line, kept)))
+        self._write_text(METRICS_FILE, "".join(map(_metrics_line, kept)))
 
     def read_metrics(self) -> list[dict[str, float]]:
-        """Returns the lines of metrics.jsonl; see `metrics_file.read`."""
+        """Returns the logged dicts, without a last line that a kill cut off.
+
+        Other damaged lines are left out with a warning.
+        """
         self.write_metrics()
-        return metrics_file.read(self._file(metrics_file.NAME))
+        path = self._file(METRICS_FILE)
+        if not files.exists(path):
+            return []
+        with files.open_file(path, "rb") as file:
+            lines = file.read().splitlines(keepends=True)
+        logged = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                values = files.parse_json(line, f"{path}:{number}")
+            except ValueError:
+                values = None
+            if json_values.unexpected(values, _METRICS_SHAPE) is None:
+                pairs = values.items()
+                logged.append({n: json_values.nan_if_null(v) for n, v in pairs})
+            elif line.endswith(b"\n"):
+                logger.warning("%s:%d is damaged; the line is ignored.", path, number)
+        return logged
 
     def last_loss(self) -> float:
         """Returns the loss of the last logged training step, or NaN."""
@@ -312,7 +316,7 @@ class RunFolder:
         if not self.is_written:
             return
         with self._clear_write_errors():
-            self._unwritten.append(metrics_file.line({"step": int(step), **values}))
+            self._unwritten.append(_metrics_line({"step": int(step), **values}))
             # Object stores cannot append: each write uploads the whole file again.
             period = _REMOTE_WRITE_SECONDS if files.is_remote(self.path) else 0.0
             if time.monotonic() - self._written_at >= period:
@@ -325,14 +329,14 @@ class RunFolder:
         """Writes logged lines that are not yet in metrics.jsonl; see `log`."""
         if not self._unwritten:
             return
-        path = self._file(metrics_file.NAME)
+        path = self._file(METRICS_FILE)
         with self._clear_write_errors(), files.open_file(path, "a") as file:
             file.write("".join(self._unwritten))
         self._unwritten = []
         self._written_at = time.monotonic()
 
     def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
-        """Returns the suffix of result files; see `result_files.suffix_of`."""
+        """See `result_files.suffix_of`."""
         return result_files.suffix_of(self.path, file_name, data_set)
 
     def write_eval_results(
@@ -362,12 +366,12 @@ class RunFolder:
         path = self._file(result_files.with_suffix(EVAL_RESULTS_FILE, suffix))
         if not files.exists(path):
             return {}
-        found = {}
+        results = {}
         for line in files.read_lines(path):
             name, _, value = line.partition(" = ")
             with contextlib.suppress(ValueError):  # Not a number, or not such a line.
-                found[name] = float(value)
-        return found
+                results[name] = float(value)
+        return results
 
     def close(self) -> None:
         """Writes what remains of metrics.jsonl and the TensorBoard files."""
@@ -392,9 +396,6 @@ class RunFolder:
             folder = self.path if tag == "train" else self._file(tag)
             self._writers[tag] = tf.summary.create_file_writer(folder)
         return self._writers[tag]
-
-    def _read_run(self):
-        return result_files.read_run(self.path)
 
     def _read_json(self, name):
         """Returns the content of a file in the folder, or None if there is none."""
@@ -441,3 +442,8 @@ def _shown(value):
     if isinstance(value, list):
         return ",".join(map(str, value)) or "none"
     return "none" if value is None else str(value)
+
+
+def _metrics_line(values):
+    """Returns a line of metrics.jsonl: strict JSON, with null in place of NaN."""
+    return json.dumps(json_values.with_null(values), allow_nan=False) + "\n"

@@ -199,7 +199,7 @@ def apply_gradients(
 
     Args:
         model: the model.
-        optimizer: as `optimizers.create_optimizer` returns it.
+        optimizer: as `building.create_optimizer` returns it.
         gradients: of this replica.
         rate: learning rate, float32 scalar.
 

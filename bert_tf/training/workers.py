@@ -17,7 +17,6 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,73 +119,27 @@ class Workers:
                 "workers can access, for example on NFS or gs://."
             )
 
-    def check_same(self, what: str, value: float) -> None:
+    def check_same(self, what: str, value: Any) -> None:
         """Checks that all workers passed the same value.
+
+        Other flags or data would give other results without an error, or make workers
+        wait for each other forever, for example at a checkpoint that only one saves.
 
         Args:
             what: the value in words, for the error message.
-            value: the value.
+            value: a JSON value.
 
         Raises:
             ValueError: they did not.
         """
-        values = self.gather(value)
-        if len(set(values)) > 1:
+        text = json.dumps([what, value], sort_keys=True)
+        checksums = self.gather(float(zlib.crc32(text.encode("utf-8"))))
+        if other := int(np.argmax(checksums != checksums[0])):
             raise ValueError(
-                f"The workers differ in {what}: {', '.join(f'{v:g}' for v in values)}. "
-                "Start all of them with the same command and the same files."
+                f"Worker {other} differs from worker 0 in {what} (here, on worker "
+                f"{self.index}, it is {value!r:.80}). Start all workers with the same "
+                "command, version and files."
             )
-
-    def check_same_flags(self, flags: Mapping[str, Any]) -> None:
-        """Checks that all workers were started with the same flags.
-
-        Other flags would give other results without an error, or make workers wait for
-        each other forever, for example at a checkpoint that only one of them saves.
-
-        Args:
-            flags: values by name, without those that may differ.
-
-        Raises:
-            ValueError: a flag differs.
-        """
-        if not self._first_with_another(list(flags.items())):
-            return
-        other = self._first_with_another(list(flags))
-        if other:
-            raise ValueError(
-                f"Worker {other} runs a different tool or version from worker 0. Start "
-                "the same command with the same version on all workers."
-            )
-        for name, value in flags.items():
-            other = self._first_with_another(value)
-            if other:
-                raise ValueError(
-                    f"--{name} of worker {other} differs from that of worker 0 (here, "
-                    f"on worker {self.index}, it is {value!r}). Start the same command "
-                    "on all workers."
-                )
-
-    def check_same_data(self, checksum: str | None) -> None:
-        """Checks that all workers train on the same data.
-
-        Args:
-            checksum: of this worker's data.
-
-        Raises:
-            ValueError: they do not.
-        """
-        other = self._first_with_another(checksum)
-        if other:
-            raise ValueError(
-                f"The training data of worker {other} differs from that of worker 0. "
-                "Give all workers the same files."
-            )
-
-    def _first_with_another(self, value):
-        """Returns the first worker whose value differs from worker 0's; 0: none."""
-        text = json.dumps(value, sort_keys=True)
-        found = self.gather(float(zlib.crc32(text.encode("utf-8"))))
-        return int(np.argmax(found != found[0]))
 
     @contextlib.contextmanager
     def clear_errors(self) -> Iterator[None]:

@@ -368,7 +368,8 @@ def test_any_number_of_classes_and_windows(check, table):
     ]
     passed = lines_of(findings, "ok")
     assert "label balance: train: y 66.7% (2), x 33.3% (1)" in passed
-    assert "length: train: 33.3% are read in several windows" in passed
+    sentence = "33.3% are read in several windows of --max_seq_length=6"
+    assert f"length: train: {sentence}" in passed
     # Eight pieces in windows of four, two apart, are three rows.
     [estimate] = [line for line in lines_of(findings, "note") if "estimate" in line]
     assert estimate.startswith("estimate: 5 steps of 1 need about ")

@@ -13,7 +13,7 @@ from bert_tf.options import option
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
-from bert_tf.training import training_facts
+from bert_tf.training import run_settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class NoteOptions(training_options.FineTuningOptions):
     train_file: str | None = option(None, help="A file, named under Data.")
 
 
-TRAINING = training_facts.TrainingFacts(
+TRAINING = run_settings.TrainingFacts(
     num_parameters=4_385_920,
     num_trained_parameters=258,
     num_steps=60,

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
+from bert_tf.training import building
 from bert_tf.training import distribution
-from bert_tf.training import optimizers
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
@@ -42,7 +42,7 @@ class OneWeight:
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
-    monkeypatch.setattr(optimizers, "STEPS_TO_GROW", 3)
+    monkeypatch.setattr(building, "STEPS_TO_GROW", 3)
     # In step 1 the gradient of the third example, and only that, is inf.
     x = np.ones([7, 4], "float32")
     x[1, 2] = 1e36
@@ -51,7 +51,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     options = training_options.OptimizerOptions(learning_rate=0.1, optimizer=name)
     with strategy.scope():
         model = OneWeight()
-        optimizer = optimizers.create_optimizer(
+        optimizer = building.create_optimizer(
             model, options, num_train_steps=1000, num_warmup_steps=0, scale_loss=True
         )
     take = steps.build_train_steps(model, optimizer, strategy, random_seed=1)
@@ -69,7 +69,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
         assert len({float(part) for part in parts}) == 1
         seen.append((float(history["loss_scale"][0]), float(parts[0])))
     scales, weights = zip(*seen, strict=True)
-    start = optimizers.INITIAL_LOSS_SCALE
+    start = building.INITIAL_LOSS_SCALE
     # Halved after step 1, doubled again after three good steps.
     assert scales == (start, start, *[start / 2] * 3, start, start)
     assert weights[1] == weights[0]
@@ -78,7 +78,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
 
 
 def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkeypatch):
-    monkeypatch.setattr(optimizers, "STEPS_TO_GROW", 2)
+    monkeypatch.setattr(building, "STEPS_TO_GROW", 2)
 
     def run(folder, **changes):
         model = golden / "model"
@@ -105,7 +105,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
         return [json.loads(line) for line in lines]
 
     lines = run(tmp_path / "whole")
-    scales = [line["loss_scale"] / optimizers.INITIAL_LOSS_SCALE for line in lines]
+    scales = [line["loss_scale"] / building.INITIAL_LOSS_SCALE for line in lines]
     assert scales == [1, 1, 2, 2, 4, 4]
     prefix = tmp_path / "whole" / "model.ckpt-6"
     shapes = bundle.read_names_and_shapes(prefix)

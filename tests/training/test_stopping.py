@@ -1,17 +1,25 @@
 """A run that has to stop says why in one line; its checkpoints stay intact."""
 
+import json
+import math
+import os
 import shutil
+import signal
 import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
-from bert_tf.training import non_finite
+from bert_tf.training import options as training_options
+from bert_tf.training import run_folder
 from bert_tf.training import steps
+from bert_tf.training import stopping
 
 CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
+NAN, INF = float("nan"), float("inf")
 
 
 @pytest.fixture
@@ -74,9 +82,6 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
     assert "NaN" not in (run / "metrics.jsonl").read_text()
 
 
-NAN, INF = float("nan"), float("inf")
-
-
 def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
     pretrain, tmp_path, monkeypatch
 ):
@@ -122,7 +127,7 @@ def test_steps_before_the_first_without_a_number_are_counted(
     history = {"loss": np.float32(losses), "global_grad_norm": np.float32(norms)}
     if scales:
         history["loss_scale"] = np.float32(scales)
-    assert non_finite.count_finite_steps(history) == expected
+    assert stopping.count_finite_steps(history) == expected
 
 
 @pytest.fixture
@@ -158,11 +163,169 @@ def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
     )
     assert pretrain(output_dir=tmp_path / "moved").exit_code == 0
     assert pretrain(output_dir=tmp_path / "uninterrupted").exit_code == 0
-    continued, expected = (
-        tf.train.load_checkpoint(str(tmp_path / name / "model.ckpt-10"))
-        for name in ("moved", "uninterrupted")
+    moved, uninterrupted = tmp_path / "moved", tmp_path / "uninterrupted"
+    check_same_weights(moved, uninterrupted, 10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_waits_until_the_run_can_stop(number):
+    before = signal.getsignal(number)
+    with stopping.Interrupts() as interrupted:
+        assert not interrupted.pending
+        os.kill(os.getpid(), number)
+        assert interrupted.pending
+        if number == signal.SIGINT:  # A second Ctrl-C acts at once.
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), number)
+        else:  # Schedulers may send several.
+            os.kill(os.getpid(), number)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            interrupted.interrupt("step 3 is saved")
+    assert raised.value.args == (number, "step 3 is saved")
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(
+    "number, word, exit_code",
+    [
+        (signal.SIGINT, "interrupted", 130),
+        # Also `test_phases.py` and `test_multi_worker.py` send it to a run.
+        pytest.param(signal.SIGTERM, "terminated", 143, marks=pytest.mark.slow),
+    ],
+)
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    pretrain, tmp_path, monkeypatch, number, word, exit_code
+):
+    def train(name):
+        return pretrain(
+            output_dir=tmp_path / name,
+            num_train_steps=12,
+            eval_every_steps=4,
+            shuffle_buffer_size=0,
+        )
+
+    def record(name):
+        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
+        return [
+            {k: value for k, value in json.loads(line).items() if "second" not in k}
+            for line in lines
+        ]
+
+    assert train("uninterrupted").exit_code == 0
+    log = run_folder.RunFolder.log
+
+    def log_and_send(self, step, values, *, tag="train"):
+        log(self, step, values, tag=tag)
+        if step == 6:
+            os.kill(os.getpid(), number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder.RunFolder, "log", log_and_send)
+        done = train("interrupted")
+    assert done.exit_code == exit_code
+    folder = tmp_path / "interrupted"
+    step = int(rotation.latest(folder).rpartition("-")[2])
+    assert done.stderr.splitlines()[-1] == (
+        f"run_pretraining: {word}; step {step} is saved in {folder}. Run the same "
+        "command again; training continues from its last checkpoint."
+    )
+    assert len(record("interrupted")) < len(record("uninterrupted"))
+    assert train("interrupted").exit_code == 0
+    assert record("interrupted") == record("uninterrupted")
+    check_same_weights(*(tmp_path / n for n in ("interrupted", "uninterrupted")), 12)
+
+
+def check_same_weights(run_dir, expected_dir, step):
+    resumed, expected = (
+        tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
+        for folder in (run_dir, expected_dir)
     )
     for name in expected.get_variable_to_shape_map():
         np.testing.assert_array_equal(
-            continued.get_tensor(name), expected.get_tensor(name), err_msg=name
+            resumed.get_tensor(name), expected.get_tensor(name), err_msg=name
         )
+
+
+@pytest.mark.parametrize(
+    "metric, scores, is_best",
+    [
+        ("eval_loss", (2.0, 1.0, 1.5), (True, True, False)),  # Lower is better.
+        ("eval_perplexity", (9.0, 8.0, 8.5), (True, True, False)),
+        ("eval_accuracy", (0.5, 0.4, 0.6), (True, False, True)),  # Higher is better.
+        # A tie is no improvement: the earlier checkpoint stays.
+        ("eval_loss", (1.0, 1.0), (True, False)),
+        ("eval_accuracy", (0.5, 0.6, 0.6), (True, True, False)),
+        ("eval_mcc", (-0.2, -0.1, 0.0), (True, True, True)),  # Scores may be negative.
+        ("eval_accuracy", (0.0, 0.0), (True, False)),  # The first is best, even at 0.
+        # A worse score in between does not lower the bar.
+        ("eval_accuracy", (0.6, 0.4, 0.5), (True, False, False)),
+        # NaN is worse than every number, also if it comes first.
+        ("eval_loss", (NAN, 2.0, NAN, 1.0), (False, True, False, True)),
+        ("eval_accuracy", (NAN, 0.0, NAN), (False, True, False)),
+        # Infinity is null in metrics.jsonl, which a resumed run reads as NaN.
+        ("eval_perplexity", (math.inf, math.inf, 9.0), (False, False, True)),
+    ],
+)
+def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
+    chosen = stopping.Selection(metric, 0)
+    assert tuple(chosen.is_best({metric: score}) for score in scores) == is_best
+    assert not chosen.should_stop  # Without patience never.
+
+
+@pytest.mark.parametrize(
+    "patience, losses, stops",
+    [
+        (2, (1.0, 1.1, 1.2), (False, False, True)),
+        (2, (1.0, 1.0, 1.0), (False, False, True)),  # A tie uses up patience.
+        (2, (1.0, 1.1, 0.9, 1.0, 0.9), (False, False, False, False, True)),
+        (1, (1.0, 0.9, 0.9), (False, False, True)),
+        (2, (NAN, NAN, 1.0), (False, True, False)),  # NaN uses up patience.
+    ],
+)
+def test_stops_after_patience_evaluations_without_a_better_score(
+    patience, losses, stops
+):
+    chosen = stopping.Selection("eval_loss", patience)
+    found = []
+    for loss in losses:
+        chosen.is_best({"eval_loss": loss})
+        found.append(chosen.should_stop)
+    assert tuple(found) == stops
+
+
+def test_state_is_replayed_from_the_log():
+    lines = [
+        {"step": 1, "loss": 3.0},
+        {"step": 1, "eval_loss": 2.0},
+        {"step": 2, "eval_loss": 2.5},
+    ]
+    options = training_options.EvaluationOptions(
+        eval_every_steps=1, early_stopping_evals=3
+    )
+    replayed = stopping.Selection.replay(options, lines)
+    assert (replayed.best, replayed.num_since_best) == (2.0, 1)
+    assert replayed.patience == 3
+
+
+@pytest.mark.parametrize(
+    "losses, line",
+    [
+        ((0.25,), "loss 0.2500 (best so far), f1 0.5000, recall 1.0000"),
+        ((0.1, 0.25), "loss 0.2500 (best: 0.1000), f1 0.5000, recall 1.0000"),
+        ((NAN,), "loss nan (best: none), f1 0.5000, recall 1.0000"),
+    ],
+)
+def test_an_evaluation_is_one_line_that_says_whether_it_is_the_best(losses, line):
+    chosen = stopping.Selection("eval_loss", 0)
+    for loss in losses:
+        scores = {"eval_recall": 1, "eval_f1": 0.5, "eval_loss": loss}
+        chosen.is_best(scores)
+    assert chosen.line(scores) == line
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
+        stopping.Selection("eval_f2", 0).is_best({"eval_loss": 1, "eval_accuracy": 1})
+    with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
+        stopping.check_metric("eval_f2", ["eval_loss", "eval_accuracy"])
+    stopping.check_metric("eval_loss", ["eval_loss"])

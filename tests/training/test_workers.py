@@ -78,43 +78,16 @@ def test_workers_agree_on_the_chiefs_numbers_and_on_any_flag():
     assert together(work) == [(10.0, True), (10.0, True)]
 
 
-def test_a_worker_that_starts_from_another_checkpoint_is_refused():
+def test_a_worker_that_differs_is_refused_by_all():
+    values = ("content", "content", "older content")
+
     def work(worker):
-        worker.check_same("the step of the last checkpoint", 7 * worker.index)
+        worker.check_same("--num_train_steps", 50)
+        worker.check_same("the training data", values[worker.index])
 
-    for error in together(work):
+    for error in together(work, 3):
         assert isinstance(error, ValueError)
-        assert "differ in the step of the last checkpoint: 0, 7" in str(error)
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        (({"num_train_steps": 50}, {"num_train_steps": 50}), None),
-        (
-            (
-                {"dtype": "a", "num_train_steps": 50},
-                {"dtype": "a", "num_train_steps": 9},
-            ),
-            "--num_train_steps of worker 1 differs from that of worker 0",
-        ),
-        (
-            ({"num_train_steps": 50}, {"num_train_epochs": 50}),
-            "Worker 1 runs a different tool or version from worker 0",
-        ),
-    ],
-)
-def test_a_worker_with_other_flags_is_refused_by_all(flags, message):
-    results = together(lambda worker: worker.check_same_flags(flags[worker.index]))
-    for result in results:
-        assert result is None if message is None else message in str(result)
-
-
-def test_a_worker_with_other_data_is_refused_by_all():
-    data = ("content", "content", "older content")
-    results = together(lambda worker: worker.check_same_data(data[worker.index]), 3)
-    for error in results:
-        assert "The training data of worker 2 differs from" in str(error)
+        assert "Worker 2 differs from worker 0 in the training data" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,219 @@
+"""Why a run ends before its last step: a signal, a non-finite loss, no better score."""
+
+import math
+import os
+import signal
+import threading
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+from typing import NoReturn
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.training import building
+from bert_tf.training import options as training_options
+from bert_tf.training import protocols
+from bert_tf.training import steps
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+BATCH_FILE = "non_finite_batch_{step}.npz"
+# A score is better when lower if its name ends in one of these.
+LOWER_IS_BETTER = ("loss", "perplexity")
+
+
+class Interrupts:
+    """Delays the first Ctrl-C or SIGTERM until the run handles it.
+
+    The run can then finish its step, and log, evaluate and save before it ends. A
+    second Ctrl-C interrupts at once. Further SIGTERMs have no effect, because
+    schedulers of preemptible machines may send several. Outside the main thread, where
+    Python delivers no signals, this class does nothing.
+
+    Example:
+        with Interrupts() as interrupts:
+            for step in steps:
+                step()
+                if interrupts.pending:
+                    save()
+                    interrupts.interrupt("the weights are saved")
+    """
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interrupts":
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *unused_error: object) -> None:
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a signal was received."""
+        return self._received is not None
+
+    def interrupt(self, saved: str) -> NoReturn:
+        """Raises KeyboardInterrupt(number of the signal, `saved`).
+
+        The command line turns the number into the exit code, 130 or 143. If this
+        process received no signal, another worker did; that counts as a SIGTERM.
+
+        Args:
+            saved: says what is saved, for the user. Without a full stop.
+        """
+        raise KeyboardInterrupt(self._received or signal.SIGTERM, saved)
+
+    def _receive(self, number: int, unused_frame: FrameType | None) -> None:
+        if self.pending and number == signal.SIGINT:
+            raise KeyboardInterrupt(number)
+        self._received = number
+
+
+def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
+    """Returns the number of steps before the first non-finite one.
+
+    In float16 an overflowing gradient is not an error as long as loss scaling can
+    handle it: the step is skipped and the scale is lowered. It is one when the scale
+    cannot be lowered any further.
+
+    Args:
+        history: float32 [number of steps]: `loss`, `global_grad_norm` and, in float16,
+            `loss_scale`.
+    """
+    is_handled = np.isfinite(history["global_grad_norm"])
+    if steps.LOSS_SCALE in history:
+        is_handled |= history[steps.LOSS_SCALE] > building.MIN_LOSS_SCALE
+    is_finite = np.isfinite(history["loss"]) & is_handled
+    return len(is_finite) if is_finite.all() else int(np.argmin(is_finite))
+
+
+def stop_training(
+    output_dir: str,
+    step: int,
+    values: Mapping[str, float],
+    batch: protocols.Tensors | None,
+) -> NoReturn:
+    """Saves the batch of a step with a non-finite loss or gradient, and raises.
+
+    Args:
+        output_dir: folder of the run.
+        step: number of the step, from 1.
+        values: what the step computed.
+        batch: the global batch, [B, ...] each; None: another worker saves it.
+
+    Raises:
+        ValueError: always.
+        OSError: the batch cannot be written.
+    """
+    path = os.path.join(output_dir, BATCH_FILE.format(step=step))
+    remedy = "a lower --learning_rate"
+    if steps.LOSS_SCALE in values:
+        remedy += " or --dtype=mixed_bfloat16"
+    if batch is not None:
+        columns: dict[str, Any] = {n: np.asarray(rows) for n, rows in batch.items()}
+        with files.complete_or_absent(path, "wb") as file:
+            np.savez(file, **columns)
+    raise ValueError(
+        f"{output_dir}: training stopped at step {step} because its loss is "
+        f"{values['loss']:.4g} and its gradient norm {values['global_grad_norm']:.4g} "
+        f"(learning rate {values['learning_rate']:.4g}). Earlier checkpoints are "
+        f"unaffected. The batch of this step is saved in {path}: check it for bad "
+        "values, or start a new run from these weights, as --init_checkpoint, with "
+        f"{remedy}."
+    )
+
+
+def check_metric(metric: str, names: Collection[str]) -> None:
+    """Raises ValueError if the evaluations of a run do not have a score.
+
+    Args:
+        metric: value of --best_metric.
+        names: all scores of an evaluation.
+    """
+    if metric not in names:
+        raise ValueError(
+            f"--best_metric={metric} is not among the scores of this run: "
+            f"{', '.join(sorted(names))}."
+        )
+
+
+class Selection:
+    """Follows one score over the evaluations of a run.
+
+    Args:
+        metric: a key of the evaluations, such as "eval_loss".
+        patience: number of evaluations in a row without a better score after which to
+            stop; 0: never stop.
+    """
+
+    def __init__(self, metric: str, patience: int):
+        self.metric = metric
+        self.patience = patience
+        self.best: float | None = None
+        self.num_since_best = 0
+
+    @classmethod
+    def replay(
+        cls,
+        options: training_options.EvaluationOptions,
+        logged: Iterable[Mapping[str, float]],
+    ) -> "Selection":
+        """Returns the selection after the evaluations in the lines of a run's log."""
+        selection = cls(options.best_metric, options.early_stopping_evals)
+        for line in logged:
+            if selection.metric in line:
+                selection.is_best(line)
+        return selection
+
+    def is_best(self, scores: Mapping[str, float]) -> bool:
+        """Records the next evaluation; returns whether it beats all before it.
+
+        An equal score is not better: the earlier checkpoint stays in best/, and the
+        evaluation uses up patience. NaN and infinity are never the best.
+
+        Raises:
+            ValueError: the scores lack the metric.
+        """
+        check_metric(self.metric, scores)
+        score = scores[self.metric]
+        sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
+        is_better = math.isfinite(score) and (
+            self.best is None or sign * score > sign * self.best
+        )
+        if is_better:
+            self.best, self.num_since_best = score, 0
+            return True
+        self.num_since_best += 1
+        return False
+
+    def line(self, scores: Mapping[str, float]) -> str:
+        """Returns the last evaluation as a line: the deciding score, then the others.
+
+        Example:
+            >>> selection = Selection("eval_loss", 0)
+            >>> selection.is_best({"eval_accuracy": 0.5, "eval_loss": 0.25})
+            True
+            >>> selection.line({"eval_accuracy": 0.5, "eval_loss": 0.25})
+            'loss 0.2500 (best so far), accuracy 0.5000'
+        """
+        comparison = "best so far"
+        if self.num_since_best:
+            known = "none" if self.best is None else f"{self.best:.4f}"
+            comparison = f"best: {known}"
+        names = [self.metric, *sorted(scores.keys() - {self.metric})]
+        texts = [f"{n.removeprefix('eval_')} {scores[n]:.4f}" for n in names]
+        return ", ".join([f"{texts[0]} ({comparison})", *texts[1:]])
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the patience is used up."""
+        return 0 < self.patience <= self.num_since_best
