@@ -111,13 +111,17 @@ def find(
 
 
 def find_from_options(
-    options: Any, *, progress: progress_module.Progress = progress_module.silent
+    options: Any,
+    *,
+    logs_casing: bool = True,
+    progress: progress_module.Progress = progress_module.silent,
 ) -> StartingPoint:
     """Returns what a new run of a fine-tuning tool starts from.
 
     Args:
         options: has `output_dir`, `init_checkpoint`, `bert_config_file`, `vocab_file`
             and `do_lower_case`.
+        logs_casing: see `find`.
         progress: reports a download.
 
     Raises:
@@ -135,6 +139,7 @@ def find_from_options(
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
+        logs_casing=logs_casing,
         progress=progress,
     )
 

@@ -15,7 +15,6 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
@@ -35,29 +34,16 @@ def run(
         options: of its tool.
         progress: see `bert_tf.progress`.
     """
-    options = options.reading_all()
-    trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
-    if trained is not None:
-        fixed = declaration.FIXED
-        fine_tuning_run_setup.check_given_values(options, trained, fixed)
-        values = {name: getattr(trained, name) for name in fixed}
-        options = dataclasses.replace(options, **values)
-        start = fine_tuning_run_setup.find_start(options, trained, progress=progress)
-    else:
-        start = starting_point.find(
-            options.init_checkpoint,
-            bert_config_file=options.bert_config_file,
-            vocab_file=options.vocab_file,
-            do_lower_case=options.do_lower_case,
-            logs_casing=False,  # It becomes a finding.
-            progress=progress,
-        )
+    task = declaration(options.reading_all(), progress=progress)
+    task.find_start(logs_casing=False)  # The casing becomes a finding.
+    if task.trained is not None:
+        values = {name: getattr(task.trained, name) for name in declaration.FIXED}
+        task.options = dataclasses.replace(task.options, **values)
+    start = task.start
     findings = start_findings(start)
-    workload = check(
-        declaration, options, start, findings, trained=trained, progress=progress
-    )
+    workload = task.check(start, findings)
     if workload is not None:
-        add_estimate(findings, start, options, workload)
+        add_estimate(findings, start, task.options, workload)
     return findings
 
 
@@ -70,33 +56,6 @@ def start_findings(start: starting_point.StartingPoint) -> findings_module.Findi
         for sentence in start.source.warnings:
             findings.warning("checkpoint", f"{start.source.path}: {sentence}")
     return findings
-
-
-def check(
-    declaration: Any,
-    options: Any,
-    start: starting_point.StartingPoint,
-    findings: findings_module.Findings,
-    *,
-    trained: Any = None,
-    progress: progress_module.Progress = progress_module.silent,
-) -> estimates.Workload | None:
-    """Reads the data that the options name, and adds its findings.
-
-    Args:
-        declaration: class of the task.
-        options: of its tool.
-        start: provides vocabulary and casing.
-        findings: the list to extend.
-        trained: the record of the run that would be applied, or None.
-        progress: reports the number of tokenized texts.
-
-    Returns:
-        The size of the training work. None without training data.
-    """
-    task = declaration(options, progress=progress)
-    task.trained, task.start = trained, start
-    return task.check(start, findings)
 
 
 def check_examples(

@@ -107,32 +107,6 @@ class Card:
     evaluated: Evaluated | None = None
 
 
-def data_file(
-    part: str,
-    path: str,
-    num_examples: int,
-    data_set: result_files.DataSet | None = None,
-) -> DataFile:
-    """Returns the record of a file, with its checksum.
-
-    Args:
-        part: see `DataFile`.
-        path: of the file.
-        num_examples: number of examples read from the file.
-        data_set: contains the file, and stores its checksum from when it was read.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    data_set = data_set or result_files.file_data_set(path)
-    return DataFile(
-        part=part,
-        name=os.path.basename(path),
-        num_examples=num_examples,
-        sha256=data_set.sha256(path),
-    )
-
-
 def read_facts(run_dir: str) -> dict[str, Any] | None:
     """Returns the contents of model_card.json of a run; None if there is none.
 

@@ -18,7 +18,6 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
@@ -129,8 +128,8 @@ class Predictor:
         self.batch_size = settings.batch_size
         start = settings.start
         if start is None:
-            self.config = fine_tuning_run_setup.read_config(run_dir)
-            self.vocabulary = fine_tuning_run_setup.read_vocabulary(run_dir)
+            self.config = task_record.read_config(run_dir)
+            self.vocabulary = task_record.read_vocabulary(run_dir)
         else:
             self.config = start.config
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)

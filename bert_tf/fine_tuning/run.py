@@ -7,22 +7,27 @@ the model is built, so that an error in any file is found before training.
 import dataclasses
 import logging
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import answer_tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
+from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task as task_module
+from bert_tf.fine_tuning import task_record
 from bert_tf.fine_tuning import tasks
-from bert_tf.fine_tuning import trial_estimates
 from bert_tf.fine_tuning import trial_options
 from bert_tf.fine_tuning import trials
-from bert_tf.fine_tuning import workflow as fine_tuning_workflow
+from bert_tf.training import distribution
 from bert_tf.training import estimates
+from bert_tf.training import loop
 from bert_tf.training import plot_data
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import stopping
 
@@ -61,19 +66,18 @@ def single_run(options: Any, progress: progress_module.Progress) -> str:
         options.has_trials()
     )
     if has_trials and options.dry_run:
-        return trial_estimates.report(
-            options.trials(), lambda trial: Run(trial, progress=progress).estimate
-        )
+        first, *others = options.trials()
+        report = Run(first.options, progress=progress).work()
+        return f"{report}\nThis is the first of {1 + len(others)} runs."
     lines = []
     with run_folder.locked(options):
         if has_trials:
             lines.append(_search(options, progress))
             if not options.do_predict:
-                return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+                return "\n".join([*lines, f"The run is in {options.output_dir}."])
             # The files of the best run are now in output_dir, like those of one run.
             options = options.single_run(do_train=False, do_eval=False)
-        one = Run(options, progress=progress)
-        lines.append(fine_tuning_workflow.run(one, options))
+        lines.append(Run(options, progress=progress).work())
     return "\n".join(lines)
 
 
@@ -97,7 +101,7 @@ def evaluate(
 def prepare(
     options: Any, *, progress: progress_module.Progress = progress_module.silent
 ) -> task_module.Task:
-    """Returns the task of a run, with its data and its checked setup.
+    """Returns the task of a run, with its data read and checked.
 
     If the run trains, the options describe the task. Otherwise `task.json` in
     `output_dir` does, or the options if there is none.
@@ -108,30 +112,24 @@ def prepare(
     """
     declaration = tasks.declaration(options.TASK)
     task = declaration(options, progress=progress)
-    task.trained = fine_tuning_run_setup.trained_task(options, declaration.RECORD)
-    if task.trained is not None:
-        fine_tuning_run_setup.check_given_values(
-            options, task.trained, declaration.FIXED
-        )
-    task.start = fine_tuning_run_setup.find_start(
-        options, task.trained, progress=progress
-    )
-    task.setup = fine_tuning_run_setup.RunSetup(
-        task=task.read(),
-        start=task.start,
-        data_sets=task.data_sets(),
-        predictions_file=task.predictions_file,
-        is_held_out=task.is_held_out,
-    )
-    head = fine_tuning_run_setup.head_to_apply(options, task.start.source)
+    task.find_start()
+    task.record = task.read()
+    task.identities = task.data_sets()
+    head = task_record.head_to_apply(options, task.start.source)
     if head is not None:
         task.check_head(head)
-    fine_tuning_run_setup.check(
-        task.setup,
-        options,
-        longest_sequence=task.longest_sequence,
-        may_change=declaration.MAY_CHANGE,
-    )
+    if options.trains:
+        run_dir = options.output_dir
+        if rotation.latest(run_dir) is not None:
+            task.record.check_resumes(run_dir, declaration.MAY_CHANGE)
+            vocabulary = task.vocabulary.fingerprint
+            run_folder.RunFolder(run_dir).check_same_vocabulary(vocabulary)
+        else:
+            task_record.warn_of_label_order(task.record, options, task.start.source)
+        if not task_record.is_run(run_dir):
+            task.config.check_segments(task.record.num_segments)
+    task.config.check_vocabulary_size(len(task.vocabulary))
+    task.config.check_sequence_length(task.longest_sequence)
     return task
 
 
@@ -145,9 +143,7 @@ class Run:
     Attributes:
         options: of the run.
         task: the data.
-        setup: of the run.
         trainer: of the run.
-        lines: what the report says about the last evaluation, after its scores.
     """
 
     def __init__(
@@ -158,50 +154,49 @@ class Run:
     ):
         self.progress = progress
         self.task = prepare(options, progress=progress)
-        self.options = options = self.task.options
-        self.setup = self.task.setup
-        self.lines: list[str] = []
-        num_steps = self._num_train_steps(options) if options.trains else 0
-        self.trainer = fine_tuning_workflow.create_trainer(
-            self.setup,
-            options,
-            num_steps,
-            create_model=self.task.create_model,
-            score_names=self.task.score_names,
-            prediction_flag=self.task.PREDICTION_BATCH,
-            progress=progress,
-        )
-        self.task.trainer = self.trainer
+        self.options = self.task.options
+        self.trainer = self.task.trainer = self._create_trainer()
         self._training_data: task_module.TrainingData | None = None
+        self._lines: list[str] = []  # About the last evaluation, besides its scores.
 
-    def dry_run_report(self) -> str:
-        """Returns an estimate of the size and time of the training."""
-        return str(self._estimate())
-
-    def estimate(self, options: Any) -> estimates.Estimate:
-        """Returns an estimate of another training of this model, from its first step.
-
-        Args:
-            options: with another learning rate, seed, batch size or number of epochs.
-        """
-        return self._estimate(options=options, num_steps=self._num_train_steps(options))
+    def work(self) -> str:
+        """Trains, evaluates and predicts as the options say; returns a report."""
+        options, lines = self.options, []
+        if options.dry_run:
+            estimate = estimates.estimate(
+                self.trainer,
+                sequence_length=self.task.record.max_seq_length,
+                sequences_per_example=self.task.sequences_per_example(),
+            )
+            return str(estimate)
+        if options.do_train:
+            reached = self.train()
+            step, loss = reached["global_step"], reached["loss"]
+            lines.append(f"Trained to step {step}, loss {loss:.4f}.")
+        if options.do_eval:
+            lines += run_folder.score_lines(self.evaluate())
+            lines += self._lines
+            lines += other_data_lines(options.output_dir, self.task.identities["dev"])
+        if options.do_predict:
+            # Scores of the test set may already be among those in eval_results.txt.
+            lines += [line for line in self.predict() if line not in lines]
+        if options.do_train or options.do_eval:
+            run_report.write(self.trainer.folder)
+        return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
     def train(self) -> dict[str, float]:
-        """Trains to the last step; returns {"loss", "global_step"}."""
-        reached = fine_tuning_workflow.train(
-            self.trainer,
-            self.setup,
-            self.options,
-            self._training_source,
-            counts=self.task.counts(),
-            evaluate=lambda: dict(self.task.evaluate(self.trainer.predict).scores),
-        )
+        """Trains to the last step; returns {"loss", "global_step"}.
+
+        Raises:
+            ValueError: output_dir contains a run with other settings or data.
+        """
+        reached = self._trained()
         data = self._training_data
         self._write_card(
             training=self.trainer.facts(), training_data=data.facts if data else ()
         )
         if data is not None and data.lengths is not None:
-            lengths = plot_data.lengths(data.lengths, self.setup.task.max_seq_length)
+            lengths = plot_data.lengths(data.lengths, self.task.record.max_seq_length)
             plot_data.update(self.trainer.folder, {"lengths": lengths})
         return reached
 
@@ -211,12 +206,10 @@ class Run:
         The key `loss` is the mean over examples, as `eval_loss`. In the release it was
         the mean over batches.
         """
-        data_set = self.setup.data_sets["dev"]
+        folder, data_set = self.trainer.folder, self.task.identities["dev"]
         self.task.before_final_evaluation()
         evaluation = self.task.evaluate(self.trainer.predict)
-        results = fine_tuning_workflow.write_results(
-            self.trainer, dict(evaluation.scores), data_set
-        )
+        results = self._write_results(evaluation.scores, data_set)
         details = self.task.details(evaluation)
         self._write_card(
             evaluated=model_card.Evaluated(
@@ -226,27 +219,19 @@ class Run:
                 num_examples=details.num_examples,
             )
         )
-        if details.files:
-            suffix = self.trainer.folder.suffix_of(
-                run_folder.EVAL_RESULTS_FILE, data_set
-            )
-            self._write_files({n: [text] for n, text in details.files.items()}, suffix)
-        plot_data.update(self.trainer.folder, details.plots, data_set)
-        self.lines = list(details.lines)
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+        self._write_files({n: [text] for n, text in details.files.items()}, suffix)
+        plot_data.update(folder, details.plots, data_set)
+        self._lines = list(details.lines)
         return results
 
     def predict(self) -> list[str]:
         """Writes the predictions; returns lines about them for the report."""
-        evaluation = fine_tuning_workflow.prediction(
-            self.trainer,
-            self.options,
-            batch_size=getattr(self.options, self.task.PREDICTION_BATCH),
-            progress=self.progress,
-        )
-        predicted = self.task.predict(evaluation.predict)
+        batch_size = getattr(self.options, self.task.PREDICTION_BATCH)
+        predicted = self.task.predict(self.task.prediction(batch_size).predict)
         self.trainer.folder.create()
-        data_set = self.setup.data_sets["test"]
-        suffix = self.trainer.folder.suffix_of(self.setup.predictions_file, data_set)
+        data_set = self.task.identities["test"]
+        suffix = self.trainer.folder.suffix_of(self.task.predictions_file, data_set)
         paths = self._write_files(predicted.files, suffix)
         if predicted.table is not None:
             name = self.task.file_name(TABLE_FILE, suffix)
@@ -262,33 +247,124 @@ class Run:
         if not predicted.scores:
             return lines
         other_data = data_set if suffix else None
-        results = fine_tuning_workflow.write_results(
-            self.trainer, dict(predicted.scores), other_data
-        )
+        results = self._write_results(predicted.scores, other_data)
         if not other_data:  # The card has the scores on the run's own data.
             scores = {name: (value,) for name, value in results.items()}
             model_card.rewrite_scores(self.trainer.folder, scores)
         return run_folder.score_lines(predicted.scores) + lines
 
-    def _num_train_steps(self, options):
-        num_rows = self.task.num_train_rows()
-        return fine_tuning_workflow.num_train_steps(
-            num_rows, options, unit=self.task.UNIT
+    def _create_trainer(self):
+        """Returns the trainer, with its model built and its weights loaded."""
+        options, task = self.options, self.task
+        num_steps = 0
+        if options.trains:
+            num_rows = task.num_train_rows()
+            num_steps = num_train_steps(num_rows, options, unit=task.UNIT)
+        for name in options.sets_to_read:
+            # Computed now, because the file may change during the training.
+            _ = task.identities[name].checksum
+        if options.evaluates and not task.is_held_out:
+            result_files.warn_if_trained_on(
+                options.output_dir,
+                task.identities["dev"],
+                task.identities["train"] if options.trains else None,
+            )
+        if options.do_train and options.eval_every_steps:
+            selection.check_metric(options.best_metric, task.score_names())
+        trainer = loop.Trainer(
+            task.create_model,
+            options,
+            num_train_steps=num_steps,
+            num_warmup_steps=int(num_steps * options.warmup_proportion),
+            frozen_layers=options.frozen_layers,
+            source=task.start.source,
+            progress=self.progress,
         )
+        batches = {
+            "eval_batch_size": options.do_eval,
+            task.PREDICTION_BATCH: options.do_predict,
+        }
+        for name in (name for name, is_used in batches.items() if is_used):
+            size = getattr(options, name)
+            distribution.check_batch_size(name, size, trainer.strategy)
+        return trainer
 
-    def _estimate(self, **values):
-        return estimates.estimate(
-            self.trainer,
-            sequence_length=self.setup.task.max_seq_length,
-            sequences_per_example=self.task.sequences_per_example(),
-            **values,
+    def _trained(self):
+        """Writes the run's settings and trains to the last step."""
+        options, task, trainer = self.options, self.task, self.trainer
+        trainer.workers.check_same_data(task.identities["train"].checksum)
+        main_files = {
+            "dev": run_folder.EVAL_RESULTS_FILE,
+            "test": task.predictions_file,
+        }
+        data = {
+            "training_data": task.identities["train"],
+            # The data sets whose result files get no suffix.
+            "results": {
+                main_files[name]: data_set
+                for name, data_set in task.identities.items()
+                if name in main_files
+            },
+            "step": trainer.step,
+        }
+        if trainer.resumed:
+            has_steps_left = trainer.has_steps_left()
+            trainer.folder.check_same_run(
+                task.config, options, has_steps_left=has_steps_left, **data
+            )
+            if not has_steps_left:
+                return trainer.nothing_left()
+        trainer.folder.create()
+        source = task.start.source
+        trainer.folder.write_settings(
+            task=task.record.to_dict(),
+            config=task.config,
+            vocabulary=task.vocabulary,
+            options=options,
+            hub_name=None if source is None else source.hub_name,
+            **data,
         )
-
-    def _training_source(self):
-        self._training_data = self.task.training_data()
+        logger.info("***** Running training *****")
+        for name, value in task.counts().items():
+            logger.info("  %s = %d", name, value)
+        logger.info("  Batch size = %d", options.train_batch_size)
+        logger.info("  Num steps = %d", trainer.num_train_steps)
+        self._training_data = task.training_data()
         for fact in self._training_data.facts:
             logger.info("  %s", fact)
-        return self._training_data.source
+        return trainer.train(
+            self._training_data.source,
+            evaluate=lambda: dict(task.evaluate(trainer.predict).scores),
+            group_by_length=options.group_by_length,
+        )
+
+    def _write_results(
+        self, scores: Mapping[str, float], data_set: result_files.DataSet | None
+    ) -> dict[str, float]:
+        """Writes eval_results.txt and returns its contents.
+
+        Scores of the development set begin with `eval_`, those of the test set with
+        `test_`. Writing one kind keeps the other if it belongs to the same step.
+
+        Args:
+            scores: by name. `eval_loss` is also written as `loss`, as in the release.
+            data_set: what was evaluated; see `result_files`. None: the run's own data.
+        """
+        folder, step = self.trainer.folder, self.trainer.step
+        results = {**scores, "global_step": step}
+        if "eval_loss" in results:
+            results["loss"] = results["eval_loss"]
+        suffix = ""
+        if data_set is not None:
+            suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+        earlier = folder.read_eval_results(suffix)
+        if earlier.get("global_step") == step:
+            prefixes = {name[:5] for name in scores}  # "eval_" or "test_".
+            others = {k: v for k, v in earlier.items() if k[:5] not in prefixes}
+            results = others | results
+        folder.create()
+        folder.write_eval_results(results, data_set)
+        return results
 
     def _write_card(self, **known):
         card = dataclasses.replace(self.task.card(), **known)
@@ -304,6 +380,42 @@ class Run:
                 file.writelines(pieces)
             paths.append(path)
         return paths
+
+
+def num_train_steps(
+    num_rows: int, options: fine_tuning_options.TaskOptions, *, unit: str = "examples"
+) -> int:
+    """Returns the number of optimizer steps, computed as in 2018.
+
+    The rows of all epochs form one sequence, which is divided into batches. Only the
+    last batch of the whole sequence may be incomplete. It is dropped.
+
+    Args:
+        num_rows: rows per epoch.
+        options: of the run.
+        unit: of `num_rows`, for the error message.
+
+    Raises:
+        ValueError: all epochs together do not fill one batch.
+    """
+    batch_size, epochs = options.train_batch_size, options.num_train_epochs
+    num_steps = int(num_rows / batch_size * epochs)
+    if num_steps == 0:
+        raise ValueError(
+            f"{num_rows} {unit} × {epochs:g} epochs do not fill one batch of "
+            f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
+        )
+    return num_steps
+
+
+def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
+    """Returns a line that says where scores are, if not in eval_results.txt."""
+    name = run_folder.EVAL_RESULTS_FILE
+    suffix = result_files.suffix_of(run_dir, name, data_set)
+    if not suffix:
+        return []
+    path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
+    return [f"These scores are not on the run's own data; they are in {path}."]
 
 
 def _without_search(options):

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import json
+import os
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
+from typing import cast
 
 import numpy as np
 
@@ -23,10 +25,12 @@ from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import estimates
+from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import protocols
 from bert_tf.training import result_files
@@ -81,8 +85,9 @@ class Predicted:
 class Task(abc.ABC):
     """The declaration of a task. An instance holds the data of one run.
 
-    The runner sets the attributes `trained`, `start`, `setup` and `trainer` in this
-    order, and calls the methods in the order in which they are defined here.
+    The runner sets the attributes `trained`, `start`, `record`, `identities` and
+    `trainer` in this order, and calls the methods in the order in which they are
+    defined here.
 
     Args:
         options: of the run.
@@ -95,7 +100,8 @@ class Task(abc.ABC):
         trained: the record of the finished run that is applied or evaluated. None if
             the options describe the task.
         start: model size, vocabulary and casing.
-        setup: the above, checked. `record` is the content of task.json.
+        record: the content of task.json, returned by `read`.
+        identities: returned by `data_sets`.
         trainer: model, devices and run folder.
     """
 
@@ -108,12 +114,12 @@ class Task(abc.ABC):
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
-    NUM_SPECIAL: ClassVar[int] = 2  # Special tokens of a sequence; see `num_special`.
     # Replaces `run.single_run`: (options, progress) -> report.
     RUN: ClassVar[Callable[..., str] | None] = None
 
     start: starting_point.StartingPoint
-    setup: fine_tuning_run_setup.RunSetup
+    record: Any
+    identities: Mapping[str, result_files.DataSet]
     trainer: loop.Trainer
 
     def __init__(
@@ -128,10 +134,22 @@ class Task(abc.ABC):
         self.trained: Any = None
         self._features: dict[str, Any] = {}
 
+    def find_start(self, *, logs_casing: bool = True) -> None:
+        """Sets `trained` and `start`; see `task_record.find_start`."""
+        self.trained = task_record.trained(self.options, self.RECORD, self.FIXED)
+        self.start = task_record.find_start(
+            self.options, self.trained, logs_casing=logs_casing, progress=self.progress
+        )
+
     @property
-    def record(self) -> Any:
-        """The content of task.json."""
-        return self.setup.task
+    def config(self) -> config_module.BertConfig:
+        """The size of the encoder."""
+        return self.start.config
+
+    @property
+    def vocabulary(self) -> vocabulary_module.Vocabulary:
+        """The vocabulary of the run."""
+        return cast(vocabulary_module.Vocabulary, self.start.vocabulary)
 
     # Data.
 
@@ -236,7 +254,7 @@ class Task(abc.ABC):
 
     def create_model(self) -> protocols.TaskModel:
         """Returns the model to train. Called in the scope of the strategy."""
-        return self.record.create_model(self.setup.config, dtype=self.options.dtype)
+        return self.record.create_model(self.config, dtype=self.options.dtype)
 
     def num_train_rows(self) -> int:
         """Returns the number of rows of an epoch."""
@@ -258,7 +276,7 @@ class Task(abc.ABC):
     def tokenizer(self) -> Any:
         """The tokenizer of the run."""
         return in_graph.InGraphTokenizer(
-            self.setup.vocabulary, **self.record.tokenizer_arguments()
+            self.vocabulary, **self.record.tokenizer_arguments()
         )
 
     def features(self, name: str) -> Any:
@@ -288,6 +306,21 @@ class Task(abc.ABC):
     def details(self, evaluation: Evaluation) -> Details:
         """Returns wrong examples, plots and so on of the last evaluation."""
 
+    def prediction(self, batch_size: int) -> training_evaluation.Evaluation:
+        """Returns what computes outputs of the run's model.
+
+        Args:
+            batch_size: rows per step over all replicas.
+        """
+        return training_evaluation.Evaluation(
+            self.trainer.model,
+            self.trainer.strategy,
+            dataclasses.replace(self.options, eval_batch_size=batch_size),
+            length_buckets=self.options.length_buckets,
+            stage="predict",
+            progress=self.progress,
+        )
+
     @abc.abstractmethod
     def predict(self, predict: Predict) -> Predicted:
         """Returns the predictions for the test sets."""
@@ -308,14 +341,26 @@ class Task(abc.ABC):
         """Returns the files that the run read, for the model card."""
         paths = self.paths()
         return tuple(
-            self.setup.data_file(name, str(paths[name]), len(examples))
+            self.data_file(name, str(paths[name]), len(examples))
             for name, examples in self.examples.items()
+        )
+
+    def data_file(self, part: str, path: str, num_examples: int) -> model_card.DataFile:
+        """Returns the record of a file of the run; see `model_card.DataFile`."""
+        sets = [one for one in self.identities.values() if path in one.paths]
+        # The checksum of a known set is from when it was read.
+        data_set = sets[0] if sets else result_files.file_data_set(path)
+        return model_card.DataFile(
+            part=part,
+            name=os.path.basename(path),
+            num_examples=num_examples,
+            sha256=data_set.sha256(path),
         )
 
     @property
     def num_special(self) -> int:
         """The number of special tokens of a sequence."""
-        return self.NUM_SPECIAL
+        return 2
 
     # Checks of the data (--check); see `fine_tuning_checks.check_examples`.
 

@@ -1,18 +1,36 @@
 """The record of a run in `task.json`: how to apply its model to new inputs."""
 
 import dataclasses
+import logging
 import os
 import types
 import typing
+from collections.abc import Collection
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
 from typing import Self
 
+from bert_tf import files
+from bert_tf import options as options_module
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.checkpoints.release import rotation
+from bert_tf.data import label_names
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
+
+RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,6 +114,25 @@ class TaskRecord:
                 del values[name]
         return {"task": self.KIND} | values
 
+    def check_resumes(self, run_dir: str, may_change: Collection[str]) -> None:
+        """Checks that training in a folder can be resumed as this task.
+
+        Args:
+            run_dir: folder of a run with a checkpoint.
+            may_change: fields that may differ.
+
+        Raises:
+            ValueError: another field differs.
+        """
+        recorded, wanted = type(self).read(run_dir).to_dict(), self.to_dict()
+        for name in {**recorded, **wanted}:
+            before, now = recorded.get(name), wanted.get(name)
+            if name not in may_change and before != now:
+                raise ValueError(
+                    f"{run_dir} contains a run with {name} {before!r:.200}, but this "
+                    f"one has {now!r:.200}; choose another --output_dir."
+                )
+
     @property
     def num_segments(self) -> int:
         """Number of segments in a sequence: 2 if it contains a pair of texts."""
@@ -135,3 +172,203 @@ def _has_type(value: Any, hint: Any) -> bool:
     if isinstance(value, bool):  # In Python, unlike JSON, a bool is an int.
         return hint is bool
     return isinstance(value, int | float if hint is float else hint)
+
+
+def is_run(folder: str) -> bool:
+    """Returns whether a folder contains a run."""
+    return files.exists(os.path.join(folder, companion_files.TASK_FILE))
+
+
+def trained(
+    options: Any, record: type[RecordT], fixed: Collection[str]
+) -> RecordT | None:
+    """Returns the record of the finished run that the options evaluate or apply.
+
+    A run is always applied with its own values. If another value of a flag had no
+    effect, the results would be read as those of that value.
+
+    Args:
+        options: the tool's options. A flag with its default counts as not given, unless
+            the default is `implicit`.
+        record: class of the task's record.
+        fixed: options that are also fields of the record.
+
+    Returns:
+        None if the options describe the task, because the run trains, or because
+        `output_dir` contains no run.
+
+    Raises:
+        OSError, ValueError: see `TaskRecord.read`; or a flag has another value.
+    """
+    if options.trains or not is_run(options.output_dir):
+        return None
+    found = record.read(options.output_dir)
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    for name in fixed:
+        value, recorded = getattr(options, name), getattr(found, name)
+        if isinstance(defaults[name], options_module.Implicit):
+            is_given = options_module.is_given(value)
+        else:
+            is_given = value != defaults[name]
+        if is_given and value != recorded:
+            raise ValueError(
+                f"--{name}={value}, but the model in {options.output_dir} was trained "
+                f"with {recorded}; omit --{name}."
+            )
+    return found
+
+
+def find_start(
+    options: Any,
+    trained: TaskRecord | None,
+    *,
+    logs_casing: bool = True,
+    progress: progress_module.Progress = progress_module.silent,
+) -> starting_point.StartingPoint:
+    """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
+
+    Later steps (checking its head, loading its weights) use the opened source.
+
+    Args:
+        options: the tool's options.
+        trained: the record of a finished run, or None.
+        logs_casing: see `starting_point.find`.
+        progress: reports a download.
+
+    Raises:
+        OSError, ValueError, ImportError: see `starting_point.find_from_options`.
+        ValueError: a file that an option names differs from that of the finished run.
+    """
+    if trained is None:
+        return starting_point.find_from_options(
+            options, logs_casing=logs_casing, progress=progress
+        )
+    run_dir = options.output_dir
+    folder, vocabulary = run_folder.RunFolder(run_dir), read_vocabulary(run_dir)
+    if options.vocab_file is not None:
+        given = vocabulary_module.Vocabulary.load(options.vocab_file)
+        folder.check_same_vocabulary(given.fingerprint)
+    if options.bert_config_file is not None:
+        path = options.bert_config_file
+        folder.check_same_model(config_module.BertConfig.from_json_file(path))
+    source = None
+    if options.init_checkpoint and rotation.latest(run_dir) is None:
+        source = formats.open_source(options.init_checkpoint, progress=progress)
+        path = os.path.join(run_dir, companion_files.VOCAB_FILE)
+        vocabulary_checks.check_given(vocabulary, path, source)
+    return starting_point.StartingPoint(
+        config=read_config(run_dir),
+        vocabulary=vocabulary,
+        do_lower_case=trained.do_lower_case,
+        source=source,
+    )
+
+
+def head_to_apply(
+    options: Any, source: source_module.Source | None
+) -> checkpoint_heads.Head | None:
+    """Returns the head of an `init_checkpoint` that is applied without training.
+
+    None if the run trains, or if `output_dir` contains a checkpoint.
+
+    Args:
+        options: the tool's options.
+        source: the opened `init_checkpoint`, or None.
+
+    Raises:
+        ValueError: there is no checkpoint to apply.
+    """
+    if options.trains or rotation.latest(options.output_dir) is not None:
+        return None
+    if source is None:
+        raise ValueError(
+            f"{options.output_dir} contains no checkpoint; train first (--do_train), "
+            "or pass a fine-tuned checkpoint as --init_checkpoint."
+        )
+    return source.head
+
+
+def read_config(run_dir: str) -> config_module.BertConfig:
+    """Returns the model size recorded in a run's folder."""
+    path = os.path.join(run_dir, companion_files.CONFIG_FILE)
+    return config_module.BertConfig.from_json_file(path)
+
+
+def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
+    """Returns the vocabulary in a run's folder.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is damaged, or not the one that the run was trained with.
+    """
+    vocabulary = companion_files.read_vocabulary(run_dir)
+    if vocabulary is None:
+        path = os.path.join(run_dir, companion_files.VOCAB_FILE)
+        raise FileNotFoundError(f"No such file: {path}.")
+    return vocabulary
+
+
+def check_label_order(
+    path: str, head: checkpoint_heads.Head, labels: Sequence[str], *, advice: str
+) -> None:
+    """Refuses labels in another order than those of the applied head.
+
+    A head has its own order of labels, which its weights do not show. In another order,
+    every answer would get the name of another label. Names that only one side has are
+    logged, because they may be two names of one label.
+
+    Args:
+        path: the checkpoint, for messages.
+        head: of the checkpoint, applied without training.
+        labels: those of the task, in the order of the model's outputs.
+        advice: how to pass the labels; they follow it in the message.
+
+    Raises:
+        ValueError: a label is in another place.
+    """
+    if head.labels is None or len(head.labels) != len(labels):
+        return  # Unknown, or an error when the weights are loaded.
+    if _has_other_order(head.labels, labels):
+        raise ValueError(
+            f"{path} was trained with the labels {', '.join(head.labels)}, but this "
+            f"run has them in another order: {', '.join(labels)}; {advice}"
+            f"{_in_order_of(head.labels, labels)}."
+        )
+    if list(map(label_names.key, head.labels)) != list(map(label_names.key, labels)):
+        logger.warning(
+            "%s was trained with the labels %s; this run calls them %s, in this order.",
+            path,
+            ", ".join(head.labels),
+            ", ".join(labels),
+        )
+
+
+def warn_of_label_order(
+    record: TaskRecord, options: Any, source: source_module.Source | None
+) -> None:
+    """Logs that a training starts from a head with its labels in another order."""
+    labels = getattr(record, "labels", ())
+    if source is None or source.head.kind != record.KIND or not labels:
+        return
+    head = source.head
+    if len(head.labels or ()) == len(labels) and _has_other_order(head.labels, labels):
+        logger.warning(
+            "The head of %s has the labels %s, in another order than this run, so the "
+            "training has to learn them anew. For your own data, --labels=%s keeps "
+            "their order.",
+            options.init_checkpoint,
+            ", ".join(head.labels or ()),
+            _in_order_of(head.labels, labels),
+        )
+
+
+def _has_other_order(head_labels, labels):
+    """Returns whether a label that both sides have is in another place."""
+    keys = list(map(label_names.key, labels))
+    head_keys = enumerate(map(label_names.key, head_labels))
+    return any(key in keys and keys[index] != key for index, key in head_keys)
+
+
+def _in_order_of(head_labels, labels):
+    """Returns the labels of a head as text, spelled like those of the run."""
+    return ",".join(label_names.same_name(name, labels) or name for name in head_labels)

@@ -59,7 +59,7 @@ def test_squad_by_name_is_squad(options_of, tmp_path):
     assert questions["q2"].answers[0].text == "Hob Hayward"
     assert questions["q2"].context is questions["q1"].context
     # The file is SQuAD's: evaluate_squad and the official script read it, too.
-    [path] = task.setup.data_sets["dev"].paths
+    [path] = task.identities["dev"].paths
     assert path.endswith("squad/v1.1/3.0.0/bert_tf/v1/squad-v1.1-3.0.0-validation.json")
     assert json.loads(pathlib.Path(path).read_text())["data"][0]["title"] == "Mill"
 
@@ -120,7 +120,7 @@ def test_xnli_by_name_has_languages(options_of):
     assert {one.text_b for one in setup.examples["dev_zh"]} == {
         f"hypothesis {number} zh" for number in range(3)
     }
-    assert setup.setup.data_sets["dev"].name == "xnli_de_zh"
+    assert setup.identities["dev"].name == "xnli_de_zh"
     assert "test" not in setup.data_sets()  # It would have to be downloaded.
 
 
@@ -131,7 +131,7 @@ def test_a_split_may_be_a_part(options_of):
     task = fine_tuning_run.prepare(options)
     assert len(task.examples["train"]) == 1
     assert len(task.squad_file.examples) == 2
-    assert task.setup.data_sets["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
+    assert task.identities["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
 
 
 def test_a_folder_that_cannot_be_written_does_not_matter(
@@ -141,8 +141,8 @@ def test_a_folder_that_cannot_be_written_does_not_matter(
     options = options_of("token_classification", "conll2003")
     folder = pathlib.Path(options.data_dir) / "conll2003" / "conll2003" / "1.0.0"
     (folder / "bert_tf").write_text("in the way")
-    setup = fine_tuning_run.prepare(options).setup
-    [path] = setup.data_sets["train"].paths
+    task = fine_tuning_run.prepare(options)
+    [path] = task.identities["train"].paths
     assert path.startswith(str(tmp_path / "cache" / "tfds"))
     assert "are written to" in caplog.text
 

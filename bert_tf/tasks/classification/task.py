@@ -19,8 +19,8 @@ from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task as task_module
+from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
 from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import data_sets
@@ -45,6 +45,7 @@ class Classification(task_module.Task):
     FIXED = ("max_seq_length", "do_lower_case", "doc_stride", "bilstm_on_top")
 
     options: classification_options.RunClassifierOptions
+    record: features_module.Record
     teacher: loss.Teacher | None = None
     class_weights: Mapping[str, float] | None = None
 
@@ -52,10 +53,6 @@ class Classification(task_module.Task):
     def processor(self) -> examples_module.DataProcessor:
         """The reader of the data; default columns: those of a trained model."""
         return data_sets.select(self.options, self.trained)
-
-    @property
-    def record(self) -> features_module.Record:
-        return cast(features_module.Record, self.setup.task)
 
     @property
     def _folder(self) -> str:
@@ -155,9 +152,7 @@ class Classification(task_module.Task):
                 "write the data to your own tables (--eval_file, --predict_file) and "
                 "pass --labels="
             )
-        fine_tuning_run_setup.check_label_order(
-            path, head, self.record.labels, advice=advice
-        )
+        task_record.check_label_order(path, head, self.record.labels, advice=advice)
 
     @property
     def is_held_out(self) -> bool:
@@ -167,7 +162,7 @@ class Classification(task_module.Task):
         if self.teacher is None:
             return super().create_model()
         return distilled_classifier.DistilledClassifier(
-            self.setup.config,
+            self.config,
             num_labels=self.record.num_outputs,
             bilstm_on_top=self.record.bilstm_on_top,
             temperature=self.options.distillation_temperature,
@@ -327,7 +322,7 @@ class Classification(task_module.Task):
     def file_name(self, name: str, suffix: str) -> str:
         # The server's file names already contain the task: AX.tsv needs no suffix.
         is_submission = name in self.processor.get_submission_files().values()
-        if is_submission and suffix == f"-{self.setup.data_sets['test'].name}":
+        if is_submission and suffix == f"-{self.identities['test'].name}":
             return name
         return super().file_name(name, suffix)
 
@@ -367,7 +362,7 @@ class Classification(task_module.Task):
             part = part if part in paths else part.split("_")[0]
             counts.update((part, str(row.place).rpartition(":")[0]) for row in rows)
         for (part, path), count in counts.items():
-            data.append(self.setup.data_file(part, path, count))
+            data.append(self.data_file(part, path, count))
         return tuple(data)
 
     # Checks of the data.

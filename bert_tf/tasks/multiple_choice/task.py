@@ -120,7 +120,6 @@ class MultipleChoice(task_module.Task):
 
     RECORD = Record
     PREDICTOR = Predictor
-    NUM_SPECIAL = 3  # [CLS], and [SEP] after the start and after the ending.
 
     options: multiple_choice_options.RunSwagOptions
     # Of all examples, because shapes are static and the loss of the model was trained
@@ -196,6 +195,10 @@ class MultipleChoice(task_module.Task):
                 "was not fine-tuned for multiple choice; train first (--do_train)."
             )
 
+    @property
+    def num_special(self) -> int:
+        return 3  # [CLS], and [SEP] after the start and after the ending.
+
     def sequences_per_example(self) -> float:
         """See `Task.sequences_per_example`: one sequence per ending."""
         return self.num_endings or examples_module.MIN_ENDINGS
@@ -216,7 +219,7 @@ class MultipleChoice(task_module.Task):
         labels = (str(example.label) for example in self.examples["train"])
         lengths = text_checks.truncation(
             converted.lengths,
-            room=limit - self.NUM_SPECIAL,
+            room=limit - self.num_special,
             limit=f"--max_seq_length={limit}",
         )
         return task_module.TrainingData(
@@ -226,7 +229,7 @@ class MultipleChoice(task_module.Task):
                 f"{text_checks.balance(labels)}.",
                 f"Of the training examples, {lengths}.",
             ),
-            lengths=converted.lengths + self.NUM_SPECIAL,
+            lengths=converted.lengths + self.num_special,
         )
 
     def score_names(self) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import task_record
-from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
@@ -269,7 +268,7 @@ def _ensemble_report(options, progress):
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
         task: Any = fine_tuning_run.Run(member, progress=progress).task
         members.append(task.predictions())
-    record, data_set = task.record, task.setup.data_sets["test"]
+    record, data_set = task.record, task.identities["test"]
     predictions = question_answering_predictions.averaged(
         members, n_best_size=record.n_best_size
     )
@@ -291,8 +290,8 @@ def _ensemble_report(options, progress):
         )
         folder.write_eval_results(scores, data_set)
         lines += run_folder.score_lines(scores)
-        lines += fine_tuning_workflow.other_data_lines(options.output_dir, data_set)
-    return "\n".join([*lines, fine_tuning_workflow.place_line(options)])
+        lines += fine_tuning_run.other_data_lines(options.output_dir, data_set)
+    return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
 
 def _check_one_kind(options):

@@ -21,7 +21,6 @@ from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
-from bert_tf.fine_tuning import workflow as fine_tuning_workflow
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
@@ -152,9 +151,7 @@ class QuestionAnswering(task_module.Task):
     @functools.cached_property
     def tokenizer(self) -> full.FullTokenizer:
         """The tokenizer of the run."""
-        return full.FullTokenizer(
-            self.setup.vocabulary, **self.record.tokenizer_arguments()
-        )
+        return full.FullTokenizer(self.vocabulary, **self.record.tokenizer_arguments())
 
     def convert(self, name: str) -> features_module.Windows:
         is_training = name == "train"
@@ -171,13 +168,10 @@ class QuestionAnswering(task_module.Task):
         options, step = self.options, self.trainer.step
         if self._predicted is not None and self._predicted[0] == step:
             return self._predicted[1]
-        evaluation = fine_tuning_workflow.prediction(
-            self.trainer,
-            options,
-            batch_size=options.predict_batch_size
+        evaluation = self.prediction(
+            options.predict_batch_size
             if options.do_predict
-            else options.eval_batch_size,
-            progress=self.progress,
+            else options.eval_batch_size
         )
         windows = self.features("test")
         logits = evaluation.predict(
@@ -192,7 +186,7 @@ class QuestionAnswering(task_module.Task):
             (start_logits, end_logits),
             self.record.rules,
             alignment.Aligner(
-                self.setup.vocabulary,
+                self.vocabulary,
                 **self.record.tokenizer_arguments(),
                 verbose=options.verbose_logging,
             ),
@@ -235,7 +229,7 @@ class QuestionAnswering(task_module.Task):
         threshold = (best + min(above)) / 2 if above else best + 1.0
         values = {"null_score_diff_threshold": threshold}
         record = dataclasses.replace(record, **values)
-        self.setup = dataclasses.replace(self.setup, task=record)
+        self.record = record
         self.trainer.folder.update_task(values)
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:

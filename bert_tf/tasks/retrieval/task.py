@@ -229,7 +229,7 @@ class Retrieval(task_module.Task):
         if self.corpus is None:
             return files
         path, count = self.corpus.path, len(self.corpus)
-        return (*files, self.setup.data_file("corpus", path, count))
+        return (*files, self.data_file("corpus", path, count))
 
     def check(
         self, start: starting_point.StartingPoint, findings: findings_module.Findings
@@ -336,7 +336,7 @@ class Retrieval(task_module.Task):
         return features.RankingSource(
             self.features("train"),
             self.record,
-            self.setup.vocabulary,
+            self.vocabulary,
             num_negatives=self._num_negatives,
             seed=self.options.random_seed,
         )
@@ -397,7 +397,7 @@ class Retrieval(task_module.Task):
                 _applied(predict, "embeddings"), self.tokenizer, self.record
             ),
             task=self.record,
-            vocabulary=self.setup.vocabulary,
+            vocabulary=self.vocabulary,
             checkpoint=f"step {step} of {options.output_dir}" if step else start,
         )
 

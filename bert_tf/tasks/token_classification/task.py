@@ -17,8 +17,8 @@ from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
-from bert_tf.fine_tuning import run_setup as fine_tuning_run_setup
 from bert_tf.fine_tuning import task as task_module
+from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import numerics
 from bert_tf.tasks.token_classification import checks
 from bert_tf.tasks.token_classification import examples
@@ -164,7 +164,7 @@ class TokenClassification(task_module.Task):
         )
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
-        fine_tuning_run_setup.check_label_order(
+        task_record.check_label_order(
             str(self.options.init_checkpoint),
             head,
             self.record.labels,
@@ -302,7 +302,7 @@ class TokenClassification(task_module.Task):
 
     def _check_kind(self):
         """Refuses a checkpoint without a tag head that is applied without training."""
-        head = fine_tuning_run_setup.head_to_apply(self.options, self.start.source)
+        head = task_record.head_to_apply(self.options, self.start.source)
         if head is None:
             return
         # The release's names alone do not distinguish a tag head from a classifier's.

@@ -203,7 +203,7 @@ def test_columns_follow_the_students_classes_and_texts_the_cache(
     tmp_path, student_options, teacher
 ):
     student = fine_tuning_run.Run(student_options(tmp_path / "a"))
-    task, examples = student.setup.task, student.task.examples["train"]
+    task, examples = student.task.record, student.task.examples["train"]
     options = student.options
     logits = loss.Teacher(str(teacher), task).logits(examples, options)
     turned = dataclasses.replace(task, labels=task.labels[::-1])
@@ -230,7 +230,7 @@ def test_a_teacher_of_windows_reads_long_texts_in_windows(
         dataclasses.replace(student.task.examples["train"][0], text_a=text)
         for text in texts
     ]
-    options, task = student.options, student.setup.task
+    options, task = student.options, student.task.record
     logits = loss.Teacher(str(folder), task).logits(examples, options)
     answers = predictors.load(str(folder)).predict(texts)
     for row, answer in zip(logits, answers, strict=True):

@@ -170,7 +170,7 @@ def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options
         label_column="topic",
         train_batch_size=2,
     )
-    assert fine_tuning_run.Run(options).setup.task.labels == (
+    assert fine_tuning_run.Run(options).task.record.labels == (
         "food",
         "sports",
     )
@@ -211,8 +211,8 @@ def test_what_is_beside_the_checkpoint_need_not_be_named(
         bert_config_file=None,
         vocab_file=None,
     )
-    setup = fine_tuning_run.Run(options).setup
-    assert len(setup.vocabulary) == setup.config.vocab_size
+    task = fine_tuning_run.Run(options).task
+    assert len(task.vocabulary) == task.config.vocab_size
 
 
 def test_the_casing_of_the_checkpoints_run_is_kept(
@@ -227,14 +227,14 @@ def test_the_casing_of_the_checkpoints_run_is_kept(
     ):
         fine_tuning_run.run(weather_options(tmp_path / "run", **values))
     options = weather_options(tmp_path / "run", do_lower_case=False, **values)
-    assert not fine_tuning_run.Run(options).setup.task.do_lower_case
+    assert not fine_tuning_run.Run(options).task.record.do_lower_case
 
     # Examples of the 2018 code do not record it, and neither does a run on them.
     (downloaded.parent / "task.json").write_text(
         '{"task": "pretraining", "do_lower_case": null}'
     )
     options = weather_options(tmp_path / "run", **values)
-    assert fine_tuning_run.Run(options).setup.task.do_lower_case
+    assert fine_tuning_run.Run(options).task.record.do_lower_case
 
 
 def test_a_dry_run_of_a_search_counts_all_of_its_runs(tmp_path, weather_options):

@@ -154,7 +154,7 @@ def test_the_casing_is_the_checkpoints(tmp_path, choice_options, run_dir):
     (cased / "task.json").write_text(json.dumps(task))
     values = {"init_checkpoint": str(cased), "vocab_file": None}
     options = choice_options(tmp_path / "run", **values)
-    assert not fine_tuning_run.Run(options).setup.task.do_lower_case
+    assert not fine_tuning_run.Run(options).task.record.do_lower_case
     with pytest.raises(ValueError, match="pass --do_lower_case=False"):
         fine_tuning_run.run(
             choice_options(tmp_path / "run", do_lower_case=True, **values)
@@ -167,7 +167,7 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
     options = choice_options(tmp_path / "run", do_train=False, dry_run=True)
     choice = fine_tuning_run.Run(options)
     [flops] = [li for li in choice.dry_run_report().splitlines() if "FLOPs" in li]
-    one = estimates.forward_flops(choice.setup.config, 24, reads_all_positions=False)
+    one = estimates.forward_flops(choice.task.config, 24, reads_all_positions=False)
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
 
