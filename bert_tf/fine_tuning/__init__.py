@@ -1,11 +1,10 @@
 """What all fine-tuning tasks share.
 
 - `options`: the flags of every fine-tuning tool.
-- `task_record`: the base of the record in `task.json`.
-- `run_setup`: finds configuration, vocabulary and checkpoint of a run, and checks that
-  they agree.
-- `workflow`: trains, evaluates and predicts as the options say.
-- `trials`, `trial_options`, `trial_estimates`: restarts and searches.
+- `task`: what a task declares; `tasks`: the table of tasks.
+- `run`: runs any task.
+- `task_record`: the base of the record in `task.json`, and what a run starts from.
+- `trials`: searches.
 - `model_card`: the README of a run.
 - `run_report`: the report of a run as a web page.
 - `predictor`: the base of the predictors that `bert_tf.load` returns; `input_items`:

@@ -1,11 +1,19 @@
-"""Options of every tool that fine-tunes for a task."""
+"""Options of every tool that fine-tunes for a task.
+
+`TfdsOptions` adds the data sets of TensorFlow Datasets, and `TrialOptions` searches:
+several runs with other seeds or settings, of which the best is kept.
+"""
 
 import dataclasses
+import itertools
+import os
+import re
 from collections.abc import Sequence
 from typing import Any
 from typing import Self
 
 from bert_tf import options as options_module
+from bert_tf.options import OptionError
 from bert_tf.options import option
 from bert_tf.training import options as training_options
 
@@ -16,6 +24,18 @@ DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
 # With OpenVINO, weights can also be stored in int8.
 INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
+TFDS_SPLITS = ("train", "validation", "test")
+TRIALS_FOLDER = "trials"
+# These options say where a run is and what it does, so a sweep over them is refused.
+_NEVER_SWEPT = (
+    "output_dir",
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "dry_run",
+    "sweep",
+    "best_metric",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +96,7 @@ class TaskOptions(training_options.FineTuningOptions):
         super().__post_init__()
         works = self.do_train or self.do_eval or self.do_predict or self.dry_run
         if not works and not self.check:
-            raise options_module.OptionError(
+            raise OptionError(
                 "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
                 "several of them."
             )
@@ -125,9 +145,137 @@ class TaskOptions(training_options.FineTuningOptions):
 
     def _require(self, name: str, reason: str) -> None:
         if not getattr(self, name):
-            raise options_module.OptionError(f"{reason} needs --{name}.")
+            raise OptionError(f"{reason} needs --{name}.")
 
     def _refuse(self, names: Sequence[str], reason: str) -> None:
         given = [name for name in names if getattr(self, name)]
         if given:
-            raise options_module.OptionError(f"--{given[0]} {reason}.")
+            raise OptionError(f"--{given[0]} {reason}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TfdsOptions(TaskOptions):
+    """Options of tools that read data sets of TensorFlow Datasets by name."""
+
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset to use instead of files. Requires bert_tf[datasets].",
+    )
+    tfds_splits: tuple[str, ...] = option(
+        TFDS_SPLITS,
+        help="Splits of tfds_name: to train on, to evaluate on and to predict. By "
+        "default, a split called dev serves as validation.",
+    )
+
+    def _check_tfds(self, files: Sequence[str]) -> None:
+        """Raises an OptionError if the options of the data contradict each other.
+
+        Args:
+            files: options that name files, which cannot be combined with tfds_name.
+        """
+        if self.tfds_name is None:
+            if not self.is_default("tfds_splits"):
+                raise OptionError("--tfds_splits requires --tfds_name.")
+            return
+        self._refuse(files, "cannot be combined with --tfds_name")
+        expected = len(self._default("tfds_splits"))
+        if len(self.tfds_splits) != expected:
+            raise OptionError(
+                f"--tfds_splits={','.join(self.tfds_splits)}: expected {expected} "
+                "splits."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One of the runs of a search."""
+
+    changed: dict[str, Any]  # Values by option name.
+    options: "TrialOptions"  # Of this run alone, with its own output_dir.
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, such as "learning_rate=3e-05,random_seed=7"."""
+        text = ",".join(f"{name}={value}" for name, value in self.changed.items())
+        return re.sub(r"[^\w.,=+-]", "_", text)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialOptions(TaskOptions):
+    """Options of fine-tuning tools that can train several times and keep the best."""
+
+    sweep: str | None = option(
+        None,
+        help="Train once for each combination of values, such as "
+        "'learning_rate=5e-5,3e-5;random_seed=1,2,3'. Lists the scores in sweep.tsv "
+        "and keeps the run whose last checkpoint has the best best_metric. On small "
+        "data sets, results vary a lot between seeds.",
+        group="advanced",
+        on_resume=options_module.FREE,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sweep is None:
+            return
+        if self.device == "multi_worker":
+            raise OptionError(
+                "--sweep cannot be combined with --device=multi_worker; start each run "
+                "separately."
+            )
+        if not self.dry_run and not (self.do_train and self.do_eval):
+            raise OptionError(
+                "--sweep needs --do_train and --do_eval, to keep the run with the best "
+                f"{self.best_metric}."
+            )
+        self.trials()
+
+    def single_run(self, **values: Any) -> Self:
+        """Returns the options of a single run, with some values replaced."""
+        values["sweep"] = None
+        if not self.eval_every_steps:
+            values["best_metric"] = self._default("best_metric")
+        return dataclasses.replace(self, **values)
+
+    def trials(self) -> list[Trial]:
+        """Returns the runs: each combination of the values of the sweep.
+
+        Raises:
+            OptionError: the sweep has the wrong form, or a value is invalid.
+        """
+        axes = self._axes()
+        trials = []
+        for values in itertools.product(*axes.values()):
+            changed = dict(zip(axes, values, strict=True))
+            trial = Trial(changed=changed, options=self.single_run(**changed))
+            folder = os.path.join(self.output_dir, TRIALS_FOLDER, trial.name)
+            options = dataclasses.replace(trial.options, output_dir=folder)
+            trials.append(dataclasses.replace(trial, options=options))
+        return trials
+
+    def _axes(self) -> dict[str, list[Any]]:
+        """Returns the values of each option of the sweep."""
+        declared = {d.name: d for d in options_module.declarations(type(self))}
+        axes: dict[str, list[Any]] = {}
+        for part in filter(str.strip, str(self.sweep).split(";")):
+            name, separator, values = (text.strip() for text in part.partition("="))
+            declaration = declared.get(name)
+            if not separator or declaration is None or name in axes:
+                raise OptionError(
+                    f"--sweep: expected NAME=VALUE,VALUE;NAME=VALUE with different "
+                    f"flag names, got {part.strip()!r}."
+                )
+            if declaration.kind is tuple or name in _NEVER_SWEPT:
+                raise OptionError(f"--sweep: {name} cannot be varied.")
+            texts = [text.strip() for text in values.split(",")]
+            axes[name] = [options_module.parse(declaration, text) for text in texts]
+            if len(set(axes[name])) != len(texts):
+                raise OptionError(f"--sweep: {name} has the same value twice.")
+        if not axes:
+            raise OptionError("--sweep is empty; omit it for a single run.")
+        return axes
+
+    def _check_evaluations(self) -> None:
+        # A search compares finished runs, so best_metric needs no eval_every_steps.
+        if self.sweep is None:
+            super()._check_evaluations()

@@ -21,7 +21,6 @@ from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.fine_tuning import tasks
-from bert_tf.fine_tuning import trial_options
 from bert_tf.fine_tuning import trials
 from bert_tf.training import distribution
 from bert_tf.training import estimates
@@ -62,9 +61,7 @@ def run(
 
 def single_run(options: Any, progress: progress_module.Progress) -> str:
     """Runs a task in one stage, or searches; returns a report."""
-    has_trials = isinstance(options, trial_options.TrialOptions) and (
-        options.has_trials()
-    )
+    has_trials = getattr(options, "sweep", None) is not None
     if has_trials and options.dry_run:
         first, *others = options.trials()
         report = Run(first.options, progress=progress).work()
@@ -419,7 +416,7 @@ def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
 
 
 def _without_search(options):
-    if isinstance(options, trial_options.TrialOptions):
+    if isinstance(options, fine_tuning_options.TrialOptions):
         return options.single_run()
     return options
 
@@ -435,8 +432,5 @@ def _search(options, progress):
 
     declaration = tasks.declaration(options.TASK)
     return trials.run(
-        options,
-        run_one,
-        data_sets=lambda trial: declaration(trial).data_sets(),
-        more_results=declaration(options).more_results(),
+        options, run_one, data_sets=lambda trial: declaration(trial).data_sets()
     )

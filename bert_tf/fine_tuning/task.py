@@ -329,10 +329,6 @@ class Task(abc.ABC):
         """Returns the name of a result file; see `result_files.suffix_of`."""
         return result_files.with_suffix(name, suffix)
 
-    def more_results(self) -> Mapping[str, Sequence[str]]:
-        """Returns the result files that belong to a main one; see `trials.run`."""
-        return {}
-
     @abc.abstractmethod
     def card(self) -> model_card.Card:
         """Returns the part of the model card that does not depend on the results."""

@@ -226,15 +226,13 @@ def test_training_stops_without_a_better_score_and_keeps_the_best(classify, tmp_
     assert "model.ckpt-3" in (tmp_path / "run" / "checkpoint").read_text()
 
 
-def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
+def test_the_best_run_of_a_search_is_kept(classify, tmp_path):
     flags = {
         "eval_file": tmp_path / "train.tsv",
         "predict_file": tmp_path / "train.tsv",
         "do_eval": "true",
         "do_predict": "true",
-        "num_restarts": 2,
-        "random_seed": 5,
-        "sweep": "learning_rate=1e-3,1e-2",
+        "sweep": "learning_rate=1e-3,1e-2;random_seed=5,6",
         "best_metric": "eval_accuracy",
     }
     result = classify(**flags)
@@ -256,7 +254,7 @@ def test_of_several_restarts_the_best_is_the_run(classify, tmp_path):
     card = (run / "README.md").read_text()
     assert "# run\n" in card
     [line] = [x for x in card.splitlines() if x.startswith("| eval_accuracy |")]
-    assert " over 2 runs (" in line  # The restarts with the best one's settings.
+    assert " over 2 runs (" in line  # The seeds of the best settings.
     # The finished runs do not count for a file of the same name in another folder.
     (tmp_path / "other").mkdir()
     other = tmp_path / "other" / "train.tsv"

@@ -6,8 +6,7 @@ from typing import ClassVar
 from typing import Self
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import tfds_options
-from bert_tf.fine_tuning import trial_options
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 TASK_NAMES = (
@@ -32,7 +31,9 @@ _LABELS = ("labels", "label_separator", "regression")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunClassifierOptions(trial_options.TrialOptions, tfds_options.TfdsOptions):
+class RunClassifierOptions(
+    fine_tuning_options.TrialOptions, fine_tuning_options.TfdsOptions
+):
     """Trains, evaluates and applies a classifier of texts or pairs of texts.
 
     The data is a GLUE task or XNLI (--task_name, --data_dir), a TensorFlow dataset
@@ -69,7 +70,7 @@ class RunClassifierOptions(trial_options.TrialOptions, tfds_options.TfdsOptions)
         "imdb_reviews. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
-        tfds_options.SPLITS,
+        fine_tuning_options.TFDS_SPLITS,
         help="Splits of tfds_name: to train on, to evaluate on and to predict.",
     )
     train_file: str | None = option(

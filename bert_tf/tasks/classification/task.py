@@ -32,7 +32,6 @@ from bert_tf.tasks.classification import predictions as classification_predictio
 from bert_tf.tasks.classification import scores
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
-from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
 
@@ -325,16 +324,6 @@ class Classification(task_module.Task):
         if is_submission and suffix == f"-{self.identities['test'].name}":
             return name
         return super().file_name(name, suffix)
-
-    def more_results(self) -> Mapping[str, Sequence[str]]:
-        submission_files = self.processor.get_submission_files()
-        names = ["predictions.csv", *submission_files.values()]
-        for part in ("test", *submission_files):
-            names += self._prediction_files(part)
-        return {
-            run_folder.EVAL_RESULTS_FILE: (scores.CLASSES_FILE,),
-            self.predictions_file: sorted({*names} - {self.predictions_file}),
-        }
 
     def card(self) -> model_card.Card:
         return model_card.Card(

@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import tfds_options
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 _OWN = (
@@ -19,7 +19,7 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSwagOptions(tfds_options.TfdsOptions):
+class RunSwagOptions(fine_tuning_options.TfdsOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your

@@ -5,14 +5,14 @@ from typing import ClassVar
 from typing import Self
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import tfds_options
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
 NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(tfds_options.TfdsOptions):
+class RunSquadOptions(fine_tuning_options.TfdsOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data is JSON in the format of SQuAD 1.1 or 2.0.
@@ -48,7 +48,7 @@ class RunSquadOptions(tfds_options.TfdsOptions):
         "squad/v2.0 or xquad/de. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
-        tfds_options.SPLITS[:2],
+        fine_tuning_options.TFDS_SPLITS[:2],
         help="Splits of tfds_name: to train on, and to evaluate on and to predict.",
     )
     data_dir: str | None = option(

@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from bert_tf import options as options_module
-from bert_tf.fine_tuning import tfds_options
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.tasks.token_classification import schemes
 
@@ -22,7 +22,7 @@ FEATURE_BASED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNerOptions(tfds_options.TfdsOptions):
+class RunNerOptions(fine_tuning_options.TfdsOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
     It finds named entities, parts of speech or anything else that the tags mark. The
