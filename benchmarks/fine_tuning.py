@@ -6,8 +6,7 @@ sides take turns.
 
     python benchmarks/fine_tuning.py --model=all-MiniLM-L6-v2 --glue_dir=glue
 
-With `--batches grouped`, both sides put sequences of similar length into a batch. With
-`--compiled`, Hugging Face's model is also run with `torch.compile`.
+With `--compiled`, Hugging Face's model is also run with `torch.compile`.
 Finished runs are kept in `--work_dir`, so that the same command resumes. After an
 update of a library, use a new folder.
 """
@@ -32,7 +31,6 @@ BATCH_SIZE = 32
 MAX_LENGTH = 128
 RATE = 5e-5
 WARMUP_PROPORTION = 0.1
-BATCHES_PER_POOL = 50  # As many as ours, of which the rows are sorted by length.
 # Columns of GLUE's files: the texts and the label.
 COLUMNS = {"MRPC": ((3, 4), 0), "SST-2": ((0,), 1)}
 TITLES = [
@@ -56,7 +54,6 @@ def arguments():
     add("--seeds", nargs="+", type=int, default=[1, 2, 3], help="one run per seed")
     add("--num_rows", type=int, default=10000, help="maximum number of training rows")
     add("--num_epochs", type=int, default=3, help="passes over these rows")
-    add("--batches", nargs="+", default=["random", "grouped"], help="kinds of batches")
     add("--compiled", action="store_true", help="also run Hugging Face compiled")
     add("--work_dir", help="folder that keeps finished runs; default: a temporary one")
     return parser.parse_args()
@@ -70,7 +67,7 @@ def main():
         work_dir = pathlib.Path(args.work_dir or temporary)
         for task in args.tasks:
             copy_rows(pathlib.Path(args.glue_dir, task), work_dir / "data" / task, args)
-        for kind in itertools.product(args.tasks, args.dtypes, args.batches):
+        for kind in itertools.product(args.tasks, args.dtypes, ["random"]):
             runs = {library: [] for library in libraries}
             for index, seed in enumerate(args.seeds):
                 for library in libraries[:: 1 - 2 * (index % 2)]:
@@ -113,7 +110,6 @@ def run(kind, library, seed, args, work_dir):
     settings = {
         "task": task,
         "dtype": dtype,
-        "is_grouped": batches == "grouped",
         "is_compiled": library == COMPILED,
         "seed": seed,
         "model": args.model,
@@ -193,7 +189,6 @@ def run_bert_tf(settings):
             f"--random_seed={settings['seed']}",
             f"--dtype={'mixed_bfloat16' if dtype == 'bfloat16' else dtype}",
             f"--eval_batch_size={BATCH_SIZE}",
-            f"--group_by_length={str(settings['is_grouped']).lower()}",
             "--do_train",
             "--do_eval",
         ]
@@ -247,22 +242,13 @@ def read_features(tokenizer, settings, name):
     ]
 
 
-def order(lengths, *, is_grouped):
+def order(num_rows):
     """Returns the batches of an epoch, lists of row numbers."""
     import torch
 
-    rows = torch.randperm(len(lengths)).tolist()
-    if is_grouped:
-        pool = BATCHES_PER_POOL * BATCH_SIZE
-        rows = [
-            row
-            for start in range(0, len(rows), pool)
-            for row in sorted(rows[start : start + pool], key=lengths.__getitem__)
-        ]
-    starts = torch.arange(0, len(rows) - BATCH_SIZE + 1, BATCH_SIZE)
-    if is_grouped:
-        starts = starts[torch.randperm(len(starts))]
-    return [rows[start : start + BATCH_SIZE] for start in starts.tolist()]
+    rows = torch.randperm(num_rows).tolist()
+    starts = range(0, num_rows - BATCH_SIZE + 1, BATCH_SIZE)
+    return [rows[start : start + BATCH_SIZE] for start in starts]
 
 
 def train(model, tokenizer, settings, autocast):
@@ -272,11 +258,8 @@ def train(model, tokenizer, settings, autocast):
 
     data = read_features(tokenizer, settings, "train")
     collate = transformers.DataCollatorWithPadding(tokenizer)
-    lengths = [len(row["input_ids"]) for row in data]
     batches = [
-        batch
-        for _ in range(settings["num_epochs"])
-        for batch in order(lengths, is_grouped=settings["is_grouped"])
+        batch for _ in range(settings["num_epochs"]) for batch in order(len(data))
     ]
     optimizer = training_step.torch_optimizer(model, RATE)
     schedule = transformers.get_linear_schedule_with_warmup(

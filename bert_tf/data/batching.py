@@ -243,7 +243,6 @@ def training_batches(
     seed: int,
     shuffle_buffer_size: int = 0,
     length_buckets: Sequence[int] = (),
-    group_by_length: bool = False,
     share: range | None = None,
 ) -> tf.data.Dataset:
     """Returns the batches of steps `start_step` to `num_steps - 1`.
@@ -264,8 +263,6 @@ def training_batches(
             are permuted, so that reading stays local.
         length_buckets: lengths to cut the sequence columns of a batch to: the smallest
             one that fits its longest row. Empty: rows keep their length.
-        group_by_length: whether rows of similar length share a batch. The order is then
-            a different function of (seed, epoch).
         share: the rows of each batch to return, such as range(8, 16); None for all.
             The other rows are read only if `length_buckets` needs their lengths.
 
@@ -283,23 +280,13 @@ def training_batches(
             f"shuffle_buffer_size: expected at least 0, got {shuffle_buffer_size}."
         )
     rows = source.order(seed=seed, window=shuffle_buffer_size)
-    order: ordering.Order | ordering.GroupedOrder = rows
-    if group_by_length:
-        lengths = source.row_lengths()
-        if lengths is None:
-            raise ValueError(
-                "group_by_length needs the lengths of the rows, which are known only "
-                "for rows in memory with an input_mask."
-            )
-        order = ordering.GroupedOrder(lengths, order=rows, batch_size=batch_size)
-
     share = share or range(batch_size)
     read = range(batch_size) if length_buckets else share
 
     def indices_of(step):
         position = int(step) * batch_size + read.start
         source.read_ahead(rows, position, len(read))
-        return order.indices(position, len(read))
+        return rows.indices(position, len(read))
 
     def batch(step):
         indices = tf.numpy_function(indices_of, [step], tf.int64, stateful=False)

@@ -15,7 +15,6 @@ import numpy as np
 
 # Many enough that the rows of a batch have similar lengths, few enough that batches
 # stay random.
-BATCHES_PER_POOL = 50
 # A part of an epoch has up to about this many rows: 64 MB while it is sorted.
 _ROWS_PER_PART = 1 << 22
 _PARTS_KEPT = 4
@@ -80,10 +79,6 @@ class Order:
     def epoch(self, number: int) -> np.ndarray:
         """Returns the rows of an epoch in order: int64 [num_rows]."""
         return self.indices(number * self.num_rows, self.num_rows)
-
-    def keys(self, epoch: int, count: int) -> np.ndarray:
-        """Returns pseudorandom uint64 [count], a function of (seed, epoch)."""
-        return mix(self._key(epoch) + np.arange(count, dtype=np.uint64))
 
     def _key(self, epoch):
         return mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
@@ -198,58 +193,6 @@ class _Windows:
         rows = self.windows(part)[:, None] * self._window + np.arange(self._window)
         rows = rows[rows < self._num_rows]
         return rows[np.argsort(mix(self._key + rows.astype(np.uint64)), kind="stable")]
-
-
-class GroupedOrder:
-    """An order in which rows of similar length share a batch, for less padding.
-
-    Each epoch of a different order is cut into pools of 50 batches. The rows of a pool
-    are sorted by length and cut into batches. Then the batches of the epoch are
-    shuffled, so that short and long ones alternate.
-
-    Args:
-        lengths: int [N], the length of each row.
-        order: the order that fills the pools; its window must not be 1.
-        batch_size: number of rows in a batch.
-    """
-
-    def __init__(self, lengths: np.ndarray, *, order: Order, batch_size: int):
-        self._lengths = np.asarray(lengths)
-        self._order = order
-        self._batch_size = batch_size
-        self._lock = threading.Lock()
-        self._epoch = functools.lru_cache(maxsize=2)(self._compute)
-
-    def indices(self, position: int, count: int) -> np.ndarray:
-        """Returns the rows at `count` positions from `position` on: int64 [count]."""
-        positions = position + np.arange(count, dtype=np.int64)
-        epochs, places = np.divmod(positions, len(self._lengths))
-        result = np.empty(count, np.int64)
-        for number in np.unique(epochs):
-            here = epochs == number
-            result[here] = self.epoch(int(number))[places[here]]
-        return result
-
-    def epoch(self, number: int) -> np.ndarray:
-        """Returns the rows of an epoch in order: int64 [N]."""
-        with self._lock:
-            return self._epoch(number)
-
-    def _compute(self, epoch):
-        rows, size = self._order.epoch(epoch), self._batch_size
-        # The first rows complete the last batch of the previous epoch.
-        first = -epoch * len(rows) % size
-        num_batches = max(len(rows) - first, 0) // size
-        last = first + num_batches * size
-        batches = rows[first:last].copy()
-        pool_size = BATCHES_PER_POOL * size
-        for start in range(0, len(batches), pool_size):
-            pool = batches[start : start + pool_size]
-            sorted_places = np.argsort(self._lengths[pool], kind="stable")
-            batches[start : start + pool_size] = pool[sorted_places]
-        mixed = np.argsort(self._order.keys(epoch, num_batches), kind="stable")
-        batches = batches.reshape(num_batches, size)[mixed].reshape(-1)
-        return np.concatenate([rows[:first], batches, rows[last:]])
 
 
 def mix(values: Any) -> Any:

@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
 WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
-MAX_WRONG_EXAMPLES = 10
 MAX_CHARACTERS = 200  # Of a cell in a table.
 # Settings that are always shown. Other settings are shown if they are not the default.
 ALWAYS_SHOWN = (
@@ -51,7 +50,6 @@ _FACTS_SHAPE = {
     "training_data": [str],
     "settings": dict,
     "scores": {str: [int | float | None]},
-    "wrong_examples": [{"text": str, "expected": str, "predicted": str}],
     "training": {
         "num_steps": int,
         "examples_per_second": int | float | None,
@@ -128,8 +126,8 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
     """Writes or completes README.md of a run, and lists the wrong examples.
 
     The card contains the data and settings of the steps that were trained, and the
-    scores on the run's own data. Wrong examples are in wrong_examples.jsonl, because
-    they may be private. The card shows some of them if `options.card_examples` is set.
+    scores on the run's own data. Wrong examples are only in wrong_examples.jsonl,
+    because they may be private.
 
     Args:
         folder: of the run.
@@ -250,8 +248,6 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     options, evaluated = card.options, card.evaluated
     del facts["options"], facts["evaluated"]
     start = options.init_checkpoint
-    wrong = evaluated.wrong if evaluated else ()
-    shown = wrong[:MAX_WRONG_EXAMPLES] if options.card_examples else ()
     facts |= {
         "labels": card.labels or (),
         "base_model": result_files.read_run(folder.path).get("hub_name")
@@ -259,8 +255,7 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "settings": settings(options),
         # A list, because a search over restarts records one value per restart.
         "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
-        "wrong_examples": list(map(dataclasses.asdict, shown)),
-        "num_wrong": len(wrong) if evaluated else None,
+        "num_wrong": len(evaluated.wrong) if evaluated else None,
         "num_evaluated": evaluated.num_examples if evaluated else None,
     }
     return json.loads(json.dumps(facts))  # Lists in place of tuples.
@@ -290,7 +285,7 @@ def _merged(earlier, facts):
         earlier["data"] == facts["data"]
     ):
         facts["scores"] |= {n: v for n, v in earlier["scores"].items() if len(v) > 1}
-    changed = ("data", "scores", "wrong_examples", "num_wrong", "num_evaluated")
+    changed = ("data", "scores", "num_wrong", "num_evaluated")
     return earlier | {name: facts[name] for name in changed}
 
 

@@ -332,7 +332,6 @@ class Run:
         return trainer.train(
             self._training_data.source,
             evaluate=lambda: dict(task.evaluate(trainer.predict).scores),
-            group_by_length=options.group_by_length,
         )
 
     def _write_results(

@@ -1,8 +1,8 @@
 """The report of a run: report.html in its folder, one self-contained file.
 
-It shows the scores next to baselines without learning, the plots, wrong examples if the
-run has --card_examples, the settings and the next commands. It reads only files in the
-folder, so `plot_run` can also write it for an older run.
+It shows the scores next to baselines without learning, the plots, the settings and the
+next commands. It reads only files in the folder, so `plot_run` can also write it for an
+older run.
 """
 
 import base64
@@ -23,7 +23,6 @@ CURVES_FILE = "curves.png"
 _NO_FACTS = {
     "summary": "A training run of bert_tf.",
     "num_wrong": None,
-    "wrong_examples": (),
 }
 
 

@@ -297,11 +297,7 @@ class TextSource(batching.Source):
         share=None,
         **order,
     ):
-        expected = {
-            "seed": self._seed,
-            "shuffle_buffer_size": 0,
-            "group_by_length": False,
-        }
+        expected = {"seed": self._seed, "shuffle_buffer_size": 0}
         if expected | order != expected:
             raise ValueError(
                 f"The order of text is fixed: expected {expected}, got {order}."

@@ -206,7 +206,6 @@ class Trainer:
         examples: protocols.ExampleSource,
         *,
         evaluate: Evaluate | None = None,
-        group_by_length: bool = False,
         last_step: int | None = None,
     ) -> dict[str, float]:
         """Trains to the last step, or until the time limit or an early stop.
@@ -215,7 +214,6 @@ class Trainer:
             examples: what to train on.
             evaluate: returns {"eval_...": score}; called every `eval_every_steps`;
                 required if that is set.
-            group_by_length: whether batches contain sequences of similar length.
             last_step: the step to stop at, if other examples follow; None: the last.
 
         Returns:
@@ -242,7 +240,7 @@ class Trainer:
         self.workers.check_shared(self.options.output_dir)
         self._selection = self._replayed_selection()
         train_steps = self._build_train_steps()
-        iterator = self._training_iterator(examples, group_by_length)
+        iterator = self._training_iterator(examples)
         with (
             contextlib.closing(self.folder),
             stopping.Interrupts() as interrupted,
@@ -300,13 +298,7 @@ class Trainer:
             on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
 
-    def _training_iterator(
-        self, examples: protocols.ExampleSource, group_by_length: bool
-    ) -> Any:
-        if group_by_length:
-            logger.info(
-                "Batches contain sequences of similar length (--group_by_length)."
-            )
+    def _training_iterator(self, examples: protocols.ExampleSource) -> Any:
         self._clear_errors = examples.clear_errors
         self._read_batches = functools.partial(
             examples.training_batches,
@@ -315,7 +307,6 @@ class Trainer:
             seed=self.options.random_seed,
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
-            group_by_length=group_by_length,
         )
         return distribution.distribute_shares(
             lambda share: self._read_batches(start_step=self.step, share=share),

@@ -357,12 +357,6 @@ class FineTuningOptions(TrainingOptions):
     length_buckets: tuple[int, ...] = option(
         LENGTH_BUCKETS, group="advanced", help=_LENGTH_BUCKETS_HELP
     )
-    group_by_length: bool = option(
-        False,
-        group="advanced",
-        help="Put sequences of similar length into the same batch. Less padding, but "
-        "the batches differ from those without this flag.",
-    )
     frozen_layers: str | None = option(
         None,
         group="training",
@@ -370,21 +364,9 @@ class FineTuningOptions(TrainingOptions):
         "embeddings. all: freeze the whole encoder with its pooler. Default: train "
         "everything.",
     )
-    card_examples: bool = option(
-        False,
-        group="evaluation",
-        help="Show some wrong predictions in the model card and in report.html. "
-        "Without this flag, they are written only to wrong_examples.jsonl, because "
-        "they may be private.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
-        if self.group_by_length and self.shuffle_buffer_size == 1:
-            raise options_module.OptionError(
-                "--group_by_length cannot be used with --shuffle_buffer_size=1, which "
-                "keeps the examples in order."
-            )
         frozen = self.frozen_layers
         if frozen not in (None, ALL_LAYERS) and not frozen.isdecimal():
             raise options_module.OptionError(

@@ -21,7 +21,6 @@ from bert_tf.training import result_files
 _ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone", "worker_hosts", "worker_index")
 # Flags of training that do not change what a run computes.
 WITHOUT_EFFECT = (
-    "card_examples",
     "do_train",
     "do_eval",
     "dry_run",

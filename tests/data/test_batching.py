@@ -172,41 +172,6 @@ def test_the_longest_part_of_all_rows_decides_on_the_bucket():
     assert source.row_lengths().tolist() == [2, 5]
 
 
-def of_lengths(lengths):
-    mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
-    return batching.ArraySource(
-        {"input_ids": mask, "input_mask": mask, "row": np.arange(len(lengths))}
-    )
-
-
-def test_rows_of_like_length_share_a_batch_where_they_are_grouped():
-    lengths = np.array([3, 9, 4, 8, 2, 7, 1, 6] * 4)  # 32 rows.
-    arguments = {"batch_size": 4, "num_steps": 24, "seed": 1}
-    grouped = rows(of_lengths(lengths), group_by_length=True, **arguments)
-    spread = [np.ptp(lengths[batch]) for batch in grouped]
-    assert max(spread) == 0  # Four rows of every length, eight batches an epoch.
-    for epoch in range(3):
-        seen = np.concatenate(grouped[8 * epoch : 8 * epoch + 8])
-        assert sorted(seen) == list(range(32))
-    # Short and long batches come mixed, in a different order every epoch.
-    longest = [int(max(lengths[batch])) for batch in grouped]
-    assert longest[:8] != sorted(longest[:8])
-    assert longest[:8] != longest[8:16]
-    mixed = rows(of_lengths(lengths), **arguments)
-    assert min(np.ptp(lengths[batch]) for batch in mixed) > 0
-
-
-def test_a_grouped_batch_is_a_function_of_seed_and_step():
-    source = of_lengths([3, 9, 4, 8, 2, 7, 1, 6, 5, 5])  # Epochs end within batches.
-    arguments = {"batch_size": 4, "num_steps": 15, "seed": 7, "group_by_length": True}
-    whole = rows(source, **arguments)
-    assert rows(source, start_step=6, **arguments) == whole[6:]
-    assert rows(source, **{**arguments, "seed": 8}) != whole
-    order = [row for batch in whole for row in batch]
-    for epoch in range(6):
-        assert sorted(order[10 * epoch : 10 * epoch + 10]) == list(range(10))
-
-
 def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     data = bytearray((golden / "default.tfrecord").read_bytes())
     data[100] ^= 1

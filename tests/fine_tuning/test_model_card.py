@@ -45,9 +45,8 @@ def card(**values):
             output_dir="run",
             init_checkpoint="/models/uncased_L-2_H-128_A-2/bert_model.ckpt",
             train_file="secret/train.tsv",
-            card_examples=True,
             frozen_layers="all",
-            group_by_length=True,
+            shuffle_buffer_size=1,
         ),
     }
     return model_card.Card(**defaults | values)
@@ -76,7 +75,12 @@ def evaluated(*, results=RESULTS, num_wrong=12, **values):
 def data(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_bytes(b"text\tlabel\nwet\train\n")
-    return (model_card.data_file("train", str(path), 1),)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return (
+        model_card.DataFile(
+            part="train", name="train.tsv", num_examples=1, sha256=digest
+        ),
+    )
 
 
 @pytest.fixture
@@ -117,11 +121,10 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         f"| train | train.tsv | 1 | {digest} |",
         "| learning_rate | 5e-05 |",
         "| frozen_layers | all |",
-        "| group_by_length | True |",
+        "| shuffle_buffer_size | 1 |",
         "| max_seq_length | 128 |",
         "| eval_accuracy | 0.9000 |",
-        "12 of 120 evaluated examples are wrong; 10 of them:",
-        "| a \\| b &lt;c> | rain | sun |",
+        "12 of 120 evaluated examples are wrong.",
         "| devices | 2 × Abacus |",
         "| optimizer steps | 60 |",
         "| training speed | 123.5 examples/s |",
@@ -129,7 +132,6 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         "| tensorflow | 2.21.0 |",
     ):
         assert line in text.splitlines(), line
-    assert text.count("| rain | sun |") == 10
     facts = (run_dir / "model_card.json").read_text()
     for private in ("secret", "/models"):
         assert private not in text + facts
@@ -209,12 +211,9 @@ def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
 
 
 def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
-    private = NoteOptions(output_dir="run")
-    write(run_dir, evaluated(training=TRAINING, options=private))
+    write(run_dir, evaluated(training=TRAINING))
     for name in ("README.md", "model_card.json"):
         assert "<c>" not in (run_dir / name).read_text()
-    text = (run_dir / "README.md").read_text()
-    assert "12 of 120 evaluated examples are wrong." in text
     lines = (run_dir / "wrong_examples.jsonl").read_text().splitlines()
     assert len(lines) == 12
     assert json.loads(lines[0]) == {
@@ -252,14 +251,6 @@ def test_retraining_drops_the_scores_of_the_earlier_training(run_dir, data):
     assert "dev.tsv" not in text
 
 
-def test_no_wrong_examples_any_more_is_news_too(run_dir):
-    write(run_dir, evaluated(training=TRAINING))
-    write(run_dir, evaluated(num_wrong=0))
-    text = (run_dir / "README.md").read_text()
-    assert "0 of 120 evaluated examples are wrong." in text
-    assert "| rain | sun |" not in text
-
-
 def test_an_edited_card_stays_as_it_is(run_dir, caplog):
     write(run_dir, card(training=TRAINING))
     path = run_dir / "README.md"
@@ -278,14 +269,6 @@ def test_evaluating_a_foreign_checkpoint_writes_no_card(run_dir):
     assert list(run_dir.iterdir()) == []
 
 
-def test_broken_facts_are_one_clear_line(run_dir):
-    write(run_dir, card(training=TRAINING))
-    assert json.loads((run_dir / "model_card.json").read_text())["labels"]
-    (run_dir / "model_card.json").write_text("{")
-    with pytest.raises(ValueError, match=r"model_card\.json is not JSON"):
-        write(run_dir, evaluated())
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -294,7 +277,6 @@ def test_broken_facts_are_one_clear_line(run_dir):
         {"training": None},
         {"labels": "rain"},
         {"settings": []},
-        {"wrong_examples": [{"text": 7, "expected": "a", "predicted": "b"}]},
     ],
 )
 def test_damaged_facts_are_one_clear_line(run_dir, changed):

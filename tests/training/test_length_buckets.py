@@ -106,14 +106,13 @@ def run_of(kind, output_dir, monkeypatch, **flags):
         "log_every_steps": 1,
         "shuffle_buffer_size": 1,
     }
-    group_by_length = flags.pop("group_by_length", False)
     trainer = loop.Trainer(
         MODELS[kind],
         training_options.TrainerOptions(**defaults | flags),
         num_train_steps=6,
     )
     source = batching.ArraySource(columns_of(kind))
-    trainer.train(source, group_by_length=group_by_length)
+    trainer.train(source)
     metrics = trainer.folder.read_metrics()
     return trainer, source, [line["loss"] for line in metrics]
 
@@ -294,8 +293,11 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(
     leaves_padding_out, leave_padding_out, tmp_path, monkeypatch
 ):
     built = leave_padding_out() if leaves_padding_out else []
-    flags = {"length_buckets": BUCKETS, "group_by_length": True}
-    flags |= {"shuffle_buffer_size": 0, "save_checkpoints_steps": 4}
+    flags = {
+        "length_buckets": BUCKETS,
+        "shuffle_buffer_size": 0,
+        "save_checkpoints_steps": 4,
+    }
     whole, _, losses = run_of("classes", tmp_path / "whole", monkeypatch, **flags)
 
     class KilledError(Exception):
@@ -316,11 +318,3 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(
     assert again == losses
     for one, other in zip(whole.model.weights, resumed.model.weights, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_grouping_by_length_is_another_composition(padded, tmp_path, monkeypatch):
-    flags = {"length_buckets": BUCKETS, "shuffle_buffer_size": 0}
-    _, _, mixed = run_of("classes", tmp_path / "mixed", monkeypatch, **flags)
-    flags["group_by_length"] = True
-    _, _, grouped = run_of("classes", tmp_path / "grouped", monkeypatch, **flags)
-    assert grouped != mixed

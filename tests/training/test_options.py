@@ -44,10 +44,6 @@ def test_an_empty_flag_turns_length_buckets_off(capsys):
             {"length_buckets": "32", "device": "tpu"},
             "requires batches of one shape",
         ),
-        (
-            {"group_by_length": True, "shuffle_buffer_size": 1},
-            "--group_by_length cannot be used with --shuffle_buffer_size=1",
-        ),
         ({"gcp_project": "p"}, "--gcp_project requires --device=tpu"),
         (
             {"tpu_zone": "z", "device": "tpu", "tpu_name": "grpc://10.0.0.2:8470"},

@@ -70,7 +70,7 @@ def check(folder, options, training_data, **values):
         {"eval_batch_size": 99, "do_eval": True, "eval_file": "other.tsv"},
         {"train_file": "/moved/other.tsv"},  # The content is the same.
         {"init_checkpoint": "/moved/uncased/bert_model.ckpt"},
-        {"device": "cpu", "save_checkpoints_steps": 7, "card_examples": True},
+        {"device": "cpu", "save_checkpoints_steps": 7},
     ],
 )
 def test_a_finished_run_accepts_the_same_settings(folder, options, data, changed):
