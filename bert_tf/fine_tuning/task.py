@@ -414,7 +414,7 @@ class Task(abc.ABC):
         """Sets the options that name the data of a Python caller.
 
         Args:
-            run: `fine_tune.run.Run`; see `given_data`.
+            run: `fine_tune.Run`; see `given_data`.
             train: the examples, in memory or in a file; see `bert_tf.fine_tune`.
             validation: a share of `train`, other examples, or None.
         """

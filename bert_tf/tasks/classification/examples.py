@@ -335,7 +335,7 @@ def file_of(run: Any, data: Any, name: str) -> str:
     """Returns the path of the examples of a Python call; sets the option for pairs.
 
     Args:
-        run: `fine_tune.run.Run`.
+        run: `fine_tune.Run`.
         data: see `fine_tune.classify`.
         name: "train" or "validation".
     """

@@ -265,7 +265,7 @@ class Retrieval(task_module.Task):
     @classmethod
     def prepare_predictor(cls, predictor: Any, run: Any) -> Any:
         """Indexes the corpus for a bi-encoder, so that `predict` can search it."""
-        if run.values["model"] == retrieval_options.BI_ENCODER:
+        if run.option("model") == retrieval_options.BI_ENCODER:
             predictor.index(run.values["corpus_file"], progress=run.progress)
         return predictor
 
