@@ -188,7 +188,8 @@ def _function(
                 raise
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc.rstrip() + _OF_ALL_FUNCTIONS
+    arguments, heading, example = doc.partition("    Example:")
+    function.__doc__ = arguments.rstrip() + _OF_ALL_FUNCTIONS + heading + example
     return function
 
 
@@ -252,7 +253,8 @@ _OF_ALL_FUNCTIONS = """
     Raises:
         TypeError: the tool has no such flag.
         ValueError, OSError: options, data or checkpoint are invalid.
-    """
+
+"""
 
 classify = _function(
     "classify",

@@ -238,10 +238,10 @@ SUBCOMMANDS = (
         name="evaluate-glue",
         tool="evaluate_glue",
         options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
-        work="bert_tf.tasks.classification.glue_table:run",
+        work="bert_tf.tasks.classification.glue:table",
         stage="Evaluate",
         summary="Collect GLUE scores in one table, with the paper's average",
-        examples=("--input_dir=runs --data_dir=glue",),
+        examples=("--input_dir=runs",),
     ),
     Subcommand(
         name="evaluate-squad",

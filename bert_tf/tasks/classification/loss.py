@@ -20,20 +20,13 @@ The release's small models are meant to be trained this way (Turc et al., 2019).
 """
 
 import dataclasses
-import hashlib
-import io
-import logging
-import os
-import zipfile
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import files
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
@@ -41,9 +34,6 @@ from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.training import evaluation as training_evaluation
 
-logger = logging.getLogger(__name__)
-
-CACHE_FILE = "teacher_logits.npz"
 _BALANCED = "balanced"
 
 
@@ -61,7 +51,6 @@ class Teacher:
     """
 
     def __init__(self, run_dir: str, record: features_module.Record):
-        self._run_dir = run_dir
         self._labels = record.labels
         if record.label_kind != examples_module.SINGLE_LABEL:
             raise ValueError(
@@ -89,27 +78,16 @@ class Teacher:
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
-        """Returns the teacher's logits, from the file in `output_dir` if it matches.
+        """Returns the teacher's logits.
 
         Args:
             examples: N examples.
-            options: of the student's run. Its `output_dir` keeps the logits.
+            options: of the student's run.
             progress: reports the number of finished batches.
 
         Returns:
             float32 [N, C], in the order of the student's classes.
         """
-        fingerprint = self._fingerprint(examples)
-        path = os.path.join(options.output_dir, CACHE_FILE)
-        logits = _read(path, fingerprint)
-        if logits is None:
-            logger.info("Computing the teacher's logits of %d examples.", len(examples))
-            logits = self._computed(examples, options, progress)
-            with files.complete_or_absent(path, "wb") as file:
-                np.savez(file, logits=logits, fingerprint=fingerprint)
-        return logits
-
-    def _computed(self, examples, options, progress):
         task = self._predictor.task
         # In windows if the teacher was trained on them.
         rows = features_module.rows_of(
@@ -128,33 +106,6 @@ class Teacher:
         )
         order = [task.labels.index(label) for label in self._labels]
         return logits[:, order]
-
-    def _fingerprint(self, examples):
-        """Returns a hash of the teacher, the classes and the texts."""
-        task = self._predictor.task
-        reading = self._labels, task.max_seq_length, task.doc_stride
-        digest = hashlib.sha256(repr(reading).encode())
-        # The index file contains a checksum of every tensor.
-        prefix = rotation.latest(self._run_dir)
-        with files.open_file(f"{prefix}.index", "rb") as file:
-            digest.update(file.read())
-        for example in examples:
-            digest.update(repr((example.text_a, example.text_b)).encode())
-        return digest.hexdigest()
-
-
-def _read(path, fingerprint):
-    """Returns the logits in a file; None if missing or of a different fingerprint."""
-    if not files.exists(path):
-        return None
-    with files.open_file(path, "rb") as file:
-        content = io.BytesIO(file.read())
-    try:
-        with np.load(content) as kept:
-            is_same = str(kept["fingerprint"]) == fingerprint
-            return kept["logits"] if is_same else None
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
 
 
 def class_weights(

@@ -304,14 +304,5 @@ class RunClassifierOptions(
 class EvaluateGlueOptions(options_module.Options):
     """Collects the scores of the GLUE tasks in one table, with the paper's average."""
 
-    input_dir: str = option(
-        help="Folder that contains the run folders of run_classifier, or answer files "
-        "in the format of the GLUE server: CoLA.tsv, MNLI-m.tsv and so on."
-    )
-    data_dir: str | None = option(
-        None,
-        help="Folder with the GLUE tasks (CoLA, MNLI and so on). Answer files are "
-        "scored on their dev sets.",
-        on_resume=options_module.FREE,
-    )
+    input_dir: str = option(help="Folder of the run folders of run_classifier.")
     output_file: str | None = option(None, help="JSON file to write the scores to.")
