@@ -9,7 +9,7 @@ plain Python values:
 
 A task declares which columns it reads from which data sets, by patterns of names:
 
-    COLUMNS = {"glue/mrpc": ("sentence1", "sentence2"), "xnli*": (...)}
+    COLUMNS = {"glue/mrpc": ("sentence1", "sentence2"), "piqa*": (...)}
     columns = named_datasets.declared(COLUMNS, options.tfds_name)
 
 A task that reads files gets each split as a file in its own format, with a checksum and

@@ -107,23 +107,6 @@ def test_the_columns_of_other_data_sets_are_named(options_of):
     assert {one.start for one in setup.examples["train"]} == {"Milling"}
 
 
-def test_xnli_by_name_has_languages(options_of):
-    options = options_of(
-        "classification", "xnli", train_language="en", eval_language="de,zh"
-    )
-    setup = fine_tuning_run.prepare(options)
-    assert setup.record.task_name == "xnli"
-    texts = {(one.text_a, one.label) for one in setup.examples["train"]}
-    assert ("premise 1 en", "entailment") in texts
-    assert ("premise 2 en", "contradiction") in texts
-    assert len(setup.examples["dev_de"]) == 3
-    assert {one.text_b for one in setup.examples["dev_zh"]} == {
-        f"hypothesis {number} zh" for number in range(3)
-    }
-    assert setup.identities["dev"].name == "xnli_de_zh"
-    assert "test" not in setup.data_sets()  # It would have to be downloaded.
-
-
 def test_a_split_may_be_a_part(options_of):
     options = options_of(
         "question_answering", "squad/v1.1", tfds_splits="train[:1],train[1:]"
@@ -160,25 +143,14 @@ def test_a_folder_that_cannot_be_written_does_not_matter(
         ),
         ("token_classification", "squad/v1.1", {}, "and a sequence of classes"),
         ("multiple_choice", "squad/v1.1", {}, "startphrase"),
-        (
-            "classification",
-            "xnli",
-            {"train_language": ("xx",)},
-            "xtreme_xnli has no such language, only ar, bg",
-        ),
+        ("classification", "xnli", {}, "expected one column of text, got none"),
     ],
 )
 def test_what_a_task_cannot_use_is_one_clear_line(
     options_of, task, name, values, message
 ):
-    run_setup_of = {
-        "question_answering": fine_tuning_run,
-        "token_classification": fine_tuning_run,
-        "multiple_choice": fine_tuning_run,
-        "classification": fine_tuning_run,
-    }
     with pytest.raises(ValueError, match=message):
-        run_setup_of[task].prepare(options_of(task, name, **values))
+        fine_tuning_run.prepare(options_of(task, name, **values))
 
 
 @pytest.mark.parametrize(

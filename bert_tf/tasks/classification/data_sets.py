@@ -42,9 +42,7 @@ def select(
     """
     processor: examples_module.DataProcessor
     task_name = trained.task_name if trained else None
-    if options.tfds_name in classification_options.TFDS_XNLI:
-        processor, task_name = xnli.TfdsXnliProcessor(options), _XNLI
-    elif options.tfds_name is not None:
+    if options.tfds_name is not None:
         return TfdsProcessor(options, trained.columns if trained else None)
     elif options.task_name is None:
         processor = TableProcessor(
@@ -85,22 +83,18 @@ def identities(
     processor: examples_module.DataProcessor,
 ) -> dict[str, result_files.DataSet]:
     """Returns the identity of the data of each set; see `Task.data_sets`."""
-    is_tfds_xnli = options.tfds_name in classification_options.TFDS_XNLI
-    is_tfds = options.tfds_name is not None and not is_tfds_xnli
-    paths = {} if is_tfds else processor.get_files(str(options.data_dir))
+    data_dir, tfds_name = str(options.data_dir), options.tfds_name
+    paths = {} if tfds_name else processor.get_files(data_dir)
     data_sets = {}
     for number, part in enumerate(("train", "dev", "test")):
         of_part = [path for name, path in paths.items() if name.startswith(part)]
-        if part == "train" and not is_tfds:
-            of_part = processor.get_train_files(str(options.data_dir))
-        is_read = part in options.sets_to_read
-        if is_tfds_xnli and not is_read:
-            continue  # It would have to be downloaded.
-        if is_tfds:
-            name = f"{options.tfds_name} {options.tfds_splits[number]}"
-        elif options.task_name is not None or is_tfds_xnli:
+        if part == "train" and not tfds_name:
+            of_part = processor.get_train_files(data_dir)
+        if tfds_name:
+            name = f"{tfds_name} {options.tfds_splits[number]}"
+        elif options.task_name is not None:
             languages = processor.get_eval_languages() if part != "train" else ()
-            if languages and not is_read:
+            if languages and part not in options.sets_to_read:
                 continue  # A later command chooses the languages.
             name = "_".join([str(processor.task_name), *sorted(languages)])
         elif of_part:

@@ -22,8 +22,6 @@ TASK_NAMES = (
     "ax",
     "xnli",
 )
-# XNLI in TensorFlow Datasets: the training set, and the others.
-TFDS_XNLI = ("xtreme_xnli", "xnli")
 WITHOUT_TRAINING = ("ax",)
 _FILES = ("train_file", "eval_file", "predict_file")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
@@ -66,7 +64,7 @@ class RunClassifierOptions(
     )
     tfds_name: str | None = option(
         None,
-        help="TensorFlow dataset to use instead of files, such as glue/mrpc, xnli or "
+        help="TensorFlow dataset to use instead of files, such as glue/mrpc or "
         "imdb_reviews. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
@@ -223,13 +221,9 @@ class RunClassifierOptions(
         own_data = (*_FILES, *_LABELS, "validation_split")
         self._check_tfds(own_data)
         name = (self.task_name or "").lower()
-        if name != "xnli" and self.tfds_name not in TFDS_XNLI:
-            self._refuse(
-                ("train_language", "eval_language"),
-                "requires --task_name=XNLI or --tfds_name=xnli",
-            )
-        elif self.tfds_name is not None:
-            self._refuse(_COLUMNS, "cannot be combined with XNLI")
+        if name != "xnli":
+            languages = ("train_language", "eval_language")
+            self._refuse(languages, "requires --task_name=XNLI")
         if self.task_name is None:
             if self.tfds_name is None:
                 self._check_own_data()

@@ -5,25 +5,17 @@ without their own folders:
 
 - multinli/multinli.train.LANGUAGE.tsv: machine translations of MNLI.
 - xnli.dev.tsv and xnli.test.tsv: all languages in one file.
-
-In TensorFlow Datasets, `xnli` has the development and test sets. `xtreme_xnli` has a
-training set: MNLI with the translations of XTREME, which differ from those of XNLI's
-own authors.
 """
 
 import dataclasses
-import functools
+import itertools
 import os
-from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import cast
 
 from bert_tf import files
-from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import glue
-from bert_tf.tasks.classification import options as classification_options
 
 # The language of the release.
 DEFAULT_LANGUAGE = "zh"
@@ -35,8 +27,6 @@ _LANGUAGE = "language"
 _TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
 # The label "contradiction" in the training files.
 _CONTRADICTORY = "contradictory"
-_TRAINING, _OTHERS = classification_options.TFDS_XNLI
-_TAKEN_FOR_BREAKS = str.maketrans("\t\r\n", "   ")
 _FOLDERS = ("", "XNLI-1.0", "XNLI-MT-1.0", "multinli", "XNLI-MT-1.0/multinli")
 
 
@@ -81,25 +71,23 @@ class XnliProcessor(examples_module.DataProcessor):
 
     def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the development examples in all evaluation languages."""
-        return _joined(self.get_dev_sets(data_dir))
+        return list(itertools.chain(*self.get_dev_sets(data_dir).values()))
 
     def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the test examples in all evaluation languages, without labels."""
-        return _joined(self.get_test_sets(data_dir))
+        return list(itertools.chain(*self.get_test_sets(data_dir).values()))
 
     def get_dev_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "dev", or a set "dev_LANGUAGE" for each of several languages."""
-        path = self._path(data_dir, DEV_FILE)
-        return self._sets(path, self.columns, "dev", glue.ENTAILMENT_LABELS)
+        return self._sets(data_dir, "dev", self.columns, self.labels)
 
     def get_test_sets(
         self, data_dir: str
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns "test", or a set "test_LANGUAGE" for each of several languages."""
-        path = self._path(data_dir, TEST_FILE)
-        return self._sets(path, self.columns.without_label(), "test", ())
+        return self._sets(data_dir, "test", self.columns.without_label(), ())
 
     def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of the first training file, dev and test."""
@@ -129,13 +117,8 @@ class XnliProcessor(examples_module.DataProcessor):
         paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
         return next(filter(files.exists, paths), paths[0])
 
-    def _sets(
-        self,
-        path: str,
-        columns: examples_module.Columns,
-        part: str,
-        labels: Sequence[str],
-    ) -> dict[str, list[examples_module.InputExample]]:
+    def _sets(self, data_dir, part, columns, labels):
+        path = self.get_files(data_dir)[part]
         rows_of: dict[str, list[tables.Row]] = {}
         names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
@@ -167,104 +150,3 @@ def _as_contradiction(example):
     if example.label != _CONTRADICTORY:
         return example
     return dataclasses.replace(example, label=glue.ENTAILMENT_LABELS[0])
-
-
-def _joined(sets):
-    return [example for found in sets.values() for example in found]
-
-
-class TfdsXnliProcessor(XnliProcessor):
-    """Reads XNLI by name. `data_dir` is the folder of TensorFlow Datasets.
-
-    Args:
-        options: of the run, with `tfds_name`.
-
-    Raises:
-        ImportError, OSError, ValueError: on reading; see `named_datasets.part_file`.
-    """
-
-    def __init__(self, options: classification_options.RunClassifierOptions):
-        super().__init__(options.train_language, options.eval_language)
-        self._options = options
-
-    def get_files(self, data_dir: str | None = None) -> dict[str, str]:
-        """Returns the paths of the sets that the run reads, which are then downloaded.
-
-        The training set is much larger than the others.
-        """
-        return {
-            part: self.get_train_files(data_dir)[0]
-            if part == "train"
-            else self._path(data_dir, {"dev": DEV_FILE}.get(part, TEST_FILE))
-            for part in self._parts()
-        }
-
-    def get_train_files(self, data_dir: str | None = None) -> list[str]:
-        """Returns the path of the file of each training language."""
-        if "train" not in self._parts():
-            return []
-        return super().get_train_files(data_dir or "")
-
-    def _parts(self) -> tuple[str, ...]:
-        options = self._options
-        return ("train", "dev", "test") if options.check else options.sets_to_read
-
-    def _path(self, data_dir: str | None, name: str) -> str:
-        """Returns the path of a file in XNLI's own format."""
-        if name in (DEV_FILE, TEST_FILE):
-            options = dataclasses.replace(self._options, tfds_name=_OTHERS)
-            number = 1 if name == DEV_FILE else 2
-            lines, extension = evaluation_lines, ".tsv"
-        else:
-            options = dataclasses.replace(self._options, tfds_name=_TRAINING)
-            number, language = 0, name.split(".")[-2]
-            lines = functools.partial(training_lines, language=language)
-            extension = f".{language}.tsv"
-        return cast(str, named_datasets.part_file(options, number, lines, extension))
-
-
-def training_lines(
-    data: named_datasets.DataSet, split: str, *, language: str
-) -> Iterator[str]:
-    """Yields the lines of multinli.train.LANGUAGE.tsv.
-
-    Args:
-        data: xtreme_xnli.
-        split: of it.
-        language: such as "zh".
-
-    Raises:
-        ValueError: the data set does not have the language.
-    """
-    yield "premise\thypo\tlabel\n"
-    for record in data.records(split):
-        texts = _texts_by_language(record)
-        if language not in texts:
-            raise ValueError(
-                f"--train_language={language}: {_TRAINING} has no such language, only "
-                f"{', '.join(sorted(texts))}."
-            )
-        yield "\t".join([*texts[language], record["label"]]) + "\n"
-
-
-def evaluation_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields the lines of xnli.dev.tsv or xnli.test.tsv. Arguments as above."""
-    yield "language\tgold_label\tsentence1\tsentence2\n"
-    for record in data.records(split):
-        for language, texts in _texts_by_language(record).items():
-            yield "\t".join([language, record["label"], *texts]) + "\n"
-
-
-def _texts_by_language(record):
-    """Returns {language: (premise, hypothesis)}."""
-    hypotheses = record["hypothesis"]
-    return {
-        code: (_cell(record["premise"][code]), _cell(text))
-        for code, text in zip(
-            hypotheses["language"], hypotheses["translation"], strict=True
-        )
-    }
-
-
-def _cell(text):
-    return text.translate(_TAKEN_FOR_BREAKS)
