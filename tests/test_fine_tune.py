@@ -365,14 +365,6 @@ def test_queries_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
             retrieve(train, tmp_path / str(number), quick, train_batch_size=1000)
 
 
-def test_a_cross_encoder_ranks_the_passages_it_is_given(quick, tmp_path):
-    model = retrieve(
-        PAIRS, tmp_path / "run", quick, model="cross_encoder", num_negatives=1
-    )
-    [found] = model.predict([("the bee", ["cold water", "honey and wax"])])
-    assert {one["id"] for one in found["passages"]} == {"0", "1"}
-
-
 @pytest.mark.parametrize(
     "values, message",
     [

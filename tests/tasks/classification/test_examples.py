@@ -41,29 +41,9 @@ def test_rows_to_predict_need_no_labels_and_theirs_are_not_read(write):
     assert example.label is None
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("text\tlabel\nx\tyes\ny\tmaybe\n", r":3: the label 'maybe' is not one of yes"),
-        ("text\tlabel\nx\t\n", r":2: the label is empty"),
-    ],
-)
-def test_a_label_that_is_not_known_is_refused_with_file_and_line(write, text, message):
-    path = write("a.tsv", text)
-    with pytest.raises(ValueError, match=message):
-        examples_module.read_examples(path, COLUMNS, "dev", labels=["yes", "no"])
-
-
 def test_labels_are_those_of_the_training_file_sorted(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
     assert data_sets.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
-
-
-def test_given_labels_keep_their_order(write):
-    path = write("a.tsv", "text\tlabel\nx\tsun\n")
-    processor = data_sets.TableProcessor(train_file=path, labels=("sun", "rain"))
-    assert processor.get_labels() == ["sun", "rain"]
-    assert len(processor.get_train_examples()) == 1
 
 
 def test_labels_of_the_training_file_hold_for_the_evaluation_file(write):
@@ -208,12 +188,3 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
     known = () if kind == "regression" else KNOWN
     with pytest.raises(ValueError, match=message):
         examples_module.check_label(text, known, kind=kind, separator=separator)
-
-
-@pytest.mark.parametrize(
-    "kind, text",
-    [("single_label", "rain"), ("multi_label", ""), ("regression", "-1.5e2")],
-)
-def test_a_label_that_can_be_is_taken(kind, text):
-    separator = "," if kind == "multi_label" else None
-    examples_module.check_label(text, KNOWN, kind=kind, separator=separator)

@@ -61,41 +61,6 @@ def test_a_run_is_applied_only_with_its_own_vocabulary(
         bert_tf.load(run)
 
 
-def test_the_best_checkpoint_evaluates_and_predicts_by_itself(
-    tmp_path, weather, weather_options
-):
-    # The more is learned, the worse the scores on a table with all labels swapped.
-    swapped = {"rain": "sun", "sun": "rain", "label": "label"}
-    lines = (weather / "dev.tsv").read_text().splitlines()
-    rows = [line.split("\t") for line in lines]
-    dev = tmp_path / "dev.tsv"
-    dev.write_text("".join(f"{text}\t{swapped[label]}\n" for text, label in rows))
-    run, values = tmp_path / "run", {"eval_file": str(dev), "do_eval": True}
-    fine_tuning_run.run(
-        weather_options(run, eval_every_steps=15, early_stopping_evals=2, **values)
-    )
-    logged = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-    losses = {line["step"]: line["eval_loss"] for line in logged if "eval_loss" in line}
-    last, best = max(losses), min(losses, key=losses.get)
-    assert best < last
-    assert read_results(run)["global_step"] == last
-
-    alone = {"do_train": False, "do_predict": True, "vocab_file": None}
-    alone["bert_config_file"] = None
-    fine_tuning_run.run(weather_options(run / "best", **values, **alone))
-    results = read_results(run / "best")
-    assert results["global_step"] == best
-    assert results["eval_loss"] == pytest.approx(losses[best], rel=1e-5)
-    records = (run / "best" / "predictions.jsonl").read_text().splitlines()
-    texts = (weather / "test.tsv").read_text().splitlines()[1:]
-    answers = bert_tf.load(str(run / "best")).predict(texts)
-    for record, answer in zip(map(json.loads, records), answers, strict=True):
-        assert answer["label"] == record["label"]
-        assert answer["probabilities"] == pytest.approx(
-            record["probabilities"], abs=1e-5
-        )
-
-
 def test_both_files_of_predictions_say_the_same(weather_run):
     lines = (weather_run / "predictions.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
@@ -191,50 +156,18 @@ def test_the_encoder_comes_from_the_checkpoint(
     )
 
 
-@pytest.fixture
-def downloaded(copy_release, tmp_path):
-    """Folder as a released checkpoint is unpacked; the checkpoint's prefix in it."""
-    return copy_release(tmp_path / "downloaded") / "bert_model.ckpt"
-
-
-@pytest.mark.parametrize("is_prefix", [True, False], ids=["prefix", "folder"])
 def test_what_is_beside_the_checkpoint_need_not_be_named(
-    tmp_path, weather_options, downloaded, is_prefix
+    tmp_path, weather_options, copy_release
 ):
-    if not is_prefix:
-        (downloaded.parent / "checkpoint").write_text(
-            'model_checkpoint_path: "bert_model.ckpt"\n'
-        )
+    prefix = copy_release(tmp_path / "downloaded") / "bert_model.ckpt"
     options = weather_options(
         tmp_path / "run",
-        init_checkpoint=str(downloaded if is_prefix else downloaded.parent),
+        init_checkpoint=str(prefix),
         bert_config_file=None,
         vocab_file=None,
     )
     task = fine_tuning_run.Run(options).task
     assert len(task.vocabulary) == task.config.vocab_size
-
-
-def test_the_casing_of_the_checkpoints_run_is_kept(
-    tmp_path, weather_options, downloaded
-):
-    (downloaded.parent / "task.json").write_text(
-        '{"task": "pretraining", "do_lower_case": false}'
-    )
-    values = {"init_checkpoint": str(downloaded), "vocab_file": None}
-    with pytest.raises(
-        ValueError, match=r"was trained on cased text; pass --do_lower_case=False"
-    ):
-        fine_tuning_run.run(weather_options(tmp_path / "run", **values))
-    options = weather_options(tmp_path / "run", do_lower_case=False, **values)
-    assert not fine_tuning_run.Run(options).task.record.do_lower_case
-
-    # Examples of the 2018 code do not record it, and neither does a run on them.
-    (downloaded.parent / "task.json").write_text(
-        '{"task": "pretraining", "do_lower_case": null}'
-    )
-    options = weather_options(tmp_path / "run", **values)
-    assert fine_tuning_run.Run(options).task.record.do_lower_case
 
 
 def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options):
@@ -332,6 +265,8 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
         ({"labels": "sun,rain"}, r"labels \['rain', 'sun'\], but this one has"),
         ({"do_train": False, "text_b_column": "label"}, "trained on single texts"),
         ({"do_train": False, "labels": "sun,rain"}, "omit --labels"),
+        ({"do_train": False, "doc_stride": 8}, "--doc_stride=8, but .* with 0"),
+        ({"do_train": False, "bilstm_on_top": True}, "--bilstm_on_top=True, but .* wi"),
     ],
 )
 def test_a_run_of_another_task_is_not_continued(
@@ -339,22 +274,6 @@ def test_a_run_of_another_task_is_not_continued(
 ):
     with pytest.raises(ValueError, match=message):
         fine_tuning_run.run(weather_options(weather_run, do_eval=True, **values))
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"doc_stride": 8}, "--doc_stride=8, but the model in .* trained with 0"),
-        ({"bilstm_on_top": True}, "--bilstm_on_top=True, but .* trained with False"),
-    ],
-)
-def test_flags_that_contradict_a_finished_run_are_refused(
-    weather_run, weather_options, values, message
-):
-    with pytest.raises(ValueError, match=message):
-        fine_tuning_run.run(
-            weather_options(weather_run, do_train=False, do_predict=True, **values)
-        )
 
 
 def test_a_bilstm_on_top_is_trained_kept_and_exported(

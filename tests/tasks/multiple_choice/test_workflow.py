@@ -7,9 +7,6 @@ import shutil
 import numpy as np
 import pytest
 
-import bert_tf
-from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import estimates
 
@@ -64,15 +61,6 @@ def test_the_run_has_a_model_card(run_dir, tmp_path, choice_options, write):
         "expected": "ball ball",
         "predicted": "is warm",
     }
-
-
-def test_many_choices_are_answered_as_each_alone(run_dir):
-    model = bert_tf.load(str(run_dir))
-    many = [("the river", ["is " * (i % 5 + 1), "at midnight", "a"]) for i in range(70)]
-    answers = model.predict(many)
-    alone = model.predict(many[-1:])[0]["probabilities"]
-    assert answers[-1]["probabilities"] == pytest.approx(alone, abs=1e-5)
-    assert model.predict([]) == []
 
 
 def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
@@ -137,36 +125,12 @@ def test_a_folder_as_published_is_read(tmp_path, choice_options, names, row):
     assert len((tmp_path / "run" / "test_results.tsv").read_text().split()) == 4
 
 
-def test_the_encoder_comes_from_the_checkpoint(tmp_path, choice_options, golden):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = choice_options(tmp_path, init_checkpoint=prefix, bert_config_file=None)
-    model = fine_tuning_run.Run(options).trainer.model
-    name = "bert/encoder/layer_1/output/dense/kernel"
-    np.testing.assert_array_equal(
-        checkpoint_names.checkpoint_variables(model)[name],
-        bundle.read(prefix, [name])[name],
-    )
-
-
-def test_the_casing_is_the_checkpoints(tmp_path, choice_options, run_dir):
-    cased = shutil.copytree(run_dir, tmp_path / "cased")
-    task = json.loads((cased / "task.json").read_text()) | {"do_lower_case": False}
-    (cased / "task.json").write_text(json.dumps(task))
-    values = {"init_checkpoint": str(cased), "vocab_file": None}
-    options = choice_options(tmp_path / "run", **values)
-    assert not fine_tuning_run.Run(options).task.record.do_lower_case
-    with pytest.raises(ValueError, match="pass --do_lower_case=False"):
-        fine_tuning_run.run(
-            choice_options(tmp_path / "run", do_lower_case=True, **values)
-        )
-
-
 def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
     tmp_path, choice_options
 ):
     options = choice_options(tmp_path / "run", do_train=False, dry_run=True)
     choice = fine_tuning_run.Run(options)
-    [flops] = [li for li in choice.dry_run_report().splitlines() if "FLOPs" in li]
+    [flops] = [li for li in choice.work().splitlines() if "FLOPs" in li]
     one = estimates.forward_flops(choice.task.config, 24, reads_all_positions=False)
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
