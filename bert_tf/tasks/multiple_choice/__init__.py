@@ -4,6 +4,6 @@ The modules in the order in which a run uses them:
 
 - `examples` reads tables. `data_sets` describes the published data sets.
 - `features` turns examples into model inputs.
-- `scores` and `predictions` report results.
+- `predictions` turns the outputs of the model into answers.
 - `task` declares all of this. `fine_tuning.run` runs it.
 """

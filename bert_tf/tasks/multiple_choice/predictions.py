@@ -20,16 +20,8 @@ def prediction(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, A
     Returns:
         `label`: number of the most probable ending, as a string like all labels.
         `ending`: its text. `probabilities`: by number.
-
-    Raises:
-        ValueError: there are not as many probabilities as endings.
     """
     chosen = int(np.argmax(probabilities))
-    if len(probabilities) != len(endings):
-        raise ValueError(
-            f"Expected one probability for each of the {len(endings)} endings, got "
-            f"{len(probabilities)}."
-        )
     by_number = {str(i): float(value) for i, value in enumerate(probabilities)}
     return {
         "label": str(chosen),

@@ -3,7 +3,6 @@ import pytest
 
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import features
-from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 
 
@@ -53,15 +52,6 @@ def test_the_longer_of_start_and_ending_is_cut_separately_for_each_ending(tokeni
         for row in columns["input_ids"][0]
     ]
     assert words == ["[aaa[bb[", "[aaa[bb["]
-
-
-def test_both_tokenizers_give_the_same_columns(tokenizer, golden):
-    some = [example("Été, the bee!", "d'or 中", "x" * 300)]
-    plain = full.FullTokenizer(str(golden / "vocab.txt"))
-    one = features.convert_examples_to_features(some, 12, tokenizer).columns
-    other = features.convert_examples_to_features(some, 12, plain).columns
-    for name, column in one.items():
-        np.testing.assert_array_equal(column, other[name])
 
 
 def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
