@@ -55,7 +55,6 @@ class QuestionAnswering(task_module.Task):
     )
     MAY_CHANGE = predictor.FOR_PREDICTING
     UNIT = "questions"  # As in 2018; an epoch has more windows than questions.
-    NUM_SPECIAL = features_module.NUM_SPECIAL
     RUN = predictor.run
 
     options: question_answering_options.RunSquadOptions
@@ -333,11 +332,15 @@ class QuestionAnswering(task_module.Task):
         refused = question_answering_examples.REFUSED
         return [verdict for verdict in verdicts if verdict.kind == refused]
 
+    @property
+    def num_special(self) -> int:
+        return features_module.NUM_SPECIAL
+
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
         return np.minimum(lengths[:, 0], self.options.max_query_length) + lengths[:, 1]
 
     def num_windows(self, lengths: np.ndarray) -> np.ndarray:
-        missing = lengths - (self.options.max_seq_length - self.NUM_SPECIAL)
+        missing = lengths - (self.options.max_seq_length - self.num_special)
         return 1 + np.maximum(0, -(-missing // self.options.doc_stride))
 
     @classmethod
