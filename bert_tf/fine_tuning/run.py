@@ -267,7 +267,7 @@ class Run:
                 task.identities["train"] if options.trains else None,
             )
         if options.do_train and options.eval_every_steps:
-            selection.check_metric(options.best_metric, task.score_names())
+            stopping.check_metric(options.best_metric, task.score_names())
         trainer = loop.Trainer(
             task.create_model,
             options,
@@ -289,7 +289,8 @@ class Run:
     def _trained(self):
         """Writes the run's settings and trains to the last step."""
         options, task, trainer = self.options, self.task, self.trainer
-        trainer.workers.check_same_data(task.identities["train"].checksum)
+        checksum = task.identities["train"].checksum
+        trainer.workers.check_same("the training data", checksum)
         main_files = {
             "dev": run_folder.EVAL_RESULTS_FILE,
             "test": task.predictions_file,
