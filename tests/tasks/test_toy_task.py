@@ -1,0 +1,198 @@
+"""A new task needs its declaration and one line in the table of tasks, no more."""
+
+import dataclasses
+import itertools
+import json
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.data import batching
+from bert_tf.data import packing
+from bert_tf.data import tables
+from bert_tf.data import text_checks
+from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.fine_tuning import task as task_module
+from bert_tf.fine_tuning import task_record
+from bert_tf.fine_tuning import tasks
+from bert_tf.modeling import classifier
+from bert_tf.options import option
+
+KIND = "bees"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options(fine_tuning_options.TaskOptions):
+    TASK: ClassVar[str] = KIND
+
+    max_seq_length: int = option(16, help="Pieces per text.")
+    do_lower_case: bool | None = option(True, help="Lowercase the text.")
+    predict_batch_size: int = option(8, help="Texts per prediction step.")
+    train_file: str | None = option(None, help="Table with text and label.")
+    eval_file: str | None = option(None, help="Table with text and label.")
+    predict_file: str | None = option(None, help="Table with text.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    KIND = KIND
+
+    def create_model(self, config, *, dtype=None):
+        return classifier.BertClassifier(config, num_labels=2, dtype=dtype)
+
+
+class Predictor(fine_tuning_predictor.Predictor):
+    RECORD = Record
+
+    def items(self, inputs):
+        return input_items.read(inputs, "a list of texts")
+
+    def outputs(self, features):
+        return self.model(features)["probabilities"]
+
+    def answers(self, items):
+        length = self.task.max_seq_length
+        rows = packing.pack(self.tokenizer, items, max_seq_length=length)
+        return [answer(row) for row in self._applied(self.apply, rows)]
+
+
+class Bees(task_module.Task):
+    """Is a text about bees?"""
+
+    RECORD = Record
+    PREDICTOR = Predictor
+
+    def paths(self):
+        names = ("train_file", "eval_file", "predict_file")
+        paths = [getattr(self.options, name) for name in names]
+        return dict(zip(("train", "dev", "test"), paths, strict=True))
+
+    def read_set(self, name, path, *, broken_rows=None):
+        columns = ("text",) if name == "test" else ("text", "label")
+        return list(tables.read_table(path, columns, broken_rows=broken_rows))
+
+    def new_record(self):
+        length = self.options.max_seq_length
+        return Record(max_seq_length=length, **self.start.tokenizer_arguments())
+
+    def check_head(self, head):
+        raise ValueError(f"{self.options.init_checkpoint} has no such head.")
+
+    def convert(self, name):
+        rows = self.examples[name]
+        texts = [row.cells["text"] for row in rows]
+        columns = packing.pack(
+            self.tokenizer, texts, max_seq_length=self.record.max_seq_length
+        )
+        labels = [int(row.cells.get("label", 0)) for row in rows]
+        return columns | {"label_ids": np.array(labels, np.int32)}
+
+    def training_data(self):
+        source = batching.ArraySource(self.features("train"))
+        return task_module.TrainingData(source=source)
+
+    def score_names(self):
+        return ("eval_accuracy",)
+
+    def evaluate(self, predict):
+        columns = self.features("dev")
+        logits = predict(batching.ArraySource(columns), keys=("logits",))["logits"]
+        predicted = logits.argmax(axis=-1)
+        accuracy = float(np.mean(predicted == columns["label_ids"]))
+        return task_module.Evaluation(
+            scores={"eval_accuracy": accuracy}, outputs=predicted
+        )
+
+    def details(self, evaluation):
+        return task_module.Details(
+            wrong=[
+                model_card.WrongExample(
+                    text=row.cells["text"],
+                    expected=row.cells["label"],
+                    predicted=str(label),
+                )
+                for row, label in zip(
+                    self.examples["dev"], evaluation.outputs, strict=True
+                )
+                if row.cells["label"] != str(label)
+            ],
+            num_examples=len(evaluation.outputs),
+            plots={},
+        )
+
+    def predict(self, predict):
+        source = batching.ArraySource(self.features("test"))
+        rows = predict(source, keys=("probabilities",))["probabilities"]
+        lines = task_module.json_lines(map(answer, rows))
+        return task_module.Predicted(files={self.predictions_file: lines})
+
+    def card(self):
+        return model_card.Card(
+            pipeline_tag="text-classification",
+            summary="Finds texts about bees.",
+            options=self.options,
+            data=self.data_files(),
+        )
+
+    def item(self, example):
+        return text_checks.Item(
+            texts=(example.cells["text"],),
+            label=example.cells.get("label"),
+            place=example.place,
+        )
+
+
+def answer(probabilities):
+    return {"is_about_bees": bool(probabilities[1] > 0.5)}
+
+
+@pytest.fixture
+def options(monkeypatch, tmp_path, golden, quick_config):
+    entry = tasks.Entry(
+        task=f"{__name__}:Bees", options=f"{__name__}:Options", signatures=""
+    )
+    monkeypatch.setitem(tasks.TASKS, KIND, entry)
+    words = ("bee", "lamp", "baker", "river")
+    pairs = itertools.product(words, repeat=2)
+    rows = [f"{one} {other}\t{int('bee' in (one, other))}" for one, other in pairs]
+    table = tmp_path / "rows.tsv"
+    table.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    return Options(
+        train_file=str(table),
+        eval_file=str(table),
+        predict_file=str(table),
+        output_dir=str(tmp_path / "run"),
+        bert_config_file=quick_config,
+        vocab_file=str(golden / "vocab.txt"),
+        learning_rate=1e-2,
+        train_batch_size=8,
+        num_train_epochs=20.0,
+        do_train=True,
+        do_eval=True,
+        do_predict=True,
+    )
+
+
+def test_the_runner_trains_evaluates_applies_and_loads_a_new_task(options, tmp_path):
+    report = fine_tuning_run.run(options)
+    run_dir = tmp_path / "run"
+    assert "eval_accuracy = 1.0" in report
+    lines = (run_dir / "predictions.jsonl").read_text().splitlines()
+    answers = [json.loads(line)["is_about_bees"] for line in lines]
+    assert answers == [True] * 4 + [True, False, False, False] * 3
+    assert "texts about bees" in (run_dir / "README.md").read_text()
+    predicted = bert_tf.load(str(run_dir)).predict(["lamp baker", "bee lamp"])
+    assert [one["is_about_bees"] for one in predicted] == [False, True]
+
+
+def test_the_data_of_a_new_task_is_checked(options):
+    check = dataclasses.replace(
+        options, check=True, do_train=False, do_eval=False, do_predict=False
+    )
+    assert "labels" in str(fine_tuning_run.run(check))
