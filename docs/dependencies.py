@@ -53,7 +53,7 @@ NEEDED_FOR = {
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
     "tensorflow-serving-api": "queries over gRPC",
-    "litserve": "the HTTP server of `serve_model`",
+    "uvicorn": "the HTTP server of `serve_model`",
     "prometheus-client": "metrics of the server",
 }
 # Extras for users that `all` does not contain.

@@ -171,6 +171,9 @@ def load(export_dir: str) -> Any:
     in_graph.check_ops()
     try:
         return tf.saved_model.load(export_dir)
+    except IndexError as error:  # It reads less than expected.
+        path = os.path.join(export_dir, "variables", "variables.data-00000-of-00001")
+        raise OSError(f"{path} is truncated; export the model again.") from error
     except (tf.errors.OpError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise OSError(f"{export_dir} cannot be loaded: {reason}.") from error

@@ -135,7 +135,10 @@ def _quantize_onnx(path):
     root.setLevel(logging.ERROR)  # It advises preprocessing that changes no result.
     try:
         quantization.quantize_dynamic(
-            exact, path, weight_type=quantization.QuantType.QInt8
+            exact,
+            path,
+            per_channel=True,  # With one scale per tensor, large weights blur others.
+            weight_type=quantization.QuantType.QInt8,
         )
     finally:
         root.setLevel(level)

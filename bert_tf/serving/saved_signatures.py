@@ -28,15 +28,15 @@ class Signature:
         return all(kind is None for kind in self._kinds().values())
 
     @property
-    def pads_answers(self) -> bool:
-        """Whether an answer to texts is as wide as that to the longest of them."""
+    def ragged_answers(self) -> list[str]:
+        """Names of outputs as wide as the answer to the longest of several texts."""
         if not self.takes_text or max(self.ranks().values()) > 1:
-            return False  # The answers to endings are as wide as their input.
-        return any(
-            dimension.size == -1
-            for info in self.definition.outputs.values()
-            for dimension in info.tensor_shape.dim[1:]
-        )
+            return []  # The answers to endings are as wide as their input.
+        return [
+            name
+            for name, info in self.definition.outputs.items()
+            if any(dimension.size == -1 for dimension in info.tensor_shape.dim[1:])
+        ]
 
     def ranks(self) -> dict[str, int]:
         """Returns the rank of every input by name."""
@@ -46,7 +46,7 @@ class Signature:
         }
 
     def arrays(self, inputs: Any) -> dict[str, np.ndarray]:
-        """Returns the inputs of a request as arrays.
+        """Returns the inputs of a request as arrays, texts in UTF-8.
 
         Args:
             inputs: a dict of lists, one per input, or the list of the only input.
@@ -178,24 +178,16 @@ def _text_array(name, values, rank):
         flat = [item for row in flat for item in row]
     if not all(isinstance(item, str | bytes) for item in flat):
         raise ValueError(f"{name}: expected text, got {values!r:.80}.")
-    for item in flat:
-        if isinstance(item, str) and not _is_unicode(item):
+    array = np.empty(len(flat), object)
+    for index, item in enumerate(flat):
+        try:
+            array[index] = item.encode() if isinstance(item, str) else item
+        except UnicodeEncodeError:  # JSON can also hold "\ud800".
             raise ValueError(
                 f"{name}: a text has half of a surrogate pair, got {item!r:.80}; send "
                 "whole characters."
-            )
-    array = np.empty(len(flat), object)
-    array[:] = flat
+            ) from None
     return array.reshape(shape)
-
-
-def _is_unicode(text):
-    """Returns whether a text can be encoded; JSON can also hold "\\ud800"."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _decoded(values):
@@ -211,4 +203,4 @@ def _decoded(values):
 
 
 def _and(names):
-    return " and ".join(sorted(names)) or "nothing"
+    return " and ".join(f"{name:.40}" for name in sorted(names)[:5]) or "nothing"

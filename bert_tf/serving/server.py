@@ -1,31 +1,36 @@
 """Serves an exported model over HTTP, without Docker.
 
-LitServe brings the processes, the queue and the dynamic batches. See
-docs/decisions/0026-server.md for the choice.
+One process: uvicorn's event loop in the main thread, the threads of `server_model` that
+compute, and one that loads versions. So it cannot die in part.
 """
 
+import asyncio
 import contextlib
 import errno
-import multiprocessing
+import json
 import os
 import re
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
-from multiprocessing import util
 from typing import Any
 
 from bert_tf import files
-from bert_tf.serving import lit_api
-from bert_tf.serving import saved_signatures
-from bert_tf.serving import server_limits
+from bert_tf.serving import server_app
+from bert_tf.serving import server_model
 from bert_tf.serving import server_options
-from bert_tf.serving import server_routes
 from bert_tf.serving import versions
 
-_MEBIBYTE = 2**20
+TOKEN_VARIABLE = "BERT_TF_SERVER_TOKEN"
+_MAX_CONNECTIONS = 512
+_MAX_HEADER_BYTES = 2**16
+_GRACE_SECONDS = 30  # For requests in progress when the server stops.
+_POLL_SECONDS = 2.0
+# A batch that takes this many times the longest wait for an answer never ends.
+_STUCK = 3
 
 
 def run(
@@ -44,60 +49,20 @@ def run(
         A report.
 
     Raises:
-        ImportError: LitServe is not installed.
-        OSError: the model cannot be loaded, its process died, or the port is in use.
+        ImportError: uvicorn is not installed.
+        OSError: the model cannot be loaded or can no longer answer, or the port is in
+            use.
         ValueError: the model has no signatures.
     """
-    _check_installed()
-    export_dir, name, version = find_model(options.export_dir)
-    name = options.model_name or name
-    _check_port(options.host, options.port)
-    signatures = saved_signatures.read(export_dir)
-    failures = multiprocessing.get_context("spawn").SimpleQueue()
-    api = lit_api.create(
-        export_dir,
-        failures,
-        options.backend,
-        options.dtype,
-        max_batch_size=options.max_batch_size,
-        batch_timeout=options.batch_timeout_ms / 1000,
-        # Never reached: our route of this path comes first.
-        api_path=f"/v1/models/{name}:predict",
-    )
-    shown_host = {"127.0.0.1": "localhost", "::": "[::]"}.get(
-        options.host, options.host
-    )
-    address = f"http://{shown_host}:{options.port}"
-    show = announce or _announce
-    server = _server_class(lambda: show(f"{name} is served at {address}."))(
-        api,
-        accelerator="cpu",  # Only a label: TensorFlow chooses the device.
-        devices=1,
-        workers_per_device=options.num_workers,
-        timeout=options.queue_timeout_seconds,
-        max_payload_size=options.max_body_mb * _MEBIBYTE,
-        disable_openapi_url=True,
-    )
-    _connect(
-        server,
-        api,
-        name=name,
-        version=version,
-        signatures=signatures,
-        max_queue_size=options.max_queue_size,
-        body_timeout_seconds=options.queue_timeout_seconds,
-        limits=server_limits.ServerLimits(
-            max_rows=options.max_rows,
-            max_padded_bytes=options.max_body_mb * _MEBIBYTE,
-        ),
-    )
-    _serve(server, options, export_dir, failures)
-    return f"{name} is no longer served."
-
-
-def _announce(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    try:
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"serve_model needs {error.name}, which is not installed; run "
+            "pip install 'bert_tf[server]'."
+        ) from error
+    return _Server(options, announce or _announce).run()
 
 
 def find_model(export_dir: str) -> tuple[str, str, int]:
@@ -117,148 +82,220 @@ def find_model(export_dir: str) -> tuple[str, str, int]:
             "model; expected a folder written by export_saved_model."
         )
     above, last = os.path.split(os.path.abspath(folder))
-    if last.isdecimal():
-        return folder, _as_name(os.path.basename(above)), int(last)
-    return folder, _as_name(last), 1
+    version = int(last) if last.isdecimal() else 1
+    name = os.path.basename(above) if last.isdecimal() else last
+    return folder, re.sub(r"[^\w.-]", "_", name) or "model", version
 
 
-def _as_name(name):
-    return re.sub(r"[^\w.-]", "_", name) or "model"
+class _Server:
+    """The parts of a server, and what ends it."""
+
+    def __init__(
+        self,
+        options: server_options.ServeModelOptions,
+        announce: Callable[[str], object],
+    ):
+        self._options = options
+        self._announce = announce
+        self._error: Exception | None = None  # Why the server ends.
+        _, name, _ = find_model(options.export_dir)
+        self._name = options.model_name or name
+        self._queue = server_model.Queue(
+            max_jobs=options.max_queue_size,
+            max_rows=options.max_batch_size,
+            batch_seconds=options.batch_timeout_ms / 1000,
+            fail=self._fail,
+        )
+        self._app = server_app.Application(
+            options, self._name, self._queue, log=self._log, token=_token()
+        )
+        self._uvicorn = _uvicorn_server(self._app)
+
+    def run(self) -> str:
+        """Serves until a signal or an error, and returns a report."""
+        listener = _listener(self._options.host, self._options.port)
+        previous = {
+            number: signal.signal(number, self._stop)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        threading.Thread(target=self._load_versions, daemon=True).start()
+        try:
+            asyncio.run(self._uvicorn.serve(sockets=[listener]))
+        finally:
+            for number, action in previous.items():
+                signal.signal(number, action)
+        if self._error is not None:
+            raise self._error
+        return f"{self._name} is no longer served."
+
+    def _stop(self, number, frame):
+        if self._app.model is None:
+            # The thread that loads the model cannot be interrupted.
+            sys.stderr.write("serve_model: stopped before the model was loaded.\n")
+            sys.stderr.flush()
+            os._exit(128 + number)
+        self._uvicorn.should_exit = True
+
+    def _fail(self, error):
+        self._error = self._error or error
+        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+
+    def _load_versions(self):
+        """Loads the newest version, then each new one; replaces the previous one."""
+        options = self._options
+        loaded = tried = seen = None
+        while True:
+            with contextlib.suppress(OSError):  # The folder may be unreachable.
+                folder, _, version = find_model(options.export_dir)
+                content = (version, _sizes(folder))
+                # A version that is still being copied changes.
+                is_complete = loaded is None or content == seen
+                if version != loaded and content != tried and is_complete:
+                    tried = content
+                    if self._load(folder, version):
+                        loaded = version
+                seen = content
+            if self._error is not None:
+                return
+            time.sleep(_POLL_SECONDS)
+            limit = options.queue_timeout_seconds * _STUCK
+            if self._queue.busy_seconds() > limit:
+                sys.stderr.write("serve_model: The model does not answer.\n")
+                sys.stderr.flush()
+                os._exit(1)  # The thread that computes cannot be interrupted.
+
+    def _load(self, folder, version):
+        """Loads a version beside the previous one; returns whether it answers now."""
+        options = self._options
+        is_first = self._app.model is None
+        try:
+            self._app.model = server_model.LoadedModel(
+                folder, options.backend, options.dtype, version
+            )
+        except Exception as error:
+            if is_first:
+                self._fail(error)
+            else:
+                self._log({"error": f"Version {version} is not served: {error}"[:500]})
+            return False
+        if is_first:
+            host = {"127.0.0.1": "localhost", "::": "[::]"}.get(
+                options.host, options.host
+            )
+            self._announce(f"{self._name} is served at http://{host}:{options.port}.")
+        else:
+            self._log({"message": f"Version {version} is served."})
+        return True
+
+    def _log(self, fields: dict[str, Any]) -> None:
+        """Writes a line of the log."""
+        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
+        if self._options.log_format == "json":
+            text = json.dumps(line)
+        else:
+            words = {name: json.dumps(value).strip('"') for name, value in line.items()}
+            text = " ".join(f"{name}={word}" for name, word in words.items())
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
-def _check_installed():
+def _announce(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _sizes(folder):
+    """Returns the sizes of a version's files."""
+    inner = f"{folder}/variables"
+    paths = [f"{folder}/{versions.MODEL_FILE}"]
+    if files.is_folder(inner):
+        paths += [f"{inner}/{name}" for name in files.list_folder(inner)]
+    return {path: files.size(path) for path in paths}
+
+
+def _token():
+    """Returns the token that requests must have, or None."""
+    token, path = (
+        os.environ.get(TOKEN_VARIABLE),
+        os.environ.get(f"{TOKEN_VARIABLE}_FILE"),
+    )
+    if path is not None:
+        with files.open_file(path, "rb") as file:
+            token = file.read().decode().strip()
+    if token == "":
+        raise ValueError(
+            f"{TOKEN_VARIABLE} is empty; expected a token, or no variable."
+        )
+    return token
+
+
+def _listener(host, port):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        import litserve  # noqa: F401
-        import prometheus_client  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "serve_model needs LitServe, which is not installed; run "
-            "pip install 'bert_tf[server]'."
+        return socket.create_server(
+            (host, port), family=family, dualstack_ipv6=host == "::"
+        )
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(
+            f"Port {port} is in use; stop the program that uses it, or pass another "
+            "--port."
         ) from error
 
 
-def _check_port(host, port):
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise OSError(
-                f"Port {port} is in use; stop the program that uses it, or pass "
-                "another --port."
-            ) from error
+def _uvicorn_server(app):
+    """Returns uvicorn with limits on connections and headers, and without signals."""
+    import h11
+    import uvicorn
+    from uvicorn.protocols.http import h11_impl
 
+    class Protocol(h11_impl.H11Protocol):
+        """Closes connections above the limit, and those without headers."""
 
-def _server_class(announce):
-    import litserve
-    from litserve import utils
+        _timer: asyncio.TimerHandle | None = None
 
-    class Server(litserve.LitServer):
-        def _init_manager(self, num_api_servers):
-            # systemd sends SIGTERM to all processes at once. This one has the queues,
-            # which are needed until the last request is answered. Linux only: where
-            # `multiprocessing` does not fork, such as on macOS, the new process
-            # receives the signal.
-            with _blocked(signal.SIGTERM):
-                return super()._init_manager(num_api_servers)
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            if len(self.connections) > _MAX_CONNECTIONS:
+                transport.close()
+            self._wait_for_headers()
 
-        def launch_inference_worker(self, lit_api):
-            workers = super().launch_inference_worker(lit_api)
-            for worker in workers:
-                worker.terminate = worker.kill  # It ignores SIGTERM.
-            return workers
+        def data_received(self, data):
+            super().data_received(data)
+            self._wait_for_headers()
 
-        def verify_worker_status(self):
-            # The original waits forever for a process that was killed.
-            starting = {utils.WorkerSetupStatus.STARTING}
-            while set(self.workers_setup_status.values()) == starting:
-                is_alive = all(worker.is_alive() for worker in self.inference_workers)
-                # A process whose model cannot be loaded says so before it ends.
-                if not is_alive and set(self.workers_setup_status.values()) == starting:
-                    raise OSError(
-                        "The process with the model died while it loaded the model, "
-                        "perhaps for lack of memory; free memory, or lower "
-                        "--num_workers."
-                    )
-                time.sleep(0.05)
-            super().verify_worker_status()
+        def connection_lost(self, exc):
+            self._stop_timer()
+            super().connection_lost(exc)
 
-        def _start_server(self, port, num_servers, log_level, sockets, *args, **kwargs):
-            # Connections wait in the sockets until the started process accepts them.
-            for one in sockets:
-                one.listen()
-            started = super()._start_server(
-                port, num_servers, log_level, sockets, *args, **kwargs
-            )
-            announce()
-            return started
+        def _wait_for_headers(self):
+            if self.conn.their_state is not h11.IDLE:
+                self._stop_timer()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(
+                    server_app.ARRIVAL_SECONDS, self.transport.abort
+                )
 
-    return Server
+        def _stop_timer(self):
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
-
-@contextlib.contextmanager
-def _blocked(number):
-    """Delays a signal; processes that are started meanwhile never receive it."""
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def _connect(server, api, **settings):
-    """Puts our paths before those of LitServe."""
-    from litserve import server as litserve_server
-    from starlette import exceptions
-
-    requests = litserve_server.RegularRequestHandler(api, server)
-
-    async def compute(request: dict[str, Any]) -> dict[str, Any]:
-        return await requests.handle_request(request, dict)
-
-    routes = server_routes.Routes(compute=compute, **settings)
-    server.app.router.routes[:0] = routes.all()
-    server.app.add_exception_handler(
-        exceptions.HTTPException, server_routes.error_reply
+    config = uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
-
-
-def _serve(server, options, export_dir, failures):
-    main_process = os.getpid()
-
-    def stop(number: int, frame: Any) -> None:
-        # The process that speaks HTTP inherits this function and calls it after it has
-        # answered its requests, or before it has started.
-        if os.getpid() != main_process:
-            os._exit(0)
-        raise KeyboardInterrupt
-
-    previous = {
-        number: signal.signal(number, stop)
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    server.inference_workers = []
-    # Of the forked processes; that of the model is started afresh and calls it itself.
-    util.register_after_fork(server, lambda _: lit_api.end_with_parent())
-    try:
-        server.run(
-            host=options.host,
-            port=options.port,
-            num_api_servers=1,
-            log_level="error",
-            generate_client_file=False,
-        )
-    except (EOFError, ConnectionError) as error:
-        raise OSError("The process with the model has died; start again.") from error
-    except RuntimeError as error:
-        if failures.empty():
-            raise
-        raise OSError(failures.get()) from error
-    finally:
-        for worker in server.inference_workers:
-            worker.terminate()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    server = uvicorn.Server(config)
+    server.capture_signals = contextlib.nullcontext  # type: ignore
+    return server

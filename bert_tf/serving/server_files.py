@@ -67,6 +67,7 @@ def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
         "NAME": name,
         "DNS_NAME": _dns_name(name),
         "IMAGE": SERVING_IMAGE,
+        "VERSION": os.path.basename(os.path.abspath(export_dir)),
         "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
         "ROWS": str(
             max(_MAX_BATCH_SIZE, limits.max_batch_tokens // task["max_seq_length"])
@@ -181,7 +182,8 @@ model_config_list {
 """
 _DOCKERFILE = (
     """\
-# In the folder of the model: docker build --file server/Dockerfile --tag {{DNS_NAME}} .
+# In the folder of the model:
+# docker build --file server/Dockerfile --tag {{DNS_NAME}}:{{VERSION}} .
 FROM {{IMAGE}}
 COPY . /models/{{NAME}}
 EXPOSE 8500 8501
@@ -200,8 +202,11 @@ services:
     + "".join(f"      - {argument}\n" for argument in _ARGUMENTS)
     + """\
     ports:
-      - "8500:8500"
-      - "8501:8501"
+      # Of this machine alone: the server has neither TLS nor authentication.
+      - "127.0.0.1:8500:8500"
+      - "127.0.0.1:8501:8501"
+    security_opt:
+      - no-new-privileges:true
     volumes:
       - ..:/models/{{NAME}}:ro
     restart: unless-stopped
@@ -227,7 +232,13 @@ spec:
     spec:
       containers:
         - name: serving
-          image: {{DNS_NAME}}:latest
+          image: {{DNS_NAME}}:{{VERSION}}
+          securityContext:
+            allowPrivilegeEscalation: false
+            capabilities:
+              drop: ["ALL"]
+            runAsNonRoot: true
+            runAsUser: 1000
           args:
 """
     + "".join(f"            - {argument}\n" for argument in _ARGUMENTS)
@@ -239,6 +250,7 @@ spec:
               containerPort: 8501
           resources:
             requests:
+              cpu: "1"
               memory: {{MEBIBYTES}}Mi
             limits:
               memory: {{MEBIBYTES}}Mi

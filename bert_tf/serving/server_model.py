@@ -1,40 +1,58 @@
-"""The part of the server that runs the model: a loaded model and batches of requests.
+"""The part of the server that computes: a loaded model, and the queue of its requests.
 
-Requests of one batch that call the same signature with rows of equal shape are computed
-together.
+Requests are computed in slices. After each slice, a request goes to the end of the
+queue, so that a large one does not delay the others. Slices of several requests to the
+same signature are computed together. A row that is larger than a slice, such as a long
+context, cannot be divided: a second thread computes these rows.
 """
 
+import collections
+import concurrent.futures
 import os
-from typing import Any
+import string
+import threading
+import time
+from collections.abc import Callable
 
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
-from bert_tf.serving import server_limits
 from bert_tf.serving import warm_up_file
 
-# Answers that are padded to the longest text are computed together up to this number of
-# texts times bytes of the longest one. Otherwise one text of 1 MB would make the
-# answers to all texts of its batch as wide as its own.
-_MAX_PADDED_BYTES = 2**18
+Columns = dict[str, np.ndarray]
+# What pads answers, by kind of data type; others: 0.
+FILL = {"O": b"", "i": -1}
+# Positions of a slice, as many as an export computes at once by default.
+_SLICE = 8192
+# Some answers are as wide as that to the longest text. A limit on rows times positions
+# of the longest row, so that one long text does not inflate the answers to others.
+_MAX_PADDED = 2**16
+_NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
+_LETTERS_PER_PIECE = 3  # Of English, and fewer in other words.
+_LETTERS = (string.ascii_letters + string.digits).encode()
+_NO_PIECE = _LETTERS + string.whitespace.encode() + bytes(range(0x80, 0xC0))
+
+
+class RequestError(Exception):
+    """Why a request gets no answer, with a status and headers of HTTP."""
+
+    def __init__(self, status: int, message: str, **headers: str):
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
 
 
 class LoadedModel:
-    """A SavedModel in memory, which has answered its warm-up requests.
-
-    Args:
-        export_dir: the SavedModel.
-        backend: the library that runs the model: "tensorflow" or "openvino".
-        dtype: of OpenVINO's computation: "float32" or "bfloat16". With TensorFlow, the
-            export determines the dtype.
+    """A version of a model in memory, which has answered its warm-up requests.
 
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded, or fails its warm-up requests.
-        ValueError: OpenVINO cannot compute it.
+        ValueError: OpenVINO cannot compute it, or it has no signatures.
     """
 
     def __init__(
@@ -42,123 +60,304 @@ class LoadedModel:
         export_dir: str,
         backend: str = fine_tuning_options.TENSORFLOW,
         dtype: str = "float32",
+        version: int = 1,
     ):
+        self.version = version
+        self.signatures = saved_signatures.read(export_dir)
+        extra = os.path.join(export_dir, warm_up_file.PATH[0])
+        self.task = companion_files.read_task(extra)
+        self.vocabulary = companion_files.read_vocabulary(extra)
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            model = openvino_model.load(export_dir, dtype)
+            self._model = openvino_model.load(export_dir, dtype)
         else:
-            model = client.load(export_dir)
-        # OpenVINO reads the model's variables, which nothing else keeps, when it is
-        # first called.
-        self._model = model
-        self._signatures = model.signatures
-        definitions = saved_signatures.read(export_dir).values()
-        self._padding = {one.name for one in definitions if one.pads_answers}
-        for signature, inputs in _warm_up_requests(export_dir):
-            request = {"signature": signature, "inputs": inputs}
-            [answer] = self.answers([request], 1)
-            if "error" in answer:
+            self._model = client.load(export_dir)
+        self._export_dir = export_dir
+        self.warm_up()
+
+    def warm_up(self) -> None:
+        """Answers the warm-up requests; raises OSError if the model cannot."""
+        path = os.path.join(self._export_dir, *warm_up_file.PATH)
+        for name, inputs in warm_up_file.read(path) if files.exists(path) else []:
+            try:
+                self.compute(name, inputs)
+            except RequestError as error:
                 raise OSError(
-                    f"{export_dir} failed a warm-up request to its signature "
-                    f"{signature}: {answer['error']}."
-                )
+                    f"{self._export_dir} failed a warm-up request to its signature "
+                    f"{name}: {error}."
+                ) from error
 
-    def answers(
-        self, requests: list[dict[str, Any]], max_rows: int
-    ) -> list[dict[str, Any]]:
-        """Returns an answer for each request.
+    def compute(self, signature: str, inputs: Columns) -> Columns:
+        """Returns the outputs of a signature, name -> array [B, ...].
 
-        Args:
-            requests: each with `signature`, a name, and `inputs`, name -> array
-                [B, ...]. The rows of one request are computed together.
-            max_rows: maximum number of rows, from several requests, to compute
-                together.
-
-        Returns:
-            For each request a dict with `outputs`, name -> array [B, ...], and `rows`,
-            the number of rows that were computed together; or with `error` and
-            `is_invalid`, whether the request is to blame.
+        Raises:
+            RequestError: with status 400 if the inputs are to blame, otherwise 500.
         """
-        answers: list[dict[str, Any]] = [{} for _ in requests]
-        for group in _groups(requests, max_rows, self._padding):
-            found = self._together([requests[index] for index in group])
-            if len(group) > 1 and "error" in found[0]:
-                # One bad request must not fail the others.
-                found = [self._together([requests[index]])[0] for index in group]
-            for index, answer in zip(group, found, strict=True):
-                answers[index] = answer
-        return answers
-
-    def _together(self, requests):
         import tensorflow as tf
 
         try:
-            columns = {
-                name: tf.constant(
-                    np.concatenate([request["inputs"][name] for request in requests])
-                )
-                for name in requests[0]["inputs"]
-            }
-            outputs = self._signatures[requests[0]["signature"]](**columns)
+            columns = {name: tf.constant(column) for name, column in inputs.items()}
+            outputs = self._model.signatures[signature](**columns)
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
-            answer = {"error": client.refusal_reason(error), "is_invalid": is_invalid}
-            return [answer] * len(requests)
-        outputs = {name: value.numpy() for name, value in outputs.items()}
-        sizes = [_num_rows(request) for request in requests]
-        ends = np.cumsum(sizes)
-        return [
-            {
-                "outputs": {
-                    name: value[end - size : end] for name, value in outputs.items()
-                },
-                "rows": int(ends[-1]),
-            }
-            for size, end in zip(sizes, ends, strict=True)
+            reason = client.refusal_reason(error)[:200]
+            raise RequestError(400 if is_invalid else 500, reason) from error
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    def positions(self, inputs: Columns) -> np.ndarray:
+        """Returns the positions that each row costs, estimated for texts: int64 [B]."""
+        if "input_ids" in inputs:
+            num_rows, width = inputs["input_ids"].shape
+            return np.full(num_rows, width)
+        pieces = np.zeros([1, 1], int)  # [B, 1], or [B, endings].
+        for column in inputs.values():
+            counts = np.vectorize(_num_pieces, otypes=[int])(column)
+            pieces = pieces + (counts if column.ndim > 1 else counts[:, np.newaxis])
+        length = self.task.get("max_seq_length", 512)
+        beyond = np.maximum(pieces + _NUM_SPECIAL - length, 0)
+        positions = pieces + _NUM_SPECIAL - beyond
+        if stride := self.task.get("doc_stride"):
+            positions += -(-beyond // stride) * length  # Of overlapping windows.
+        return positions.sum(axis=1)
+
+
+def _num_pieces(text):
+    """Estimates the word pieces of a text; hardly any has three times as many."""
+    num_letters = len(text) - len(text.translate(None, _LETTERS))
+    num_others = len(text.translate(None, _NO_PIECE))  # First bytes in UTF-8.
+    return num_others - (-num_letters // _LETTERS_PER_PIECE)
+
+
+class Job:
+    """A request in the queue.
+
+    Attributes:
+        model, signature, inputs: what to compute; inputs [B, ...], texts as bytes.
+        encode: makes the answer of the outputs.
+        positions: int64 [B], see `LoadedModel.positions`.
+        num_bytes: size of the inputs.
+        future: gets the outputs, or a RequestError; cancelled if the client is gone.
+        queued: when the job entered the queue.
+        queue_seconds, compute_seconds: the time before the first slice, and in slices.
+        num_rows_together: rows of its first batch, also those of other jobs.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        signature: str,
+        inputs: Columns,
+        encode: Callable[[Columns], bytes] = lambda outputs: b"",
+    ):
+        self.model = model
+        self.signature = signature
+        self.inputs = inputs
+        self.encode = encode
+        self.positions = model.positions(inputs)
+        texts = [column for column in inputs.values() if column.dtype == object]
+        self.num_bytes = sum(column.nbytes for column in inputs.values())
+        self.num_bytes += sum(len(text) for column in texts for text in column.flat)
+        self.future: concurrent.futures.Future = concurrent.futures.Future()
+        self.queued = self.queue_seconds = self.compute_seconds = 0.0
+        self.num_rows_together = 0
+        self._ends = collections.deque(_slice_ends(self.positions.tolist()))
+        self._slice = slice(0, self._ends.popleft())
+        self._outputs: list[Columns] = []
+
+    def next_inputs(self) -> Columns:
+        """Returns the inputs of the next slice."""
+        return {name: column[self._slice] for name, column in self.inputs.items()}
+
+    def next_positions(self) -> np.ndarray:
+        """Returns the positions of each row of the next slice."""
+        return self.positions[self._slice]
+
+    def fits(self, others: "list[Job]", max_rows: int) -> bool:
+        """Returns whether the next slice can be computed with those of other jobs."""
+        shapes = [
+            {name: column.shape[1:] for name, column in job.inputs.items()}
+            for job in (self, others[0])
         ]
+        is_same = self.model is others[0].model and shapes[0] == shapes[1]
+        if not is_same or self.signature != others[0].signature:
+            return False
+        rows = np.concatenate([job.next_positions() for job in (self, *others)])
+        longest = rows.max(initial=0)
+        return len(rows) <= max_rows and _is_slice(len(rows), rows.sum(), longest)
+
+    def add(self, outputs: Columns) -> None:
+        """Takes the outputs of the next slice, and answers after the last one."""
+        self._outputs.append(outputs)
+        if self._ends:
+            self._slice = slice(self._slice.stop, self._ends.popleft())
+        elif self.future.set_running_or_notify_cancel():
+            self.future.set_result(_joined(self._outputs))
 
 
-def _warm_up_requests(export_dir):
-    """Returns signatures and inputs; the first call of a signature is slow."""
-    path = os.path.join(export_dir, *warm_up_file.PATH)
-    if files.exists(path):
-        return warm_up_file.read(path)
-    # Of an export of an earlier version.
-    return [
-        (name, {key: np.full([1] * rank, "a", object) for key, rank in ranks.items()})
-        for name, signature in saved_signatures.read(export_dir).items()
-        if signature.takes_text
-        for ranks in [signature.ranks()]
-    ]
+def _is_slice(num_rows, total, longest):
+    return total <= _SLICE and num_rows * longest <= _MAX_PADDED
 
 
-def _num_rows(request):
-    return len(next(iter(request["inputs"].values())))
+def _slice_ends(positions):
+    """Yields the end of each slice; a request without rows has one slice."""
+    start = total = longest = 0
+    for row, size in enumerate(positions):
+        total, longest = total + size, max(longest, size)
+        if row > start and not _is_slice(row + 1 - start, total, longest):
+            yield row
+            start, total, longest = row, size, size
+    yield len(positions)
 
 
-def _groups(requests, max_rows, padding):
-    """Returns lists of indices of requests that can be computed together.
+def _joined(parts):
+    """Returns the outputs of all slices, padded to the widest."""
+    outputs = {}
+    for name, first in parts[0].items():
+        arrays = [part[name] for part in parts]
+        if first.ndim > 1:
+            width = max(array.shape[1] for array in arrays)
+            fill = FILL.get(first.dtype.kind, 0)
+            arrays = [_widened(array, width, fill) for array in arrays]
+        outputs[name] = np.concatenate(arrays)
+    return outputs
+
+
+def _widened(array, width, fill):
+    padded = np.full([len(array), width, *array.shape[2:]], fill, array.dtype)
+    padded[:, : array.shape[1]] = array
+    return padded
+
+
+class Queue:
+    """Jobs that wait or are being computed, and the threads that compute them.
 
     Args:
-        requests: see `LoadedModel.answers`.
-        max_rows: see `LoadedModel.answers`.
-        padding: the signatures that pad their answers to the longest text.
+        max_jobs: how many there may be.
+        max_rows: rows of several jobs to compute together.
+        batch_seconds: how long a job waits for others.
+        fail: called with an error if the model can no longer answer.
     """
-    groups: list[list[int]] = []
-    open_groups: dict[Any, tuple[list[int], int, int]] = {}
-    for index, request in enumerate(requests):
-        inputs = request["inputs"]
-        shapes = ((name, x.shape[1:]) for name, x in sorted(inputs.items()))
-        key = (request["signature"], *shapes)
-        own = server_limits.longest(inputs) if request["signature"] in padding else 0
-        group, num_rows, longest = open_groups.get(key, ([], 0, 0))
-        num_rows, longest = num_rows + _num_rows(request), max(longest, own)
-        is_full = num_rows > max_rows or num_rows * longest > _MAX_PADDED_BYTES
-        if not group or is_full:
-            group, num_rows, longest = [], _num_rows(request), own
-            groups.append(group)
-        group.append(index)
-        open_groups[key] = (group, num_rows, longest)
-    return groups
+
+    def __init__(
+        self,
+        *,
+        max_jobs: int,
+        max_rows: int,
+        batch_seconds: float,
+        fail: Callable[[Exception], object],
+    ):
+        self._max_jobs = max_jobs
+        self._max_rows = max_rows
+        self._batch_seconds = batch_seconds
+        self._fail = fail
+        self._num_jobs = 0
+        self._changed = threading.Condition()
+        # Each has a thread: rows that are larger than a slice, and all others.
+        self._waiting: dict[bool, list[Job]] = {False: [], True: []}
+        self._busy_since: dict[bool, float] = {}
+        for is_long in self._waiting:
+            threading.Thread(target=self._run, args=[is_long], daemon=True).start()
+
+    def size(self) -> int:
+        """Returns the number of jobs."""
+        return self._num_jobs
+
+    def busy_seconds(self) -> float:
+        """Returns how long the model has been computing without an answer."""
+        starts = [*self._busy_since.values()]
+        return time.monotonic() - min(starts) if starts else 0.0
+
+    def check_room(self) -> None:
+        """Raises RequestError if the queue is full."""
+        if self._num_jobs >= self._max_jobs:
+            reason = f"The queue is full ({self._max_jobs} requests); try again later."
+            raise RequestError(429, reason, Retry_After="1")
+
+    def put(self, job: Job) -> None:
+        """Adds a job; raises RequestError if the queue is full."""
+        with self._changed:
+            self.check_room()
+            self._num_jobs += 1
+            job.queued = time.perf_counter()
+            self._add(job)
+
+    def remove(self, job: Job) -> None:
+        """Removes a job whose client is gone; a slice that is being computed ends."""
+        job.future.cancel()
+        with self._changed:
+            for jobs in self._waiting.values():
+                if job in jobs:
+                    jobs.remove(job)
+                    self._num_jobs -= 1
+
+    def _add(self, job):
+        self._waiting[job.next_positions().max(initial=0) > _SLICE].append(job)
+        self._changed.notify_all()
+
+    def _run(self, is_long):
+        try:
+            while True:
+                self._compute_next(is_long)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300].rstrip(".")
+            self._fail(OSError(f"The model can no longer answer: {reason}."))
+
+    def _compute_next(self, is_long):
+        jobs = self._take(self._waiting[is_long], 1 if is_long else self._max_rows)
+        self._busy_since[is_long] = time.monotonic()
+        _compute(jobs)
+        del self._busy_since[is_long]
+        with self._changed:
+            for job in jobs:
+                if job.future.done():
+                    self._num_jobs -= 1
+                else:
+                    self._add(job)
+
+    def _take(self, waiting, max_rows):
+        """Waits for a job, and returns it with those that fit the same batch."""
+        with self._changed:
+            while True:
+                self._changed.wait_for(lambda: waiting)
+                self._changed.wait_for(
+                    lambda: len(waiting) >= max_rows, self._batch_seconds
+                )
+                if waiting:  # Not removed meanwhile.
+                    break
+            jobs = [waiting.pop(0)]
+            for job in [*waiting]:
+                if job.fits(jobs, max_rows):
+                    jobs.append(job)
+                    waiting.remove(job)
+        return jobs
+
+
+def _compute(jobs):
+    """Computes the next slices of some jobs together."""
+    started = time.perf_counter()
+    for job in jobs:
+        job.queue_seconds = job.queue_seconds or started - job.queued
+    columns = [job.next_inputs() for job in jobs]
+    inputs = {
+        name: np.concatenate([column[name] for column in columns])
+        for name in columns[0]
+    }
+    try:
+        outputs = jobs[0].model.compute(jobs[0].signature, inputs)
+    except RequestError as error:
+        if len(jobs) > 1:  # One bad request must not fail the others.
+            for job in jobs:
+                _compute([job])
+            return
+        if jobs[0].future.set_running_or_notify_cancel():
+            jobs[0].future.set_exception(error)
+        if error.status == 500:
+            jobs[0].model.warm_up()  # Its error ends the server.
+        return
+    sizes = [len(job.next_positions()) for job in jobs]
+    for job, end, size in zip(jobs, np.cumsum(sizes), sizes, strict=True):
+        job.compute_seconds += time.perf_counter() - started
+        job.num_rows_together = job.num_rows_together or sum(sizes)
+        job.add({name: rows[end - size : end] for name, rows in outputs.items()})

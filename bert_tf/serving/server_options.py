@@ -5,6 +5,7 @@ import re
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.options import OptionError
 from bert_tf.options import option
 
 
@@ -13,16 +14,19 @@ class ServeModelOptions(options_module.Options):
     """Serves an exported model over HTTP, without Docker.
 
     Speaks the REST API of TensorFlow Serving (predict, metadata, status) and, for
-    models that return vectors, OpenAI's /v1/embeddings. Requests that arrive together
-    are computed together. / has a page to try the model, /health says whether it is
-    ready, and /metrics has counters for Prometheus. Needs the extra server: pip install
-    'bert_tf[server]'. There is no authentication and no TLS: outside your own machine,
-    put a reverse proxy in front.
+    models that return vectors, OpenAI's /v1/embeddings. / has a page to try the model,
+    /livez and /readyz are for probes, and /metrics has counters for Prometheus. Needs
+    the extra server: pip install 'bert_tf[server]'.
+
+    Requests must have the token in the environment variable BERT_TF_SERVER_TOKEN, or in
+    the file that BERT_TF_SERVER_TOKEN_FILE names, if one of them is set. There is no
+    TLS: outside your own machine, put a reverse proxy in front.
     """
 
     export_dir: str = option(
         help="SavedModel written by export_saved_model, or the folder with its "
-        "versions, of which the newest is served."
+        "versions. Of a folder, the newest version is served, also one that is "
+        "exported while the server runs."
     )
     host: str = option(
         "127.0.0.1",
@@ -31,6 +35,14 @@ class ServeModelOptions(options_module.Options):
         "machine, 0.0.0.0 all IPv4 connections, :: all connections.",
     )
     port: int = option(8501, minimum=1024, maximum=65535, help="Port to listen on.")
+    allowed_host: tuple[str, ...] = option(
+        (),
+        repeated=True,
+        help="Name by which clients reach the server, such as models.example.org or "
+        "the name of a Kubernetes service; repeat the flag for several. localhost and "
+        "the address of the connection are always accepted. Requests for other hosts "
+        "get status 403, which protects against DNS rebinding.",
+    )
     model_name: str | None = option(
         None,
         help="Name of the model in the paths: /v1/models/NAME. Default: the name of "
@@ -64,52 +76,58 @@ class ServeModelOptions(options_module.Options):
     max_queue_size: int = option(
         256,
         minimum=1,
-        help="Maximum number of requests that are being read, waiting or being "
-        "computed. Further requests get status 429.",
+        help="Maximum number of requests that wait or are being computed. Further "
+        "requests get status 429.",
     )
     queue_timeout_seconds: float = option(
         60.0,
         minimum=1,
-        help="Maximum time that a request waits to be computed; after that it gets "
-        "status 504. Also the maximum time for its body to arrive; after that it gets "
-        "status 408.",
+        help="Maximum time from the arrival of a request to its answer; after that it "
+        "gets status 504.",
     )
     max_rows: int = option(
-        1024,
+        2048,
         minimum=1,
         help="Maximum number of rows per request. Larger requests get status 400.",
     )
-    max_body_mb: int = option(
-        8,
+    max_positions: int = option(
+        2**18,
         minimum=1,
+        help="Maximum work of a request: word pieces, estimated from its texts, that "
+        "the model computes in all rows and overlapping windows. Larger requests get "
+        "status 400.",
+    )
+    max_body_mb: int = option(
+        2,
+        minimum=1,
+        maximum=64,
         help="Maximum size of a request's body in MiB. Larger requests get status 413. "
         "For models whose answers are padded to the longest text, it also limits the "
         "number of texts times the length of the longest one.",
     )
-    num_workers: int = option(
-        1,
-        minimum=1,
-        help="Number of processes, each with its own copy of the model. A single one "
-        "already uses all processors.",
+    log_format: str = option(
+        "text",
+        choices=("text", "json"),
+        help="Form of the log, which has one line per request.",
         group="advanced",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dtype != "float32" and self.backend != fine_tuning_options.OPENVINO:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--dtype={self.dtype} needs --backend=openvino; for TensorFlow, "
                 f"export the model with export_saved_model --dtype={self.dtype}."
             )
         if self.batch_timeout_ms > 1000 * self.queue_timeout_seconds:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--batch_timeout_ms={self.batch_timeout_ms:g} is more than "
                 f"--queue_timeout_seconds={self.queue_timeout_seconds:g}; choose a "
                 "shorter one."
             )
         name = self.model_name
         if name is not None and not re.fullmatch(r"[\w.-]+", name):
-            raise options_module.OptionError(
+            raise OptionError(
                 "--model_name: expected letters, digits, '.', '-' and '_', got "
                 f"{name!r}."
             )

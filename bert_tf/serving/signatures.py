@@ -110,6 +110,7 @@ class TaskSignatures(tf.Module):
             # outside their table have no embedding.
             input_ids = _below(config.vocab_size, input_ids, "input_ids")
             segment_ids = _below(config.type_vocab_size, segment_ids, "segment_ids")
+            input_mask = _below(2, input_mask, "input_mask")
         features = {
             "input_ids": input_ids,
             "input_mask": real_mask(

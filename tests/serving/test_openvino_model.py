@@ -49,8 +49,7 @@ def answer_to(model, signature, inputs):
         name: np.array(values, object if signature != "ids" else np.int32)
         for name, values in inputs.items()
     }
-    [answer] = model.answers([{"signature": signature, "inputs": arrays}], 32)
-    return answer
+    return model.compute(signature, arrays)
 
 
 def assert_same_answers(export_dir, kind, dtype="float32", atol=1e-4):
@@ -59,10 +58,8 @@ def assert_same_answers(export_dir, kind, dtype="float32", atol=1e-4):
     for inputs in (INPUTS[kind], {name: [] for name in INPUTS[kind]}):
         if kind == "choice" and not inputs["text"]:
             continue
-        outputs = answer_to(found, "serving_default", inputs)["outputs"]
-        for name, value in answer_to(expected, "serving_default", inputs)[
-            "outputs"
-        ].items():
+        outputs = answer_to(found, "serving_default", inputs)
+        for name, value in answer_to(expected, "serving_default", inputs).items():
             if value.dtype == object:
                 assert outputs[name].tolist() == value.tolist()
             else:
@@ -114,10 +111,10 @@ def test_ids_that_the_model_lacks_are_refused(exports, calls, ids, message):
         "input_mask": [[1] * len(ids)],
         "segment_ids": [[0] * len(ids)],
     }
-    answer = answer_to(model, "ids", inputs)
-    assert answer["is_invalid"]
-    assert message in answer["error"]
-    assert "Traceback" not in answer["error"]
+    with pytest.raises(server_model.RequestError, match=message) as refused:
+        answer_to(model, "ids", inputs)
+    assert refused.value.status == 400
+    assert "Traceback" not in str(refused.value)
 
 
 def test_masked_words_are_left_to_tensorflow(exports, calls):

@@ -145,6 +145,7 @@ def as_tensors(columns):
         ("input_ids", [[2, 10**6, 3]], r"below [0-9]+, got.*\[1000000\]"),
         ("segment_ids", [[0, 0, 2]], r"at least 0 and below 2, got.*\[2\]"),
         ("input_mask", [[1, 1]], "must have the same shape"),
+        ("input_mask", [[1, 5, 1]], r"at least 0 and below 2, got.*\[5\]"),
     ],
 )
 def test_ids_outside_their_tables_are_refused(loaded, kind, name, values, message):

@@ -16,7 +16,7 @@ def test_signatures_are_read_without_the_model(signatures, exports):
     choice = saved_signatures.read(exports["choice"][1])["serving_default"]
     assert choice.ranks() == {"text": 1, "endings": 2}
     arrays = choice.arrays({"text": ["She"], "endings": [["sat", {"b64": "w6k="}]]})
-    assert arrays["endings"].tolist() == [["sat", "é".encode()]]
+    assert arrays["endings"].tolist() == [[b"sat", "é".encode()]]
 
 
 @pytest.mark.parametrize(

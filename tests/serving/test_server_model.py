@@ -1,4 +1,7 @@
+"""A loaded model, and the queue that divides and combines requests to it."""
+
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -13,88 +16,133 @@ def model(single_export):
     return server_model.LoadedModel(single_export)
 
 
-def text_request(*texts):
-    return {"signature": "serving_default", "inputs": {"text": np.array(texts, object)}}
+def texts(*values):
+    return {"text": np.array([text.encode() for text in values], object)}
 
 
-def ids_request(ids):
-    ids = np.array([ids], np.int32)
-    inputs = {
-        "input_ids": ids,
-        "input_mask": np.ones_like(ids),
-        "segment_ids": np.zeros_like(ids),
-    }
-    return {"signature": "ids", "inputs": inputs}
+def ids(*row):
+    row = np.array([row], np.int32)
+    zeros = np.zeros_like(row)
+    return {"input_ids": row, "input_mask": zeros + 1, "segment_ids": zeros}
+
+
+def answers(model, requests, *, max_rows=32, failures=None):
+    """Returns the jobs of requests that wait together, after all were computed."""
+    queue = server_model.Queue(
+        max_jobs=99,
+        max_rows=max_rows,
+        batch_seconds=0,
+        fail=[].append if failures is None else failures.append,
+    )
+    jobs = [server_model.Job(model, *request) for request in requests]
+    with queue._changed:  # Nothing is computed before all are there.
+        for job in jobs:
+            queue.put(job)
+    for job in jobs:
+        job.future.exception(timeout=60)
+    return jobs
 
 
 def test_requests_are_computed_together_and_answered_apart(model):
     requests = [
-        text_request("rain", "the a"),
-        ids_request([2, 9, 3]),
-        text_request("été"),
-        text_request(),
-        ids_request([2, 9, 9, 3]),  # Another length, so another call.
-        ids_request([2, 8, 3]),
+        ("serving_default", texts("rain", "the a")),
+        ("ids", ids(2, 9, 3)),
+        ("serving_default", texts("été")),
+        ("serving_default", texts()),
+        ("ids", ids(2, 9, 9, 3)),  # Another length, so another call.
+        ("ids", ids(2, 8, 3)),
     ]
-    answers = model.answers(requests, 32)
-    assert [answer["rows"] for answer in answers] == [3, 2, 3, 3, 1, 2]
-    for request, answer in zip(requests, answers, strict=True):
-        [alone] = model.answers([request], 1)
-        for name, value in alone["outputs"].items():
-            found = answer["outputs"][name]
-            assert found.shape == value.shape
+    jobs = answers(model, requests)
+    assert [job.num_rows_together for job in jobs] == [3, 2, 3, 3, 1, 2]
+    for job in jobs:
+        alone = model.compute(job.signature, job.inputs)
+        for name, value in job.future.result().items():
+            assert value.shape == alone[name].shape
             if value.dtype == object:
-                assert found.tolist() == value.tolist()
+                assert value.tolist() == alone[name].tolist()
             else:
-                np.testing.assert_allclose(found, value, atol=1e-5)
+                np.testing.assert_allclose(value, alone[name], atol=1e-5)
 
 
-def test_rows_of_several_requests_are_limited(model):
-    requests = [text_request(*"abc"), text_request(*"ab"), text_request(*"abcdef")]
-    rows = [answer["rows"] for answer in model.answers(requests, 4)]
-    assert rows == [3, 2, 6]
-    rows = [answer["rows"] for answer in model.answers(requests, 5)]
-    assert rows == [5, 5, 6]
+@pytest.mark.parametrize("max_rows, together", [(4, [3, 2, 6]), (5, [5, 5, 6])])
+def test_rows_of_several_requests_are_limited(model, max_rows, together):
+    requests = [("serving_default", texts(*rows)) for rows in ("abc", "ab", "abcdef")]
+    jobs = answers(model, requests, max_rows=max_rows)
+    assert [job.num_rows_together for job in jobs] == together
+
+
+def test_a_large_request_is_computed_in_slices(model, monkeypatch):
+    monkeypatch.setattr(server_model, "_SLICE", 16)
+    calls = []
+    compute = model.compute
+    monkeypatch.setattr(
+        model, "compute", lambda *call: calls.append(call[1]) or compute(*call)
+    )
+    large, small = [
+        ("serving_default", texts(*["a"] * count, "été rain")) for count in (7, 1)
+    ]
+    jobs = answers(model, [large, small], max_rows=4)
+    assert [len(call["text"]) for call in calls] == [4, 2, 3, 1]
+    assert [len(job.future.result()["label"]) for job in jobs] == [8, 2]
 
 
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
-    monkeypatch.setattr(server_model, "_MAX_PADDED_BYTES", 40)
+    monkeypatch.setattr(server_model, "_MAX_PADDED", 40)
     tagger = server_model.LoadedModel(exports["tags"][1])
-    requests = [text_request(text) for text in ("the rain", "rain " * 9, "a", "été")]
-    answers = tagger.answers(requests, 32)
-    assert [answer["rows"] for answer in answers] == [1, 1, 2, 2]
-    assert [answer["outputs"]["words"].shape[1] for answer in answers] == [2, 9, 1, 1]
+    requests = [
+        ("serving_default", texts(text))
+        for text in ("the rain", "rain " * 30, "a", "été")
+    ]
+    jobs = answers(tagger, requests)
+    assert [job.num_rows_together for job in jobs] == [3, 1, 3, 3]
+    widths = [job.future.result()["words"].shape[1] for job in jobs]
+    assert widths == [2, 30, 2, 2]
+    [job] = answers(tagger, [("serving_default", texts("the rain", "rain " * 30))])
+    words = job.future.result()["words"]
+    assert [sum(word != b"" for word in row) for row in words] == [2, 30]
 
 
 def test_a_bad_request_fails_alone(model):
-    good, bad = ids_request([2, 9, 3]), ids_request([2, 10**6, 3])
-    answers = model.answers([good, bad, good], 32)
-    assert [sorted(answer)[0] for answer in answers] == ["outputs", "error", "outputs"]
-    assert answers[1]["is_invalid"]
-    assert "input_ids must be at least 0" in answers[1]["error"]
+    good, bad = ("ids", ids(2, 9, 3)), ("ids", ids(2, 10**6, 3))
+    jobs = answers(model, [good, bad, good])
+    errors = [job.future.exception() for job in jobs]
+    assert [errors[0], errors[2], errors[1].status] == [None, None, 400]
+    assert "input_ids must be at least 0" in str(errors[1])
 
 
-def test_warm_up_requests_are_replayed_while_the_model_is_loaded(
-    single_export, monkeypatch, tmp_path
-):
-    asked = []
-    answers = server_model.LoadedModel.answers
+def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
+    def fail(*call):
+        raise server_model.RequestError(500, "Out of memory")
 
-    def recorded(self, requests, max_rows):
-        asked.extend(request["signature"] for request in requests)
-        return answers(self, requests, max_rows)
+    monkeypatch.setattr(model, "compute", fail)
+    failures = []
+    [job] = answers(model, [("ids", ids(2, 9, 3))], failures=failures)
+    assert job.future.exception().status == 500
+    while not failures:
+        threading.Event().wait(0.01)
+    assert "can no longer answer: " in str(failures[0])
+    assert "failed a warm-up request to its signature ids: Out" in str(failures[0])
 
-    monkeypatch.setattr(server_model.LoadedModel, "answers", recorded)
-    server_model.LoadedModel(single_export)
-    assert sorted(asked) == ["ids"] * 3 + ["labels"] * 3 + ["serving_default"] * 3
+
+@pytest.mark.parametrize(
+    "task, row, positions",
+    [
+        ({"max_seq_length": 16}, "a " * 9, 6),
+        ({"max_seq_length": 16}, "雨" * 99, 16),
+        ({"max_seq_length": 16, "doc_stride": 5}, "雨" * 23, 16 + 2 * 16),
+        ({"max_seq_length": 16}, ["a", "雨" * 99], 4 + 16),
+    ],
+)
+def test_work_is_estimated_from_the_text(model, monkeypatch, task, row, positions):
+    monkeypatch.setattr(model, "task", task)
+    rows = np.array([row], object)
+    rows = np.vectorize(str.encode, otypes=[object])(rows)
+    assert model.positions({"text": rows}).tolist() == [positions]
+
+
+def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_path):
     folder = shutil.copytree(single_export, tmp_path / "1")
-    path = folder.joinpath(*warm_up_file.PATH)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        ids = ids_request([2, 10**6, 3])
-        writer.write(warm_up_file.prediction_log("ids", ids["inputs"]))
+    with tf.io.TFRecordWriter(str(folder.joinpath(*warm_up_file.PATH))) as writer:
+        writer.write(warm_up_file.prediction_log("ids", ids(2, 10**6, 3)))
     with pytest.raises(OSError, match="failed a warm-up request to its signature ids"):
         server_model.LoadedModel(str(folder))
-    path.unlink()  # As in an export of an earlier version.
-    asked.clear()
-    server_model.LoadedModel(str(folder))
-    assert sorted(asked) == ["labels", "serving_default"]

@@ -1,0 +1,271 @@
+"""Requests and answers in the forms of TensorFlow Serving and of OpenAI."""
+
+import base64
+import functools
+import json
+from typing import Any
+
+import numpy as np
+
+from bert_tf.serving import client
+from bert_tf.serving import server_model
+from bert_tf.serving import server_options
+from bert_tf.serving.server_model import Job
+from bert_tf.serving.server_model import LoadedModel
+from bert_tf.serving.server_model import RequestError
+
+_EMBEDDING = "embedding"
+
+
+def status(version: int) -> str:
+    """Returns the reply to GET /v1/models/NAME.
+
+    Source: tensorflow.org/tfx/serving/api_rest, "Model status API".
+    """
+    state = {
+        "version": str(version),
+        "state": "AVAILABLE",
+        "status": {"error_code": "OK", "error_message": ""},
+    }
+    return json.dumps({"model_version_status": [state]})
+
+
+def metadata(name: str, model: LoadedModel) -> str:
+    """Returns the reply to GET /v1/models/NAME/metadata.
+
+    Source: tensorflow.org/tfx/serving/api_rest, "Model Metadata API".
+    """
+    from google.protobuf import json_format
+
+    definitions = {
+        signature.name: json_format.MessageToDict(
+            signature.definition,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+        )
+        for signature in model.signatures.values()
+    }
+    spec = {"name": name, "signature_name": "", "version": str(model.version)}
+    signatures = {"signature_def": {"signature_def": definitions}}
+    return json.dumps({"model_spec": spec, "metadata": signatures})
+
+
+def read_query(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
+    """Returns the job of a predict request, in columns (inputs) or rows (instances).
+
+    Raises:
+        ValueError: the request is malformed.
+
+    Source: tensorflow.org/tfx/serving/api_rest, "Predict API".
+    """
+    chosen = body.get("signature_name", "")
+    if chosen == "":  # As in TensorFlow Serving.
+        chosen = client.DEFAULT_SIGNATURE
+    signature = model.signatures.get(chosen) if isinstance(chosen, str) else None
+    if signature is None:
+        expected = ", ".join(sorted(model.signatures))
+        raise ValueError(
+            f"Unknown signature {chosen!r:.80}; expected one of {expected}."
+        )
+    if ("inputs" in body) == ("instances" in body):
+        raise ValueError("Expected either inputs or instances.")
+    inputs = body["inputs"] if "inputs" in body else _columns(body["instances"])
+    encode = functools.partial(
+        _prediction, ragged=signature.ragged_answers, is_rows="instances" in body
+    )
+    return Job(model, signature.name, signature.arrays(inputs), encode)
+
+
+def _columns(rows):
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"instances must be a list of rows, got {rows!r:.80}.")
+    if not isinstance(rows[0], dict) or set(rows[0]) == {"b64"}:
+        return rows
+    names = set(rows[0])
+    if not all(isinstance(row, dict) and set(row) == names for row in rows):
+        raise ValueError("All instances must have the same names.")
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def check(job: Job, options: server_options.ServeModelOptions) -> None:
+    """Raises ValueError if a request has too many rows or too much work."""
+    # Every ending of a choice is a row of the model.
+    num_rows = max(
+        column.size if column.dtype == object else len(column)
+        for column in job.inputs.values()
+    )
+    if num_rows > options.max_rows:
+        raise ValueError(
+            f"Expected at most {options.max_rows} rows, got {num_rows}; send several "
+            "requests."
+        )
+    num_positions = int(job.positions.sum())
+    if num_positions > options.max_positions:
+        raise ValueError(
+            f"Expected at most {options.max_positions} word pieces in all rows and "
+            f"windows, got about {num_positions}; send several requests, or shorter "
+            "texts."
+        )
+    if not job.model.signatures[job.signature].ragged_answers:
+        return
+    texts = (text for column in job.inputs.values() for text in column)
+    longest, limit = max(map(len, texts), default=0), options.max_body_mb * 2**20
+    if num_rows * longest > limit:
+        raise ValueError(
+            "Answers are padded to the longest text: expected rows x bytes of the "
+            f"longest text of at most {limit}, got {num_rows} x {longest}; send long "
+            "texts in requests of their own."
+        )
+
+
+def _prediction(outputs, *, ragged, is_rows):
+    """Returns the reply to a predict request, in the form of the request.
+
+    As in TensorFlow Serving, an output that is the only one has no name. Rows have no
+    padding.
+    """
+    widths = _widths([outputs[name] for name in ragged]) if is_rows else None
+    columns = {
+        name: _rows(value, widths if name in ragged else None)
+        for name, value in sorted(outputs.items())
+    }
+    if is_rows and len(columns) > 1:
+        names = [json.dumps(name) for name in columns]
+        rows = [
+            "{" + ",".join(map("{}:{}".format, names, row)) + "}"
+            for row in zip(*columns.values(), strict=True)
+        ]
+        return _encoded(predictions=_list(rows))
+    lists = {name: _list(rows) for name, rows in columns.items()}
+    if len(lists) == 1:
+        [only] = lists.values()
+        return _encoded(**{"predictions" if is_rows else "outputs": only})
+    return _encoded(outputs=_encoded(**lists).decode())
+
+
+def _widths(arrays):
+    """Returns the length of each row without its padding; None: nothing is padded."""
+    if not arrays:
+        return None
+    is_real = [array != server_model.FILL.get(array.dtype.kind, 0) for array in arrays]
+    is_real = [part.reshape(*part.shape[:2], -1).any(axis=2) for part in is_real]
+    numbers = np.arange(1, arrays[0].shape[1] + 1)
+    return np.max(np.any(is_real, axis=0) * numbers, axis=1, initial=0)
+
+
+def _encoded(**values: str) -> bytes:
+    """Returns an object of values that are JSON already."""
+    return (
+        "{" + ",".join(f'"{key}":{value}' for key, value in values.items()) + "}"
+    ).encode()
+
+
+def _list(items):
+    return "[" + ",".join(items) + "]"
+
+
+def _rows(array, widths=None):
+    """Returns each row of an array as JSON, with the digits of its data type."""
+    if array.ndim > 1:
+        rows = array if widths is None else map(_cut, array, widths)
+        return [_list(_rows(row)) for row in rows]
+    if array.dtype == object:
+        texts = (value.decode("utf-8", "replace") for value in array)
+        return [json.dumps(text, ensure_ascii=False) for text in texts]
+    if array.dtype.kind == "f" and np.isfinite(array).all():
+        digits = "%.9g," if array.dtype.itemsize <= 4 else "%.17g,"
+        return (digits * len(array) % tuple(array.tolist())).split(",")[:-1]
+    return list(map(json.dumps, array.tolist()))
+
+
+def _cut(row, width):
+    return row[:width]
+
+
+def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
+    """Returns the job of a request for embeddings.
+
+    OpenAI has no `input_type`; other servers of its API do.
+
+    Raises:
+        RequestError: the request names another model.
+        ValueError: the request is malformed, or asks for what the model cannot do.
+
+    Source: platform.openai.com/docs/api-reference/embeddings.
+    """
+    if body.get("model", name) != name:
+        message = f"The model {body['model']!r:.80} does not exist; it is {name}."
+        raise RequestError(404, message)
+    kind = body.get("input_type", "document")
+    if kind not in ("document", "query"):
+        raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
+    chosen = "query" if kind == "query" else client.DEFAULT_SIGNATURE
+    signature = model.signatures.get(chosen)
+    if signature is None or _EMBEDDING not in signature.definition.outputs:
+        raise ValueError(f"The model {name} returns no embeddings.")
+    if body.get("encoding_format") not in (None, "float", "base64"):
+        raise ValueError("encoding_format must be float or base64.")
+    most = signature.definition.outputs[_EMBEDDING].tensor_shape.dim[-1].size
+    length = body.get("dimensions") or most
+    if not isinstance(length, int) or not 1 <= length <= most:
+        raise ValueError(f"dimensions must be 1 to {most}, got {length!r:.80}.")
+    texts = body.get("input")
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not texts:
+        raise ValueError("input must be a text or a list of texts.")
+    encode = functools.partial(
+        _embeddings,
+        name=name,
+        length=length if length < most else None,
+        is_base64=body.get("encoding_format") == "base64",
+    )
+    if isinstance(texts[0], int | list):
+        rows = texts if isinstance(texts[0], list) else [texts]
+        ids = model.signatures["ids"]
+        return Job(model, ids.name, ids.arrays(_framed(rows, model)), encode)
+    return Job(model, signature.name, signature.arrays(texts), encode)
+
+
+def _framed(rows, model):
+    """Returns the inputs of the signature `ids` for rows of word piece ids."""
+    vocabulary = model.vocabulary
+    if any(model.task.get(key) for key in ("query_prompt", "passage_prompt")):
+        raise ValueError("input must be texts: the model puts a prompt before them.")
+    if not all(isinstance(row, list) for row in rows):
+        raise ValueError("input must be texts, or lists of word piece ids.")
+    room = model.task["max_seq_length"] - 2
+    rows = [[vocabulary.cls_id, *row[:room], vocabulary.sep_id] for row in rows]
+    width = max(map(len, rows))
+    padding = [[0] * (width - len(row)) for row in rows]
+    pairs = [*zip(rows, padding, strict=True)]
+    return {
+        "input_ids": [row + zeros for row, zeros in pairs],
+        "input_mask": [[1] * len(row) + zeros for row, zeros in pairs],
+        "segment_ids": [[0] * width for _ in rows],
+    }
+
+
+def _embeddings(outputs, *, name, length, is_base64):
+    """Returns the reply to a request for embeddings.
+
+    Shorter vectors are scaled to length 1, as OpenAI does. The numbers of tokens are 0:
+    a SavedModel does not report them.
+    """
+    vectors = outputs[_EMBEDDING]
+    if length is not None:
+        vectors = vectors[:, :length]
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.maximum(norms, 1e-12)
+    if is_base64:
+        packed = (base64.b64encode(row.tobytes()) for row in vectors.astype("<f4"))
+        rows = [f'"{row.decode()}"' for row in packed]
+    else:
+        rows = _rows(vectors)
+    items = [
+        f'{{"object":"embedding","index":{index},"embedding":{row}}}'
+        for index, row in enumerate(rows)
+    ]
+    usage = json.dumps({"prompt_tokens": 0, "total_tokens": 0})
+    return _encoded(
+        object='"list"', data=_list(items), model=json.dumps(name), usage=usage
+    )

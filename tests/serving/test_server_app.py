@@ -1,0 +1,338 @@
+"""The server's paths, gates and formats over a model that is a function."""
+
+import asyncio
+import base64
+import types
+
+import numpy as np
+import pytest
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from bert_tf.serving import saved_signatures
+from bert_tf.serving import server_app
+from bert_tf.serving import server_model
+from bert_tf.serving import server_options
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+pytest.importorskip("prometheus_client", reason="needs the extra server")
+httpx = pytest.importorskip("httpx", reason="needs httpx")
+
+PREDICT = "/v1/models/m:predict"
+
+
+def signature(name, inputs=("text",), **outputs):
+    definition = meta_graph_pb2.SignatureDef()
+    for key in inputs:
+        is_text = name != "ids"
+        definition.inputs[key].dtype = (
+            types_pb2.DT_STRING if is_text else types_pb2.DT_INT32
+        )
+        for _ in range(1 if is_text else 2):
+            definition.inputs[key].tensor_shape.dim.add(size=-1)
+    for key, sizes in outputs.items():
+        for size in (-1, *sizes):
+            definition.outputs[key].tensor_shape.dim.add(size=size)
+    return saved_signatures.Signature(name=name, definition=definition)
+
+
+def vectors(name, inputs):
+    """Returns vectors that say which signature was called."""
+    value = {"query": 1.0, "ids": 0.1}.get(name, 2.0)
+    size = len(next(iter(inputs.values())))
+    return {"embedding": np.full([size, 2], value, np.float32)}
+
+
+def tags(name, inputs):
+    """Returns each character as a word, padded to the longest text."""
+    rows = [list(text.decode()) for text in inputs["text"]]
+    width = max(map(len, rows))
+    words = [[x.encode() for x in row] + [b""] * (width - len(row)) for row in rows]
+    starts = [[*range(len(row)), *[-1] * (width - len(row))] for row in rows]
+    return {
+        "words": np.array(words, object).reshape(len(rows), width),
+        "starts": np.array(starts, np.int64),
+    }
+
+
+def fake_model(compute, *signatures):
+    model = types.SimpleNamespace(
+        version=3,
+        signatures={one.name: one for one in signatures},
+        task={"max_seq_length": 4, "task": "retrieval"},
+        vocabulary=vocabulary_module.Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]"]),
+        compute=compute,
+        warm_up=lambda: None,
+    )
+    model.positions = lambda inputs: server_model.LoadedModel.positions(model, inputs)
+    return model
+
+
+IDS = ("input_ids", "input_mask", "segment_ids")
+ENCODER = fake_model(
+    vectors,
+    *(signature(name, embedding=(2,)) for name in ("serving_default", "query")),
+    signature("ids", IDS, embedding=(2,)),
+)
+TAGGER = fake_model(tags, signature("serving_default", words=(-1,), starts=(-1,)))
+
+
+def client(model=ENCODER, token=None, log=None, **options):
+    """Returns a client of a server whose limits are small."""
+    values = {"max_queue_size": 1, "max_rows": 2, "max_positions": 30, **options}
+    options = server_options.ServeModelOptions(export_dir="models", **values)
+    queue = server_model.Queue(
+        max_jobs=options.max_queue_size, max_rows=8, batch_seconds=0, fail=print
+    )
+    fields = [] if log is None else log
+    app = server_app.Application(options, "m", queue, log=fields.append, token=token)
+    app.model = model
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    )
+
+
+def request(method, path, model=ENCODER, *, token=None, options=None, **values):
+    asked = client(model, token, **options or {})
+    return asyncio.run(asked.request(method, path, **values))
+
+
+def post(path, model=ENCODER, **values):
+    return request("POST", path, model, **values)
+
+
+@pytest.mark.parametrize(
+    "body, answer",
+    [
+        ({"inputs": {"text": ["ab", "c"]}}, {"outputs": [[2.0, 2.0]] * 2}),
+        ({"inputs": ["ab", "c"]}, {"outputs": [[2.0, 2.0]] * 2}),
+        ({"instances": ["ab", {"b64": "Yw=="}]}, {"predictions": [[2.0, 2.0]] * 2}),
+        ({"instances": [{"text": "ab"}]}, {"predictions": [[2.0, 2.0]]}),
+        ({"inputs": ["a"], "signature_name": ""}, {"outputs": [[2.0, 2.0]]}),
+        ({"inputs": ["a"], "signature_name": "query"}, {"outputs": [[1.0, 1.0]]}),
+    ],
+)
+def test_an_answer_has_the_form_of_its_request(body, answer):
+    for path in (PREDICT, "/v1/models/m/versions/3:predict"):
+        assert post(path, json=body).json() == answer
+
+
+def test_rows_have_no_padding():
+    reply = post(PREDICT, TAGGER, json={"instances": ["é雨c", ""]}).json()
+    assert reply["predictions"] == [
+        {"starts": [0, 1, 2], "words": ["é", "雨", "c"]},
+        {"starts": [], "words": []},
+    ]
+    reply = post(PREDICT, TAGGER, json={"inputs": ["ab", "c"]}).json()
+    assert reply["outputs"] == {
+        "starts": [[0, 1], [0, -1]],
+        "words": [["a", "b"], ["c", ""]],
+    }
+
+
+@pytest.mark.parametrize("kind, value", [("query", 1.0), ("document", 2.0)])
+def test_queries_and_documents_have_their_own_signatures(kind, value):
+    reply = post("/v1/embeddings", json={"input": "a", "input_type": kind}).json()
+    assert reply["data"][0]["embedding"] == [value, value]
+    assert (reply["object"], reply["model"]) == ("list", "m")
+
+
+@pytest.mark.parametrize(
+    "values, embedding",
+    [
+        ({"encoding_format": None, "dimensions": None}, [2.0, 2.0]),
+        ({"dimensions": 2}, [2.0, 2.0]),
+        ({"dimensions": 1}, [1.0]),  # Scaled to length 1.
+        ({"input": [3, 1]}, [0.1, 0.1]),
+        ({"input": [[3, 1], [1]]}, [0.1, 0.1]),
+    ],
+)
+def test_embeddings_take_what_clients_of_openai_send(values, embedding):
+    reply = post("/v1/embeddings", json={"input": "a", **values}).json()
+    assert reply["data"][0]["embedding"] == pytest.approx(embedding, abs=1e-8)
+    packed = post(
+        "/v1/embeddings", json={"input": "a", **values, "encoding_format": "base64"}
+    ).json()
+    content = base64.b64decode(packed["data"][0]["embedding"])
+    assert np.frombuffer(content, "<f4").tolist() == pytest.approx(embedding)
+
+
+def test_float32_has_nine_digits():
+    reply = post("/v1/embeddings", json={"input": [1]})
+    assert b'"embedding":[0.100000001,0.100000001]' in reply.content
+
+
+@pytest.mark.parametrize(
+    "path, body, status, message",
+    [
+        (PREDICT, "{}", 400, "Expected either inputs or instances"),
+        (PREDICT, "[]", 400, "The body must be a JSON object"),
+        (PREDICT, "{", 400, "The body is not JSON"),
+        (PREDICT, '{"instances": "a"}', 400, "instances must be a list"),
+        (PREDICT, '{"instances": [{"text": "a"}, "b"]}', 400, "have the same names"),
+        (PREDICT, '{"inputs": ["a", "b", "c"]}', 400, "at most 2 rows, got 3"),
+        (PREDICT, r'{"inputs": {"\ud800": ["a"]}}', 400, r"takes text, got \ud800"),
+        (PREDICT, '{"inputs": ["\\ud800"]}', 400, "half of a surrogate pair"),
+        (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
+        ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
+        ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),
+        ("/v1/embeddings", '{"input": "a", "model": "n"}', 404, "'n' does not exist"),
+        ("/v1/embeddings", '{"input": "a", "input_type": "x"}', 400, "or query"),
+        ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
+        ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "too many nested lists"),
+        ("/v1/models/m/versions/2", "", 404, "No such path: /v1/models/m/versions/2"),
+        ("/v1/models", "", 405, "Expected GET, got POST"),
+    ],
+)
+def test_what_cannot_be_answered_has_a_status_and_a_reason(path, body, status, message):
+    reply = post(path, content=body)
+    error = reply.json()["error"]
+    message_of = error["message"] if path == "/v1/embeddings" else error
+    assert reply.status_code == status
+    assert message in message_of
+    assert len(message_of) < 400
+
+
+def test_the_work_and_the_padding_of_a_request_are_limited():
+    reply = post(PREDICT, TAGGER, json={"inputs": ["雨 " * 8] * 2})
+    assert reply.status_code == 200
+    tagger = fake_model(tags, *TAGGER.signatures.values())
+    tagger.task = {"max_seq_length": 8, "doc_stride": 2}
+    reply = post(PREDICT, tagger, json={"inputs": ["雨" * 20]})
+    assert reply.status_code == 400
+    assert (
+        "Expected at most 30 word pieces in all rows and windows, got about 72"
+        in (reply.json()["error"])
+    )
+    reply = post(PREDICT, TAGGER, json={"inputs": ["a" * 2**20 + "bc", "b"]})
+    assert "got 2 x 1048578; send long texts" in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({"Host": "127.0.0.1:8501"}, 200),
+        ({"Host": "Models.example.org"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Origin": "http://localhost:8501"}, 415),
+        ({"Origin": "http://x", "Content-Type": "application/json; charset=x"}, 200),
+    ],
+)
+def test_pages_of_other_sites_cannot_send_requests(headers, status):
+    options = {"allowed_host": ("models.example.org",)}
+    reply = post(PREDICT, content='{"inputs": ["a"]}', headers=headers, options=options)
+    assert reply.status_code == status
+
+
+@pytest.mark.parametrize(
+    "path, credentials, status",
+    [
+        ("/v1/models", None, 401),
+        ("/v1/models", "Bearer wrong", 401),
+        ("/v1/models", "Bearer secret", 200),
+        ("/", "Basic " + base64.b64encode(b"me:secret").decode(), 200),
+        ("/", "Basic ?", 401),
+        ("/readyz", None, 200),
+    ],
+)
+def test_every_path_but_the_probes_needs_the_token(path, credentials, status):
+    headers = {} if credentials is None else {"Authorization": credentials}
+    reply = request("GET", path, token="secret", headers=headers)
+    assert reply.status_code == status
+
+
+def test_the_page_runs_only_its_own_script():
+    reply = request("GET", "/")
+    policy = reply.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_model_that_is_not_ready_says_so():
+    for path, status in [("/livez", 200), ("/readyz", 503), ("/v1/models/m", 503)]:
+        assert request("GET", path, model=None).status_code == status
+    assert post(PREDICT, model=None, json={"inputs": ["a"]}).status_code == 503
+
+
+def test_a_request_has_an_id_and_a_line_in_the_log():
+    lines = []
+    asked = client(log=lines)
+
+    async def talk():
+        headers = {"X-Request-ID": "abc-1"}
+        reply = await asked.post(PREDICT, json={"inputs": ["a"]}, headers=headers)
+        bad = await asked.get("/v1/x", headers={"X-Request-ID": "\t new"})
+        return reply, bad, (await asked.get("/metrics")).text
+
+    reply, bad, metrics = asyncio.run(talk())
+    assert reply.headers["x-request-id"] == "abc-1"
+    assert len(bad.headers["x-request-id"]) == 32
+    assert [line["status"] for line in lines] == [200, 404]
+    assert (lines[0]["id"], lines[0]["rows"], lines[0]["version"]) == ("abc-1", 1, 3)
+    assert 'signature="",status="404",task="retrieval",version="3"} 1.0' in metrics
+    assert "bert_tf_queue_seconds_count" in metrics
+
+
+def blocking_model():
+    """Returns a model, and the events that say that it computes and let it go on."""
+    is_computing, may_answer = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def compute(*call):
+        loop.call_soon_threadsafe(is_computing.set)
+        asyncio.run_coroutine_threadsafe(may_answer.wait(), loop).result()
+        return vectors(*call)
+
+    return fake_model(compute, *ENCODER.signatures.values()), is_computing, may_answer
+
+
+def test_a_full_queue_does_not_wait_for_the_body():
+    async def talk():
+        model, is_computing, may_answer = blocking_model()
+        asked = client(model)
+        first = asyncio.create_task(asked.post("/v1/embeddings", json={"input": "a"}))
+        await is_computing.wait()
+        second = await asked.post("/v1/embeddings", json={"input": "a"})
+        ready = await asked.get("/readyz")
+        may_answer.set()
+        return (await first).status_code, second, ready
+
+    first, second, ready = asyncio.run(talk())
+    assert (first, second.status_code, ready.status_code) == (200, 429, 503)
+    assert second.headers["retry-after"] == "1"
+
+
+def test_an_answer_that_is_late_gets_504_and_leaves_the_queue():
+    async def talk():
+        model, _, may_answer = blocking_model()
+        asked = client(model, queue_timeout_seconds=1.0, max_queue_size=2)
+        replies = await asyncio.gather(
+            *(asked.post("/v1/embeddings", json={"input": "a"}) for _ in range(2))
+        )
+        may_answer.set()
+        return [reply.status_code for reply in replies]
+
+    assert asyncio.run(talk()) == [504, 504]
+
+
+def test_bodies_are_limited_in_time_and_size(monkeypatch):
+    monkeypatch.setattr(server_app, "ARRIVAL_SECONDS", 0.1)
+
+    async def slow():
+        await asyncio.sleep(60)
+        yield b"{}"
+
+    async def talk():
+        asked = client()
+        late = await asked.post("/v1/embeddings", content=slow())
+        # It does not hold a place.
+        other = await asked.post("/v1/embeddings", json={"input": "a"})
+        large = await asked.post("/v1/embeddings", content=b" " * (2**21 + 1))
+        monkeypatch.setattr(server_app, "MAX_BYTES_IN_PROGRESS", 2**20)
+        many = await asked.post("/v1/embeddings", content=b" " * (2**20 + 1))
+        metrics = await asked.get("/metrics")
+        assert "bert_tf_bytes_in_progress 0.0" in metrics.text
+        return [reply.status_code for reply in (late, other, large, many)]
+
+    assert asyncio.run(talk()) == [408, 200, 413, 429]
