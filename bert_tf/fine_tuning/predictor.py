@@ -134,6 +134,7 @@ class Predictor:
             self.config = start.config
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
+        self.config.check_sequence_length(task.max_seq_length)
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
         self._settings = settings
         # OpenVINO is given a model in float32 and casts it itself.

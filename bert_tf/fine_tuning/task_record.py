@@ -31,6 +31,7 @@ from bert_tf.training import run_folder
 logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
+_SHORTEST = 3  # [CLS], a word piece, [SEP].
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,12 @@ class TaskRecord:
                     f"{source}: {name} is {value!r:.60}, expected "
                     f"{getattr(hints[name], '__name__', hints[name])}; restore the "
                     "file, or train again."
+                )
+            least = _SHORTEST if name == "max_seq_length" else 0
+            if isinstance(value, int) and value < least:
+                raise ValueError(
+                    f"{source}: {name} is {value}, expected at least {least}; restore "
+                    "the file, or train again."
                 )
         return cls(**known)
 

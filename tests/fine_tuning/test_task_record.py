@@ -29,3 +29,10 @@ def test_a_tokenizer_that_differs_from_the_release_s_is_recorded(settings, writt
         "strip_accents": settings.get("strip_accents"),
         "never_split": settings.get("never_split", ()),
     }
+
+
+@pytest.mark.parametrize("length", [-1, 2])
+def test_a_length_that_is_too_small_is_refused(length):
+    values = {"task": "some_task", **COMMON, "max_seq_length": length}
+    with pytest.raises(ValueError, match="expected at least 3; restore the file"):
+        Task.from_dict(values, "task.json")
