@@ -200,18 +200,13 @@ plots.curves({"pretraining": options.output_dir})
 # These sentences did not occur in training. Each has one masked word.
 
 # %%
-from bert_tf.pretraining import predictions
-
-filler = predictions.load(
-    pretraining_options.FillMaskOptions(
-        init_checkpoint=options.output_dir, text="[MASK]"
-    )
-)
+filler = bert_tf.load(options.output_dir)
 for masked_text, word in notebook.masked_texts(
     heldout_text, 5, train_file=train_text, vocab_file=vocab_file
 ):
-    (likeliest,) = filler.fill(masked_text, top_k=5)
-    found = ", ".join(f"{one.token} {one.probability:.2f}" for one in likeliest)
+    (answer,) = filler.predict([masked_text], top_k=5)
+    (likeliest,) = answer["masks"]
+    found = ", ".join(f"{one['token']} {one['probability']:.2f}" for one in likeliest)
     print(f"{masked_text}\n    was {word!r}; likeliest: {found}")
 
 # %% [markdown]

@@ -2,6 +2,6 @@
 
 Read `workflow` first: `model_setup` finds configuration, vocabulary and checkpoint and
 builds the model, `examples` opens records or text, `dynamic_masking` draws masks while
-training if the records have none, and `scores` evaluates. `predictions`, `fill_mask`
-and `likelihood` use a trained model, and `predictor` is what `bert_tf.load` returns.
+training if the records have none, and `scores` evaluates. `predictor` uses a trained
+model: it is what `bert_tf.load` returns, and `fill_mask` is its tool.
 """

@@ -1,15 +1,14 @@
 """fill_mask on one page: read texts, fill their masks or score them, report."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
-from bert_tf.pretraining import likelihood
+from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import predictions
+from bert_tf.pretraining import predictor as mask_predictor
 
 STANDARD_INPUT = "-"
 
@@ -34,13 +33,12 @@ def run(
     """
     texts = _read_texts(options)
     if options.output_file is None:
-        filler = predictions.load(options, progress=progress)
-        records = _records(options, filler, texts, progress)
+        records = _records(options, texts, progress)
         return "\n".join(line for record in records for line in _lines(record))
     with locks.output_file(options.output_file):
-        filler = predictions.load(options, progress=progress)
+        records = _records(options, texts, progress)
         with files.complete_or_absent(options.output_file) as file:
-            for record in _records(options, filler, texts, progress):
+            for record in records:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return f"The results for {len(texts)} texts are in {options.output_file}."
 
@@ -65,60 +63,37 @@ def _read_texts(options):
     return texts
 
 
-def _records(
-    options: pretraining_options.FillMaskOptions,
-    filler: predictions.MaskFiller,
-    texts: list[tuple[str, str]],
-    progress: progress_module.Progress,
-) -> Iterator[dict[str, Any]]:
-    """Yields the result for each text as a dict for JSON."""
-    at = _Place(texts)
-    found: Iterator[Any]
-    as_record: Any
-    if options.pseudo_log_likelihood:
-        found = likelihood.LikelihoodScorer(filler).score_each(at)
-        as_record = likelihood.record
-    elif options.iterative:
-        found = (filler.fill_iteratively(text, top_k=options.top_k) for text in at)
-        as_record = _filled_record
-    else:
-        found = filler.fill_each(at, top_k=options.top_k)
-        as_record = predictions.record
-    for index in range(len(texts)):
-        try:
-            result = next(found)
-        except ValueError as error:
-            raise ValueError(f"{at.place}{error}") from None
-        yield {"text": texts[index][1]} | as_record(result)
-        progress("fill masks", index + 1, len(texts), unit="texts")
-
-
-class _Place:
-    """Iterates over texts and remembers where the last one came from."""
-
-    def __init__(self, texts):
-        self._texts = texts
-        self.place = ""
-
-    def __iter__(self):
-        for place, text in self._texts:
-            self.place = place
-            yield text
-
-
-def _filled_record(filled):
-    return (
-        {"filled": filled.text}
-        | predictions.record(filled.fillings)
-        | {"order": filled.order}
+def _records(options, texts, progress):
+    """Returns the result for each text as a dict for JSON."""
+    start = starting_point.find(
+        options.init_checkpoint,
+        bert_config_file=options.bert_config_file,
+        vocab_file=options.vocab_file,
+        do_lower_case=options.do_lower_case,
+        progress=progress,
     )
+    predictor = mask_predictor.load(
+        options.init_checkpoint,
+        fine_tuning_predictor.LoadSettings(start=start, batch_size=options.batch_size),
+    )
+    scores = options.pseudo_log_likelihood
+    for place, text in texts:
+        try:
+            (predictor.pieces if scores else predictor.masked_row)(text)
+        except ValueError as error:
+            raise ValueError(f"{place}{error}") from None
+    plain = [text for _, text in texts]
+    records = (
+        predictor.score(plain, progress=progress)
+        if scores
+        else predictor.predict(plain, top_k=options.top_k, progress=progress)
+    )
+    return [{"text": t} | record for t, record in zip(plain, records, strict=True)]
 
 
 def _lines(record):
     """Yields the lines of the report for one record."""
     yield record["text"]
-    if "filled" in record:
-        yield f"  {record['filled']}"
     for mask in record.get("masks", ()):
         yield "  " + "  ".join(
             f"{one['token']} {one['probability']:.3f}" for one in mask

@@ -277,11 +277,6 @@ class FillMaskOptions(options_module.Options):
         group="model",
     )
     top_k: int = option(5, minimum=1, help="Candidates to show per mask.")
-    iterative: bool = option(
-        False,
-        help="Fill the masks of a text one at a time, the most certain one first, so "
-        "that later words fit the earlier ones.",
-    )
     pseudo_log_likelihood: bool = option(
         False, help="Score texts without [MASK] instead of filling masks."
     )
@@ -297,11 +292,8 @@ class FillMaskOptions(options_module.Options):
             options_module.check_not_overwritten(
                 {"output_file": [self.output_file]}, {"input_file": [self.input_file]}
             )
-        if not self.pseudo_log_likelihood:
-            return
-        if self.iterative or self.top_k != type(self).top_k:
-            name = "iterative" if self.iterative else "top_k"
+        if self.pseudo_log_likelihood and not self.is_default("top_k"):
             raise options_module.OptionError(
-                f"--{name} cannot be combined with --pseudo_log_likelihood, which "
-                "fills no masks."
+                "--top_k cannot be combined with --pseudo_log_likelihood, which fills "
+                "no masks."
             )

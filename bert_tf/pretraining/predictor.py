@@ -1,10 +1,24 @@
-"""Fills the masks of texts with a pretrained model."""
+"""Fills the masks of texts with a pretrained model, and scores texts.
+
+A masked-word model has no probability for a text as a whole. Masking each piece in turn
+and adding up the log-probabilities of the true pieces gives a score that ranks texts in
+its place: the pseudo-log-likelihood ("Masked Language Model Scoring", Salazar et al.,
+2020).
+
+Shape letters: B batch, S sequence, M masks, K candidates per mask, V vocabulary.
+"""
 
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
@@ -12,8 +26,10 @@ from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import predictions
 from bert_tf.tokenization import full
+from bert_tf.tokenization import wordpiece
+
+MASK = "[MASK]"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,11 +52,7 @@ class Task(task_record.TaskRecord):
 
 
 class MaskPredictor(fine_tuning_predictor.Predictor):
-    """A masked-word model; see `fine_tuning.predictor.Predictor`.
-
-    Attributes:
-        filler: also fills masks one after the other; see `predictions.MaskFiller`.
-    """
+    """A masked-word model; see `fine_tuning.predictor.Predictor`."""
 
     task: Task
 
@@ -51,17 +63,26 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 "only 'tensorflow' does; omit backend, or pass head='encoder' for "
                 "vectors of texts."
             )
-        start = settings.required_start
-        predictions.check_fills_masks(start, run_dir)
-        values = settings.task_values() | predictions.tokenizer_arguments(start)
+        _check_fills_masks(settings, run_dir)
+        values = settings.task_values()
+        # The tokenizer must never split [MASK].
+        others = (token for token in values["never_split"] if token != MASK)
         super().__init__(
             run_dir,
-            Task(**values),
+            Task(**values | {"never_split": (MASK, *others)}),
             create_tokenizer=full.FullTokenizer,
             settings=settings,
         )
-        self.filler = predictions.MaskFiller(
-            self.model, self.tokenizer, batch_size=settings.batch_size
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._top = tf.function(
+            lambda ids, mask, positions, top_k: self.likeliest(
+                _features(ids, mask, positions), top_k
+            ),
+            input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
+            autograph=False,
+        )
+        self._log_probabilities = tf.function(
+            self._masked_log_probabilities, input_signature=[ids] * 4, autograph=False
         )
 
     def predict(
@@ -87,29 +108,144 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 Texts are never truncated, because a [MASK] could be lost.
         """
         top_k = fine_tuning_predictor.checked_count(top_k, "top_k")
-        items = input_items.read(texts, "a list of texts with [MASK]")
-        rows = [self._row(index, item) for index, item in enumerate(items)]
         return self._answered(
-            rows,
-            lambda part: map(predictions.record, self.filler.fillings(part, top_k)),
+            _checked(texts, self.masked_row),
+            lambda rows: self._fillings(rows, top_k),
             progress=progress,
             length_of=lambda row: len(row[0]),
-            batches_sorted=1,  # The filler computes all rows at once.
+            batches_sorted=1,  # All rows are computed at once.
         )
 
-    def _row(self, index, item):
-        if not isinstance(item, str):
-            raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")
-        try:
-            row = self.filler.row(item)
-        except ValueError as error:
-            raise ValueError(f"Input {index}: {error}") from None
-        if len(row[0]) > self.task.max_seq_length:
+    def score(
+        self,
+        texts: Iterable[str],
+        *,
+        progress: progress_module.Progress = progress_module.silent,
+    ) -> list[dict[str, Any]]:
+        """Returns the pseudo-log-likelihood of each text.
+
+        Args:
+            texts: texts without [MASK]. A text of n pieces becomes n sequences.
+            progress: see `bert_tf.progress`.
+
+        Returns:
+            For each text a dictionary with `pseudo_log_likelihood`, its means
+            `per_piece` and `per_word`, and `pieces`: a list of {"token",
+            "log_probability"}.
+
+        Raises:
+            ValueError: an input is not a text, is empty, too long, or contains [MASK].
+        """
+        return self._answered(
+            _checked(texts, self.pieces),
+            self._scores,
+            progress=progress,
+            length_of=len,
+            batches_sorted=1,
+        )
+
+    def masked_row(self, text: str) -> tuple[list[int], list[int]]:
+        """Returns the ids of a text, and the positions of its masks.
+
+        Raises:
+            ValueError: there is no [MASK], or the text is too long for the model.
+        """
+        tokens = ["[CLS]", *self.tokenizer.tokenize(text), "[SEP]"]
+        positions = [i for i, token in enumerate(tokens) if token == MASK]
+        if not positions:
+            raise ValueError(f"Expected at least one [MASK] in the text, got {text!r}.")
+        self._check_length(len(tokens))
+        return self.tokenizer.convert_tokens_to_ids(tokens), positions
+
+    def pieces(self, text: str) -> list[str]:
+        """Returns the word pieces of a text to score.
+
+        Raises:
+            ValueError: the text has no pieces, contains [MASK], or is too long.
+        """
+        pieces = self.tokenizer.tokenize(text)
+        if not pieces:
+            raise ValueError(f"The text {text!r:.60} has no word pieces to score.")
+        if MASK in pieces:
             raise ValueError(
-                f"Input {index} has {len(row[0])} word pieces; expected at most "
-                f"{self.task.max_seq_length}."
+                f"Cannot score a text with [MASK], got {text!r:.60}; replace [MASK] by "
+                "a word, or fill it instead."
             )
-        return row
+        self._check_length(len(pieces) + 2)
+        return pieces
+
+    def likeliest(self, features: Mapping[str, tf.Tensor], top_k: tf.Tensor) -> Any:
+        """Returns the likeliest pieces at masked positions, in a graph.
+
+        Args:
+            features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S] and
+                `masked_lm_positions` int32 [B, M].
+            top_k: K, at most the size of the vocabulary.
+
+        Returns:
+            `values`, the probabilities, float32 [B, M, K], and `indices`, int32.
+        """
+        outputs = self.model(dict(features))
+        # The table of the model may have more rows than there are pieces.
+        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])  # [B, M, V]
+        return tf.math.top_k(probabilities[:, :, : len(self.vocabulary)], top_k)
+
+    def _check_length(self, num_pieces):
+        most = self.task.max_seq_length
+        if num_pieces > most:
+            raise ValueError(
+                f"The text has {num_pieces} word pieces with [CLS] and [SEP], but the "
+                f"model has {most} positions; shorten or split the text."
+            )
+
+    def _fillings(self, rows, top_k):
+        """Yields the record of each row of ids and mask positions."""
+        top = self._top(*_padded(rows), min(top_k, len(self.vocabulary)))
+        values, ids = top.values.numpy(), top.indices.numpy()  # [B, M, K]
+        for row, (_, positions) in enumerate(rows):
+            masks = []
+            for mask in range(len(positions)):
+                tokens = self.tokenizer.convert_ids_to_tokens(ids[row, mask].tolist())
+                pairs = zip(tokens, values[row, mask].tolist(), strict=True)
+                masks.append([{"token": t, "probability": p} for t, p in pairs])
+            yield {"masks": masks}
+
+    def _scores(self, texts):
+        """Yields the record of each list of pieces."""
+        mask = self.vocabulary[MASK]
+        rows, labels = [], []
+        for pieces in texts:
+            ids = self.tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
+            for position in range(1, len(pieces) + 1):
+                masked = [*ids[:position], mask, *ids[position + 1 :]]
+                rows.append((masked, [position]))
+                labels.append([ids[position]])
+        logs: list[float] = []
+        for start in range(0, len(rows), self.batch_size):
+            part = slice(start, start + self.batch_size)
+            logs += (
+                self._log_probabilities(*_padded(rows[part]), labels[part])
+                .numpy()
+                .tolist()
+            )
+        for pieces in texts:
+            scores, logs = logs[: len(pieces)], logs[len(pieces) :]
+            num_words = sum(not p.startswith(wordpiece.CONTINUATION) for p in pieces)
+            yield {
+                "pseudo_log_likelihood": sum(scores),
+                "per_piece": sum(scores) / len(pieces),
+                "per_word": sum(scores) / num_words,
+                "pieces": [
+                    {"token": piece, "log_probability": log}
+                    for piece, log in zip(pieces, scores, strict=True)
+                ],
+            }
+
+    def _masked_log_probabilities(self, ids, mask, positions, labels):
+        """Returns float32 [B]: the log-probability of each label at its position."""
+        outputs = self.model(_features(ids, mask, positions))
+        logs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])  # [B, V]
+        return tf.gather(logs, labels[:, 0], batch_dims=1)
 
 
 def load(
@@ -118,8 +254,66 @@ def load(
         fine_tuning_predictor.DEFAULT_SETTINGS
     ),
 ) -> MaskPredictor:
-    """Returns the predictor of a pretraining run or of another pretrained model."""
+    """Returns the predictor of a pretraining run or of another pretrained model.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the checkpoint is incomplete or was not trained on masked words.
+    """
     if settings.start is None:
         start = starting_point.find(run_dir)
         settings = dataclasses.replace(settings, start=start)
     return MaskPredictor(run_dir, settings)
+
+
+def _checked(texts, check):
+    """Returns what `check` makes of each text; names a text that is unsuitable."""
+    rows = []
+    for index, text in enumerate(input_items.read(texts, "a list of texts")):
+        if not isinstance(text, str):
+            raise ValueError(f"Input {index} is {text!r:.60}; expected a text.")
+        try:
+            rows.append(check(text))
+        except ValueError as error:
+            raise ValueError(f"Input {index}: {error}") from None
+    return rows
+
+
+def _check_fills_masks(settings, path):
+    """Raises a ValueError if a checkpoint cannot fill masks."""
+    start = settings.required_start
+    if start.config.is_causal:
+        raise ValueError(
+            f"{path} is a left-to-right model (attention is causal in its "
+            "bert_config.json) and cannot fill masks; expected a model trained on "
+            "masked words."
+        )
+    start.vocabulary.check_has_mask()
+    for name in checkpoint_heads.HEADS["masked_lm"].weights:
+        if name not in settings.source.shapes:
+            raise ValueError(
+                f"{path} has no masked-word head ({name} is missing); expected a "
+                "pretraining checkpoint."
+            )
+
+
+def _padded(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
+    """Returns the ids and their mask, [B, S], and the positions of masks, [B, M]."""
+    length = max(len(ids) for ids, _ in rows)
+    num_masks = max(len(positions) for _, positions in rows)
+    shapes = [(len(rows), length)] * 2 + [(len(rows), num_masks)]
+    padded = [np.zeros(shape, np.int32) for shape in shapes]
+    for index, (ids, positions) in enumerate(rows):
+        padded[0][index, : len(ids)] = ids
+        padded[1][index, : len(ids)] = 1
+        padded[2][index, : len(positions)] = positions
+    return padded
+
+
+def _features(ids, mask, positions):
+    return {
+        "input_ids": ids,
+        "input_mask": mask,
+        "segment_ids": tf.zeros_like(ids),
+        "masked_lm_positions": positions,
+    }

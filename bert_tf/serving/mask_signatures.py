@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.pretraining import predictions
+from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 from bert_tf.tokenization import in_graph
@@ -43,7 +43,7 @@ class MaskSignatures(signatures.TaskSignatures):
         vocabulary, task = predictor.vocabulary, predictor.task
         tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
         self._top_k = min(task.top_k, len(vocabulary))
-        self._mask_id = vocabulary[predictions.MASK]
+        self._mask_id = vocabulary[mask_predictor.MASK]
         with tf.init_scope(), tf.device("/CPU:0"):
             self._tokens = tf.constant(vocabulary.tokens)  # [V]
         super().__init__(
@@ -62,7 +62,7 @@ class MaskSignatures(signatures.TaskSignatures):
         # The stable sort puts the masks first, in their order.
         order = tf.argsort(tf.cast(is_mask, tf.int32), 1, "DESCENDING", stable=True)
         positions = order[:, :num_masks]  # [B, M]
-        found = self.predictor.filler.likeliest(
+        found = self.predictor.likeliest(
             {**features, "masked_lm_positions": positions}, self._top_k
         )
         is_candidate = is_real[:, :, tf.newaxis]

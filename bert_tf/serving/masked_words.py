@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import input_items
-from bert_tf.pretraining import likelihood
 from bert_tf.serving import predictors
 
 _HEAD = "masked_lm"
@@ -59,7 +57,7 @@ def score_texts(
     """Returns how likely each text is according to a masked-word model.
 
     Each word piece is masked in turn. The pseudo-log-likelihood is the sum of the
-    log-probabilities of the pieces; see `pretraining.likelihood`.
+    log-probabilities of the pieces; see `pretraining.predictor`.
 
     Args:
         source: see `fill_masks`.
@@ -84,23 +82,4 @@ def score_texts(
     """
     items = input_items.texts_of(texts, text_column)
     model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
-    scorer = likelihood.LikelihoodScorer(model.filler)
-    # All texts are checked before any is computed.
-    pieces = [_pieces(scorer, index, item) for index, item in enumerate(items)]
-    # Batches of texts of similar length need little padding.
-    order = sorted(range(len(items)), key=lambda index: -len(pieces[index]))
-    found: list[dict[str, Any]] = [{} for _ in items]
-    scored = scorer.score_pieces(pieces[index] for index in order)
-    for done, (index, one) in enumerate(zip(order, scored, strict=True), start=1):
-        found[index] = likelihood.record(one)
-        progress_module.report("score texts", done, len(items), unit="texts")
-    return found
-
-
-def _pieces(scorer, index, item):
-    if not isinstance(item, str):
-        raise ValueError(f"Input {index} is {item!r:.60}; expected a text.")
-    try:
-        return scorer.pieces(item)
-    except ValueError as error:
-        raise ValueError(f"Input {index}: {error}") from None
+    return model.score(items)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import fill_mask
-from bert_tf.pretraining import likelihood
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import predictions
+from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.tokenization import full
 
 TEXT = "the [MASK] of [MASK]"
@@ -40,7 +41,20 @@ def released(copy_release, tmp_path):
     return copy_release(tmp_path / "released")
 
 
-def test_the_probabilities_are_those_of_the_model(fill_options, golden):
+@pytest.fixture(scope="module")
+def predictor(copy_release, tmp_path_factory):
+    folder = copy_release(tmp_path_factory.mktemp("release") / "released")
+    settings = fine_tuning_predictor.LoadSettings(
+        start=starting_point.find(str(folder)), batch_size=4
+    )
+    return mask_predictor.load(str(folder), settings)
+
+
+def as_table(mask):
+    return {one["token"]: one["probability"] for one in mask}
+
+
+def test_the_probabilities_are_those_of_the_model(predictor, golden):
     folder = golden / "model"
     model = pretrainer.BertPretrainer(
         config_module.BertConfig.from_json_file(folder / "bert_config.json")
@@ -59,10 +73,10 @@ def test_the_probabilities_are_those_of_the_model(fill_options, golden):
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
 
     size = len(vocabulary)
-    fillings = predictions.load(fill_options()).fill(TEXT, top_k=size)
-    assert len(fillings) == 2
-    for row, found in zip(expected, fillings, strict=True):
-        by_token = {one.token: one.probability for one in found}
+    [answer] = predictor.predict([TEXT], top_k=size)
+    assert len(answer["masks"]) == 2
+    for row, mask in zip(expected, answer["masks"], strict=True):
+        by_token = as_table(mask)
         by_id = [by_token[token] for token in vocabulary.tokens]
         np.testing.assert_allclose(by_id, row, rtol=1e-5)
         assert list(by_token.values()) == sorted(by_token.values(), reverse=True)
@@ -83,116 +97,45 @@ def test_the_text_of_the_flag_or_of_standard_input_is_filled(
         assert done.stdout.splitlines()[::2] == shown
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("no mask here", r"at least one \[MASK\] in the text, got 'no mask here'"),
-        ("[mask]", r"at least one \[MASK\]"),  # Lower case is an ordinary word.
-        ("[MASK] " * 70, "The text has 72 word pieces .* 64 positions"),
-    ],
-)
-def test_a_text_that_cannot_be_filled_is_refused(fill_options, text, message):
-    with pytest.raises(ValueError, match=message):
-        predictions.load(fill_options()).fill(text)
-
-
-def test_texts_of_a_batch_are_filled_as_each_alone(fill_options):
+def test_texts_of_a_batch_are_filled_as_each_alone(predictor):
     texts = ["the [MASK]", TEXT, "a b c d e f [MASK] h", "[MASK] " * 5, "[MASK]"]
-    filler = predictions.load(fill_options(batch_size=2))
-    together = list(filler.fill_each(texts, top_k=3))
-    for text, found in zip(texts, together, strict=True):
-        assert len(found) == text.count("[MASK]")
-        for mask, alone in zip(found, filler.fill(text, top_k=3), strict=True):
-            assert [one.token for one in mask] == [one.token for one in alone]
-            assert [one.probability for one in mask] == pytest.approx(
-                [one.probability for one in alone], rel=1e-4
-            )
+    for text, answer in zip(texts, predictor.predict(texts, top_k=3), strict=True):
+        [alone] = predictor.predict([text], top_k=3)
+        assert len(answer["masks"]) == text.count("[MASK]")
+        for mask, same in zip(answer["masks"], alone["masks"], strict=True):
+            assert as_table(mask) == pytest.approx(as_table(same), rel=1e-4)
 
 
-class ByTable(predictions.MaskFiller):
-    """A filler that looks probabilities up in a table: ids of the row -> fillings."""
-
-    def __init__(self, tokenizer, table):
-        self.tokenizer = tokenizer
-        self.table = table
-        self.model = type(
-            "Model", (), {"config": config_module.BertConfig(vocab_size=9)}
-        )
-
-    def fillings(self, rows, top_k):
-        [(ids, positions)] = rows
-        key = " ".join(self.tokenizer.convert_ids_to_tokens(ids)[1:-1])
-        assert len(self.table[key]) == len(positions)
-        return [
-            [
-                [predictions.Filling(token=token, probability=probability)]
-                for token, probability in self.table[key]
-            ]
-        ]
-
-
-def test_the_surest_mask_is_filled_first_and_known_to_the_next(golden):
-    tokenizer = full.FullTokenizer(golden / "vocab.txt", never_split=("[MASK]",))
-    filler = ByTable(
-        tokenizer,
-        {
-            "the [MASK] [MASK] of [MASK]": [("bee", 0.2), ("is", 0.3), ("air", 0.9)],
-            "the [MASK] [MASK] of air": [("lamp", 0.6), ("is", 0.4)],
-            "the lamp [MASK] of air": [("##house", 0.5)],
-        },
-    )
-    filled = filler.fill_iteratively("The [MASK] [MASK] of [MASK].".replace(".", ""))
-    assert filled.order == [2, 0, 1]
-    assert [mask[0].token for mask in filled.fillings] == ["lamp", "##house", "air"]
-    assert filled.text == "The lamphouse of air"
-
-
-def test_iterative_fillings_are_those_of_the_model_at_their_turn(fill_options):
-    filler = predictions.load(fill_options())
-    filled = filler.fill_iteratively(TEXT, top_k=3)
-    first, second = filled.order
-    at_once = filler.fill(TEXT, top_k=3)
-    surest = max((0, 1), key=lambda mask: at_once[mask][0].probability)
-    assert (first, filled.fillings[first]) == (surest, at_once[surest])
-    token = at_once[first][0].token
-    partly = ["the", "[MASK]", "of", "[MASK]"]
-    partly[1 + 2 * first] = token
-    ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *partly, "[SEP]"])
-    [[expected]] = filler.fillings([(ids, [2 + 2 * second])], 3)
-    assert filled.fillings[second] == expected
-
-
-def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(fill_options):
-    filler = predictions.load(fill_options(batch_size=4))
+def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(predictor):
     texts = ["the lighthouse", "bee", "the bee and honey is warm"]
-    found = list(likelihood.LikelihoodScorer(filler).score_each(texts))
-    size = filler.model.config.vocab_size
-    for text, scored in zip(texts, found, strict=True):
-        pieces = filler.tokenizer.tokenize(text)
-        assert list(scored.pieces) == pieces
+    for text, answer in zip(texts, predictor.score(texts), strict=True):
+        pieces = predictor.tokenizer.tokenize(text)
+        assert [one["token"] for one in answer["pieces"]] == pieces
         expected = []
         for index, piece in enumerate(pieces):
-            row = [*pieces]
-            row[index] = "[MASK]"
-            ids = filler.tokenizer.convert_tokens_to_ids(["[CLS]", *row, "[SEP]"])
-            [[fillings]] = filler.fillings([(ids, [index + 1])], size)
-            by_token = {one.token: one.probability for one in fillings}
-            expected.append(np.log(by_token[piece]))
-        np.testing.assert_allclose(scored.log_probabilities, expected, atol=1e-4)
-        assert scored.total == pytest.approx(sum(expected), abs=1e-3)
+            tokens = ["[CLS]", *pieces, "[SEP]"]
+            tokens[index + 1] = "[MASK]"
+            ids = predictor.tokenizer.convert_tokens_to_ids(tokens)
+            size = predictor.model.config.vocab_size
+            [filled] = predictor._fillings([(ids, [index + 1])], size)
+            expected.append(np.log(as_table(filled["masks"][0])[piece]))
+        found = [one["log_probability"] for one in answer["pieces"]]
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        assert answer["pseudo_log_likelihood"] == pytest.approx(sum(expected), abs=1e-3)
+        num_words = len(text.split())
+        assert answer["per_word"] == pytest.approx(sum(expected) / num_words, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     "values, keys",
     [
         ({}, ["text", "masks"]),
-        ({"iterative": True}, ["text", "filled", "masks", "order"]),
         (
             {"pseudo_log_likelihood": True},
             ["text", "pseudo_log_likelihood", "per_piece", "per_word", "pieces"],
         ),
     ],
-    ids=["masks", "iterative", "likelihood"],
+    ids=["masks", "likelihood"],
 )
 def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, keys):
     texts = ["the [MASK]", "[MASK] of [MASK]"]
@@ -212,11 +155,11 @@ def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, 
     assert [list(record) for record in records] == [keys] * 2
 
 
-def test_the_report_shows_what_was_filled_and_how_likely_a_text_is(fill_options):
-    text, filled, *masks = fill_mask.run(fill_options(iterative=True)).splitlines()
+def test_the_report_shows_candidates_and_how_likely_a_text_is(fill_options):
+    text, *masks = fill_mask.run(fill_options(top_k=3)).splitlines()
     assert text == TEXT
-    words = [mask.split()[0] for mask in masks]
-    assert filled == f"  the {words[0]} of {words[1]}"
+    assert len(masks) == 2
+    assert all(re.fullmatch(r"(  \S+ 0\.\d{3}){3}", mask) for mask in masks)
     scored = fill_mask.run(fill_options(text="the bee", pseudo_log_likelihood=True))
     assert re.fullmatch(
         r"the bee\n  -\d+\.\d{4}  per piece -\d+\.\d{4}  per word -\d+\.\d{4}", scored
@@ -227,7 +170,6 @@ def test_the_report_shows_what_was_filled_and_how_likely_a_text_is(fill_options)
     "values, lines, message",
     [
         ({}, "[MASK]\n\nno mask\n", r"texts\.txt:3: Expected at least one \[MASK\]"),
-        ({"iterative": True}, "[MASK]\nno mask\n", r"texts\.txt:2: Expected at least"),
         (
             {"pseudo_log_likelihood": True},
             "bee\n[MASK]\n",
@@ -261,10 +203,6 @@ def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, me
         (
             {"pseudo_log_likelihood": True, "top_k": 3},
             "--top_k cannot be combined with",
-        ),
-        (
-            {"pseudo_log_likelihood": True, "iterative": True},
-            "--iterative cannot be combined with",
         ),
         (
             {"text": None, "input_file": "a.txt", "output_file": "./a.txt"},

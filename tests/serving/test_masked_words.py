@@ -3,7 +3,6 @@
 import pytest
 
 import bert_tf
-from bert_tf.pretraining import likelihood
 
 TEXTS = ["the [MASK] dance", "the bee and the lamp keep [MASK] [MASK] form", "[MASK]"]
 WHOLE = ["the bee", "the lamp is slow and keep form", "summer form"]
@@ -39,13 +38,11 @@ def test_masks_are_filled_as_by_the_loaded_model(released, model, reported):
 
 def test_scores_are_in_the_order_of_the_texts(released, model):
     found = bert_tf.score_texts(released, iter(WHOLE), batch_size=3)
-    scorer = likelihood.LikelihoodScorer(model.filler)
-    for answer, expected in zip(found, scorer.score_each(WHOLE), strict=True):
-        assert [one["token"] for one in answer["pieces"]] == list(expected.pieces)
-        assert answer["pseudo_log_likelihood"] == pytest.approx(
-            expected.total, rel=1e-4
-        )
-        assert answer["per_piece"] == pytest.approx(expected.per_piece, rel=1e-4)
+    for answer, text in zip(found, WHOLE, strict=True):
+        [expected] = model.score([text])
+        assert answer["pieces"][0]["token"] == expected["pieces"][0]["token"]
+        for name in ("pseudo_log_likelihood", "per_piece"):
+            assert answer[name] == pytest.approx(expected[name], rel=1e-4)
     assert bert_tf.score_texts(released, []) == []
 
 
