@@ -159,7 +159,8 @@ class TfdsOptions(TaskOptions):
 
     tfds_name: str | None = option(
         None,
-        help="TensorFlow dataset to use instead of files. Requires bert_tf[datasets].",
+        help="TensorFlow dataset to use instead of files, such as glue/mrpc, "
+        "squad/v1.1 or hellaswag. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
         TFDS_SPLITS,

@@ -84,10 +84,7 @@ class ClassSignatures(signatures.TaskSignatures):
     def _chosen(self, probabilities):
         """Returns the names of the predicted classes, padded with "", string [B, C]."""
         task = self.predictor.task
-        threshold = task.threshold
-        if threshold is None:
-            threshold = classification_predictions.DEFAULT_THRESHOLD
-        counts = probabilities >= threshold
+        counts = probabilities >= classification_predictions.THRESHOLD
         names = tf.tile(tf.constant([task.labels]), [tf.shape(counts)[0], 1])
         chosen = tf.ragged.boolean_mask(names, counts)
         return chosen.to_tensor("", shape=[None, len(task.labels)])

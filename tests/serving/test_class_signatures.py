@@ -15,11 +15,7 @@ SLOW = pytest.mark.slow
 
 WINDOWS = {"labels": LABELS, "doc_stride": 5}
 TOUCHING = {"labels": LABELS, "doc_stride": 100}  # The windows do not overlap.
-SEVERAL = {
-    "labels": LABELS,
-    "label_kind": examples_module.MULTI_LABEL,
-    "threshold": 0.505,
-}
+SEVERAL = {"labels": LABELS, "label_kind": examples_module.MULTI_LABEL}
 NUMBER = {"labels": (), "label_kind": examples_module.REGRESSION, "doc_stride": 3}
 
 

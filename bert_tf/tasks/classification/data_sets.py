@@ -1,7 +1,6 @@
 """The data of a run: GLUE, XNLI, TensorFlow Datasets, or the user's own tables."""
 
 import collections
-import dataclasses
 import functools
 import itertools
 import json
@@ -43,7 +42,7 @@ def select(
     processor: examples_module.DataProcessor
     task_name = trained.task_name if trained else None
     if options.tfds_name is not None:
-        return TfdsProcessor(options, trained.columns if trained else None)
+        return _tfds_processor(options, trained)
     elif options.task_name is None:
         processor = TableProcessor(
             train_file=options.train_file,
@@ -83,16 +82,13 @@ def identities(
     processor: examples_module.DataProcessor,
 ) -> dict[str, result_files.DataSet]:
     """Returns the identity of the data of each set; see `Task.data_sets`."""
-    data_dir, tfds_name = str(options.data_dir), options.tfds_name
-    paths = {} if tfds_name else processor.get_files(data_dir)
     data_sets = {}
-    for number, part in enumerate(("train", "dev", "test")):
+    paths = processor.get_files(str(options.data_dir))
+    for part in ("train", "dev", "test"):
         of_part = [path for name, path in paths.items() if name.startswith(part)]
-        if part == "train" and not tfds_name:
-            of_part = processor.get_train_files(data_dir)
-        if tfds_name:
-            name = f"{tfds_name} {options.tfds_splits[number]}"
-        elif options.task_name is not None:
+        if part == "train":
+            of_part = processor.get_train_files(str(options.data_dir))
+        if options.task_name is not None:
             languages = processor.get_eval_languages() if part != "train" else ()
             if languages and part not in options.sets_to_read:
                 continue  # A later command chooses the languages.
@@ -307,101 +303,57 @@ def _strata(labels, kind):
     return (np.argsort(np.argsort(values)) * 10 // len(labels)).tolist()
 
 
-class TfdsProcessor(examples_module.DataProcessor):
-    """Reads a TensorFlow dataset, which is downloaded on first use.
-
-    Each split is written once as a table; see `named_datasets.part_file`.
-
-    Args:
-        options: of the run, with `tfds_name`. `data_dir` is the folder of TensorFlow
-            Datasets.
-        known: columns that the model was trained on, if there is a trained model.
-
-    Raises:
-        ImportError: tensorflow-datasets is not installed.
-        ValueError: the dataset is unknown, or the columns of the texts or the label are
-            missing or unclear.
-        OSError: the dataset can be neither read nor downloaded.
-    """
-
-    def __init__(
-        self,
-        options: classification_options.RunClassifierOptions,
-        known: examples_module.Columns | None = None,
-    ):
-        self._options, name = options, str(options.tfds_name)
-        self._data = named_datasets.open_data_set(name, options.data_dir)
+def _tfds_columns(options, data, known):
+    """Returns the columns of a TensorFlow dataset; `known` are a trained model's."""
+    name, features = str(options.tfds_name), data.features
+    text, text_b = options.text_column, options.text_b_column
+    if text is None:
         texts_of_glue = named_datasets.declared(glue.TFDS_TEXTS, name)
-        config = name.partition(":")[0].rpartition("/")[2]
-        self.task_name = (
-            glue.TFDS_TASK_NAMES.get(config, config) if texts_of_glue else None
-        )
-        features = self._data.features
-        text, text_b = options.text_column, options.text_b_column
-        if text is None:
-            text, text_b = texts_of_glue or _known_text(name, features, known)
-        label = options.label_column or (known.label if known else None) or "label"
-        for column in filter(None, (text, text_b, label)):
-            if column not in features:
-                raise ValueError(
-                    f"--tfds_name={name} has no column {column}; the columns are "
-                    f"{', '.join(features)}."
-                )
-        is_number = np.dtype(features[label].np_dtype).kind == "f"
-        kinds = (examples_module.SINGLE_LABEL, examples_module.REGRESSION)
-        self.columns = examples_module.Columns(
-            text=text, text_b=text_b, label=label, kind=kinds[is_number]
-        )
-
-    def get_files(self, data_dir: str = "") -> dict[str, str]:
-        """Returns the paths of the sets that the run needs; MNLI has pairs of sets."""
-        options, paths = self._options, {}
-        for number, name in enumerate(("train", "dev", "test")):
-            is_needed = name in options.sets_to_read
-            splits = self._sets(name) if is_needed or options.check else {}
-            for part, split in splits.items():
-                chosen = [*options.tfds_splits]
-                chosen[number] = split
-                paths[part] = named_datasets.part_file(
-                    dataclasses.replace(options, tfds_splits=tuple(chosen)),
-                    number,
-                    _table_lines,
-                    ".classes.jsonl",
-                    is_needed=is_needed,
-                )
-        return {part: path for part, path in paths.items() if path is not None}
-
-    def get_labels(self) -> list[str]:
-        """Returns the class names; an empty list for regression.
-
-        Raises:
-            ValueError: the dataset does not name its classes.
-        """
-        if self.columns.kind == examples_module.REGRESSION:
-            return []
-        names = getattr(self._data.features[self.columns.label], "names", None)
-        if not names:
+        text, text_b = texts_of_glue or _known_text(name, features, known)
+    label = options.label_column or (known.label if known else None) or "label"
+    for column in filter(None, (text, text_b, label)):
+        if column not in features:
             raise ValueError(
-                f"--tfds_name={self._options.tfds_name}: the column "
-                f"{self.columns.label} has no class names; choose another column with "
-                "--label_column."
+                f"--tfds_name={name} has no column {column}; the columns are "
+                f"{', '.join(features)}."
             )
-        return list(names)
+    kind = examples_module.SINGLE_LABEL
+    if np.dtype(features[label].np_dtype).kind == "f":
+        kind = examples_module.REGRESSION
+    elif not getattr(features[label], "names", None):
+        raise ValueError(
+            f"--tfds_name={name}: the column {label} has no class names; choose "
+            "another column with --label_column."
+        )
+    return examples_module.Columns(text=text, text_b=text_b, label=label, kind=kind)
 
-    def get_set_name(self, part: str) -> str | None:
-        """Returns the dataset, version and split, such as "glue/mrpc/2.0.0 test"."""
-        split = self._sets(part.split("_")[0])[part]
-        return f"{self._data.full_name} {split}"
 
-    def _sets(self, name):
-        """Returns the split of each set; MNLI has two for "dev" and for "test"."""
-        split = self._options.tfds_splits[("train", "dev", "test").index(name)]
-        if split not in self._data.splits and f"{split}_matched" in self._data.splits:
-            return {
-                name: f"{split}_matched",
-                f"{name}_mismatched": f"{split}_mismatched",
-            }
-        return {name: split}
+def _tfds_processor(options, trained):
+    """Returns the reader of a TensorFlow dataset, each split of which is a table."""
+    data = named_datasets.open_data_set(str(options.tfds_name), options.data_dir)
+    columns = _tfds_columns(options, data, trained.columns if trained else None)
+    names = ("train", "dev", "test")
+    train, dev, test = (
+        named_datasets.part_file(
+            options,
+            number,
+            _table_lines,
+            ".classes.jsonl",
+            is_needed=name in options.sets_to_read,
+        )
+        for number, name in enumerate(names)
+    )
+    processor = TableProcessor(
+        train_file=train,
+        eval_file=dev,
+        predict_file=test,
+        columns=columns,
+        labels=getattr(data.features[columns.label], "names", ()),
+    )
+    if named_datasets.declared(glue.TFDS_TEXTS, str(options.tfds_name)):
+        config = str(options.tfds_name).partition(":")[0].rpartition("/")[2]
+        processor.task_name = glue.TFDS_TASK_NAMES.get(config, config)
+    return processor
 
 
 def _table_lines(data, split):

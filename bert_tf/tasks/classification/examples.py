@@ -147,10 +147,6 @@ class DataProcessor:
         """Returns the languages that the task is evaluated in, if it has several."""
         return []
 
-    def get_set_name(self, part: str) -> str | None:
-        """Returns the published name of a set that has one."""
-        return None
-
 
 def read_examples(
     path: str,

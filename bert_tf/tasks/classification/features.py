@@ -41,7 +41,6 @@ class Record(task_record.TaskRecord):
     # The share of the training file that was held out, and the checksum of its texts.
     validation_split: float = 0.0
     validation_sha256: str | None = None
-    threshold: float | None = None  # Minimum probability of a class, if several.
     doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
     bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
     # Only for an external ranker that is applied without training; see `TextEncoding`
@@ -88,8 +87,7 @@ class Record(task_record.TaskRecord):
         if self.label_kind == examples_module.MULTI_LABEL:
             return (
                 f"Assigns {texts} to any number of {len(self.labels)} classes"
-                f"{of_task}. A class is predicted if its probability is at least "
-                f"{self.threshold:g}."
+                f"{of_task}. A class is predicted if its probability is at least 0.5."
             )
         return f"Assigns {texts} to one of {len(self.labels)} classes{of_task}."
 

@@ -352,7 +352,7 @@ def _check_data(run_dir, column, results):
     """Checks that the results of a run are those of its task's development sets."""
     entry = result_files.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
     data, task_name = entry.get("name"), column.task_name
-    is_of_task = data in (None, task_name) or data.startswith("glue/")
+    is_of_task = data in (None, task_name) or data.startswith("glue-")
     if column.key in results and is_of_task:
         return
     problem = f"the scores on {data}" if column.key in results else f"no {column.key}"

@@ -62,15 +62,6 @@ class RunClassifierOptions(
         "Default: train_language.",
         on_resume=options_module.FREE,
     )
-    tfds_name: str | None = option(
-        None,
-        help="TensorFlow dataset to use instead of files, such as glue/mrpc or "
-        "imdb_reviews. Requires bert_tf[datasets].",
-    )
-    tfds_splits: tuple[str, ...] = option(
-        fine_tuning_options.TFDS_SPLITS,
-        help="Splits of tfds_name: to train on, to evaluate on and to predict.",
-    )
     train_file: str | None = option(
         None,
         help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
@@ -114,14 +105,6 @@ class RunClassifierOptions(
         None,
         help="Separator between class names in the label column. If given, a text can "
         "have any number of classes.",
-    )
-    threshold: float | None = option(
-        None,
-        minimum=0.0,
-        maximum=1.0,
-        help="Minimum probability of a predicted class, if a text can have several. "
-        "Default: the value used in training, or 0.5.",
-        group="evaluation",
     )
     regression: bool = option(
         False, help="Predict a number: the label column contains numbers."
@@ -213,7 +196,7 @@ class RunClassifierOptions(
             )
         if self.regression:
             self._refuse(
-                ("labels", "label_separator", "threshold", "class_weights"),
+                ("labels", "label_separator", "class_weights"),
                 "is for classes and cannot be combined with --regression",
             )
 

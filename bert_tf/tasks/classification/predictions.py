@@ -17,7 +17,7 @@ from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 
 RELEASE_FILE = "test_results.tsv"
-DEFAULT_THRESHOLD = 0.5
+THRESHOLD = 0.5  # The least probability of a class, if a text can have several.
 # The GLUE server accepts answers for STS-B in this range only.
 _SUBMITTED_RANGE = (0.0, 5.0)
 
@@ -33,8 +33,8 @@ def answers_of(
 
     Returns:
         One dictionary per example. For one class: `label`, and `probabilities` by
-        class. For several classes: `labels`, the classes whose probability reaches the
-        threshold, and `probabilities`. For regression: `value`.
+        class. For several classes: `labels`, the classes whose probability reaches
+        `THRESHOLD`, and `probabilities`. For regression: `value`.
     """
     found = classifier.MODELS[record.label_kind].answers(logits)
     if record.label_kind == examples_module.REGRESSION:
@@ -63,9 +63,8 @@ def predicted_of(logits: np.ndarray, record: features_module.Record) -> np.ndarr
         return np.asarray(output_activation.apply(values, record.output_activation))
     if record.label_kind == examples_module.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
-    threshold = DEFAULT_THRESHOLD if record.threshold is None else record.threshold
     found = classifier.BertMultiLabelClassifier.answers(logits)
-    return (np.asarray(found["probabilities"]) >= threshold).astype(np.int32)
+    return (np.asarray(found["probabilities"]) >= THRESHOLD).astype(np.int32)
 
 
 def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:

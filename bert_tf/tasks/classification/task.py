@@ -1,7 +1,6 @@
 """The declaration of classification: its data, training, scores and answers."""
 
 import collections
-import dataclasses
 import functools
 import logging
 from collections.abc import Mapping
@@ -79,12 +78,6 @@ class Classification(task_module.Task):
     def read(self) -> features_module.Record:
         """Reads all sets, and loads the teacher."""
         options = self.options
-        kind = self.processor.columns.kind
-        if options.threshold is not None and kind != examples_module.MULTI_LABEL:
-            raise ValueError(
-                f"--threshold={options.threshold:g} requires texts with several "
-                "classes (--label_separator), but this data has one label per text."
-            )
         record = self.applied_record() if self.trained else self.new_record()
         for name in options.sets_to_read:
             self.examples |= self.read_set(name, "")
@@ -98,11 +91,6 @@ class Classification(task_module.Task):
 
     def new_record(self) -> features_module.Record:
         options, columns = self.options, self.processor.columns
-        threshold = None
-        if columns.kind == examples_module.MULTI_LABEL:
-            threshold = options.threshold
-            if threshold is None:
-                threshold = classification_predictions.DEFAULT_THRESHOLD
         sha256 = None
         if isinstance(self.processor, data_sets.TableProcessor):
             sha256 = self.processor.get_held_out_fingerprint()
@@ -118,7 +106,6 @@ class Classification(task_module.Task):
             label_separator=columns.separator,
             validation_split=options.validation_split,
             validation_sha256=sha256,
-            threshold=threshold,
             doc_stride=options.doc_stride,
             bilstm_on_top=options.bilstm_on_top,
         )
@@ -128,9 +115,7 @@ class Classification(task_module.Task):
 
     def applied_record(self) -> features_module.Record:
         data_sets.check_applied(self.options, self.processor, self.trained)
-        if self.options.threshold is None:
-            return self.trained
-        return dataclasses.replace(self.trained, threshold=self.options.threshold)
+        return self.trained
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         path, kind = str(self.options.init_checkpoint), self.record.label_kind
@@ -336,17 +321,11 @@ class Classification(task_module.Task):
         )
 
     def data_files(self) -> tuple[model_card.DataFile, ...]:
-        """Returns one record per file, or per set of TensorFlow Datasets."""
+        """Returns one record per file, which may contain several sets."""
         paths = self.processor.get_files(self._folder)
         data: list[model_card.DataFile] = []
         counts: collections.Counter[tuple[str, str]] = collections.Counter()
         for part, rows in self.examples.items():
-            name = self.processor.get_set_name(part)
-            if name is not None:
-                data.append(
-                    model_card.DataFile(part=part, name=name, num_examples=len(rows))
-                )
-                continue
             # One file may contain several sets: XNLI's languages.
             part = part if part in paths else part.split("_")[0]
             counts.update((part, str(row.place).rpartition(":")[0]) for row in rows)

@@ -127,23 +127,6 @@ def test_any_number_of_classes_is_learned_scored_and_written(several_run):
     assert "Assigns a text to any number of 2 classes. A class is predicted" in card
 
 
-def test_the_threshold_decides_which_classes_count(
-    several_run, weather_options, tmp_path
-):
-    [answer] = predictors.load(str(several_run)).predict(["wet and cloud"])
-    assert answer["labels"] == ["cloudy", "rainy"]
-    options = weather_options(
-        several_run,
-        do_train=False,
-        do_predict=True,
-        threshold=0.0,
-        **dict.fromkeys(("train_file", "eval_file", "vocab_file", "bert_config_file")),
-    )
-    fine_tuning_run.run(options)
-    answers = answers_in(several_run / "predictions.jsonl")
-    assert {tuple(answer["labels"]) for answer in answers} == {("cloudy", "rainy")}
-
-
 def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options):
     options = weather_options(
         number_run, do_train=False, do_eval=True, label_separator=","
@@ -165,14 +148,6 @@ def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
     )
     with pytest.raises(ValueError, match="multi_label labels, but the data has single"):
         fine_tuning_run.run(options)
-
-
-def test_a_threshold_needs_classes_of_any_number(tmp_path, number_run, weather_options):
-    new = weather_options(tmp_path, threshold=0.3)
-    old = weather_options(number_run, do_train=False, do_predict=True, threshold=0.3)
-    for options in (new, old):
-        with pytest.raises(ValueError, match=r"--threshold=0\.3 requires texts with"):
-            fine_tuning_run.run(options)
 
 
 def test_balanced_class_weights_are_logged_and_change_the_training(

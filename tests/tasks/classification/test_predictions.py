@@ -37,16 +37,10 @@ def a_task(**values):
     return features_module.Record(**defaults | values)
 
 
-def test_several_classes_are_those_at_least_as_likely_as_the_threshold():
-    answers = classification_predictions.answers_of(
-        LOGITS, a_task(**SEVERAL, threshold=0.5)
-    )
+def test_several_classes_are_those_with_a_probability_of_at_least_one_half():
+    answers = classification_predictions.answers_of(LOGITS, a_task(**SEVERAL))
     assert [answer["labels"] for answer in answers] == [["rain", "sun"], ["sun"]]
     assert answers[0]["probabilities"] == {"rain": 0.5, "sun": 0.5}
-    answers = classification_predictions.answers_of(
-        LOGITS, a_task(**SEVERAL, threshold=0.6)
-    )
-    assert [answer["labels"] for answer in answers] == [[], ["sun"]]
 
 
 def test_a_number_is_the_logit():

@@ -83,9 +83,9 @@ def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tm
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["label"] for line in lines] == ["rain", "sun", "rain"]
     card = (tmp_path / "run" / "README.md").read_text()
-    name = "weather_texts/default/2.0.0"
-    assert f"| train | {name} train | {len(ROWS)} | no file |" in card
-    assert f"| dev | {name} validation |" in card
+    name = "weather_texts-default-2.0.0"
+    assert f"| train | {name}-train.classes.jsonl | {len(ROWS)} | " in card
+    assert f"| dev | {name}-validation.classes.jsonl | 2 | " in card
 
 
 def test_splits_are_those_that_are_named(named, weather_dataset):
@@ -107,8 +107,7 @@ def glue_datasets(tfds, prepared):
     text = tfds.features.Text()
     label = tfds.features.ClassLabel(names=["entailment", "neutral", "contradiction"])
     row = {"premise": "a", "hypothesis": "b", "label": 1, "idx": 7}
-    splits = ("train", "validation_matched", "validation_mismatched")
-    splits += ("test_matched", "test_mismatched")
+    splits = ("train", "validation_matched", "test_matched")
     prepared(
         "glue/mnli",
         {"premise": text, "hypothesis": text, "label": label, "idx": np.int32},
@@ -123,11 +122,15 @@ def glue_datasets(tfds, prepared):
 
 
 def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
-    mnli = data_sets.select(named("glue/mnli", glue_datasets, do_eval=True))
+    options = named(
+        "glue/mnli",
+        glue_datasets,
+        do_eval=True,
+        tfds_splits="train,validation_matched,test_matched",
+    )
+    mnli = data_sets.select(options)
     assert mnli.task_name == "mnli"
-    sets = mnli.get_dev_sets("")
-    assert set(sets) == {"dev", "dev_mismatched"}
-    [row] = sets["dev"]
+    [row] = mnli.get_dev_examples("")
     assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")
     assert row.guid == "7"
     stsb = data_sets.select(named("glue/stsb", glue_datasets))
