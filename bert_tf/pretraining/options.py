@@ -26,6 +26,12 @@ class RunPretrainingOptions(
         "separated by commas.",
         on_resume=options_module.FREE,
     )
+    optimizer: str = option(
+        "adamw",
+        choices=("adamw", "lamb"),
+        group="advanced",
+        help="adamw: the release's optimizer. lamb: for very large batches.",
+    )
     cache_dir: str | None = option(
         None,
         help="Local folder to copy remote examples (gs://) to before training. "

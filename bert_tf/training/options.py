@@ -112,6 +112,7 @@ class OptimizerOptions(_TrainingRecord):
     """What determines the weights that training arrives at, apart from the data."""
 
     flag_group: ClassVar[str] = "training"
+    optimizer = "adamw"  # Pretraining has an option for it.
 
     train_batch_size: int = option(
         32, minimum=1, help="Sequences per optimizer step, over all replicas."
@@ -121,12 +122,6 @@ class OptimizerOptions(_TrainingRecord):
         minimum=0.0,
         help="Peak learning rate. It is reached at the end of the warm-up and then "
         "decays linearly to 0.",
-    )
-    optimizer: str = option(
-        "adamw",
-        choices=("adamw", "lamb"),
-        group="advanced",
-        help="adamw: the release's optimizer. lamb: for very large batches.",
     )
     gradient_accumulation_steps: int = option(
         1,

@@ -5,14 +5,12 @@ with "dev", and those of sets to predict with "test".
 """
 
 import dataclasses
-import json
 import logging
 import os
 
 import numpy as np
 
 from bert_tf import files
-from bert_tf import locks
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import options as classification_options
@@ -282,10 +280,8 @@ IN_AVERAGE = tuple(column.name for column in COLUMNS[:-1])
 def table(options: classification_options.EvaluateGlueOptions) -> str:
     """Returns the scores of the runs in a folder in percent, as the paper does.
 
-    Writes them to the JSON file that the options may name.
-
     Raises:
-        OSError: a file cannot be read or written.
+        OSError: a file cannot be read.
         ValueError: there are no runs, or scores of other data.
     """
     scores = read_scores(options.input_dir)
@@ -293,13 +289,6 @@ def table(options: classification_options.EvaluateGlueOptions) -> str:
     missing = [name for name in IN_AVERAGE if name not in means]
     present = [means[name] for name in IN_AVERAGE if name in means]
     mean = float(np.mean(present)) if present else float("nan")
-    if options.output_file is not None:
-        content = {**means, "average": None if missing else mean, "missing": missing}
-        with (
-            locks.output_file(options.output_file),
-            files.complete_or_absent(options.output_file) as file,
-        ):
-            file.write(json.dumps(content, indent=2) + "\n")
     lines = [f"{'task':8}{'score':10}{'value':>6}  source"]
     for column in COLUMNS:
         value = f"{100 * means[column.name]:.1f}" if column.name in means else "-"

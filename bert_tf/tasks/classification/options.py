@@ -282,4 +282,3 @@ class EvaluateGlueOptions(options_module.Options):
     """Collects the scores of the GLUE tasks in one table, with the paper's average."""
 
     input_dir: str = option(help="Folder of the run folders of run_classifier.")
-    output_file: str | None = option(None, help="JSON file to write the scores to.")
