@@ -147,25 +147,6 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
 
 
-def test_labels_have_the_same_names_in_all_forms(quick, tmp_path, new_frame):
-    labels = [True, False] * 16
-    table = tmp_path / "t.csv"
-    with table.open("w", newline="") as file:
-        rows = zip(TEXTS, labels, strict=True)
-        csv.writer(file).writerows([("text", "label"), *rows])
-    frame = new_frame({"text": TEXTS, "label": labels})
-    for number, train in enumerate([table, frame]):
-        with pytest.raises(ValueError, match=r"^class_weights: .* are False, True"):
-            classify(train, tmp_path / str(number), quick, class_weights="fog=2")
-    several = (TEXTS, [[label, 2.0] for label in labels])
-    with pytest.raises(ValueError, match="do not fill one batch"):
-        classify(several, tmp_path / "run", {**quick, "train_batch_size": 1000})
-    written = (tmp_path / "run" / "data" / "train.jsonl").read_text().splitlines()
-    assert json.loads(written[0])["label"] == "True|2"
-    with pytest.raises(ValueError, match=r"Row 1: label is \['a', None\]; expected a"):
-        classify((TEXTS, [["a", None]] * 32), tmp_path / "other", quick)
-
-
 def tag(train, output_dir, quick, **values):
     values = {"progress": progress_module.silent, **quick, **values}
     return bert_tf.fine_tune.tag(train, None, output_dir, **values)
@@ -312,20 +293,6 @@ def test_choose_learns_from_a_list_and_holds_some_out(quick, tmp_path):
     assert [text.count("\n") for text in texts] == [12, 4]
 
 
-def test_choices_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
-    starts, endings, labels = map(list, zip(*CHOICES, strict=True))
-    firsts, seconds = map(list, zip(*endings, strict=True))
-    names = ("startphrase", "ending0", "ending1", "label")
-    values = (starts, firsts, seconds, labels)
-    frame = new_frame(dict(zip(names, values, strict=True)))
-    table = tmp_path / "t.csv"
-    with table.open("w", newline="") as file:
-        csv.writer(file).writerows([names, *zip(*values, strict=True)])
-    for number, train in enumerate([frame, table]):
-        with pytest.raises(ValueError, match=r"16 examples .* do not fill one batch"):
-            choose(train, tmp_path / str(number), {**quick, "train_batch_size": 1000})
-
-
 PAIRS = [
     ("the bee", "honey and wax"),
     ("the lamp", "light at midnight"),
@@ -350,19 +317,6 @@ def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_pa
     model.index(str(tmp_path / "corpus.txt"))
     [found] = model.predict(["the river"])
     assert {one["text"] for one in found["passages"]} == {"cold water", "slow clocks"}
-
-
-def test_queries_may_be_a_frame_or_a_table(quick, tmp_path, new_frame):
-    names = ("query", "passage")
-    frame = new_frame(
-        dict(zip(names, map(list, zip(*PAIRS, strict=True)), strict=True))
-    )
-    table = tmp_path / "t.csv"
-    with table.open("w", newline="") as file:
-        csv.writer(file).writerows([names, *PAIRS])
-    for number, train in enumerate([frame, table]):
-        with pytest.raises(ValueError, match=r"4 examples .* do not fill one batch"):
-            retrieve(train, tmp_path / str(number), quick, train_batch_size=1000)
 
 
 @pytest.mark.parametrize(

@@ -295,17 +295,6 @@ def test_a_model_that_is_too_short_is_an_error(check, table):
     assert "--max_seq_length=100, but the model has 64 positions" in error
 
 
-def test_glue_and_pairs(check, table, tmp_path):
-    header = ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")
-    table("train.tsv", header, ("1", "1", "2", "a b", "b a"), ("0", "1", "2", "c", "d"))
-    table("dev.tsv", header, ("1", "1", "2", "b a", "a b"), ("0", "1", "2", "c", " "))
-    findings = check("classification", task_name="mrpc", data_dir=str(tmp_path))
-    assert "files: there is no test file" in lines_of(findings, "note")
-    assert lines_of(findings, "error") == []
-    [empty] = [line for line in lines_of(findings, "warning") if "empty" in line]
-    assert empty == f"empty texts: {tmp_path}/dev.tsv:3: a text is empty"
-
-
 def test_numbers_as_labels(check, table):
     head = ("text", "label")
     train = table("train.tsv", head, ("a house", "1.5"), ("a street", "-2"))

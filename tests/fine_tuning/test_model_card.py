@@ -149,11 +149,6 @@ def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
     )
 
 
-def test_a_language_that_is_known_is_no_open_field(run_dir):
-    write(run_dir, card(training=TRAINING, languages=("de",)))
-    assert front_matter((run_dir / "README.md").read_text())["language"] == ["de"]
-
-
 def test_a_later_evaluation_completes_the_card(run_dir, data):
     write(run_dir, card(training=TRAINING, data=data))
     text = (run_dir / "README.md").read_text()
@@ -202,14 +197,6 @@ def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data
     assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
 
 
-def test_scores_of_restarts_are_not_those_of_another_step(run_dir):
-    write(run_dir, evaluated(training=TRAINING))
-    rewrite_scores(run_dir, {"eval_accuracy": (0.8, 0.9)})
-    later = RESULTS | {"global_step": 90}
-    write(run_dir, evaluated(results=later))
-    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
-
-
 def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
     write(run_dir, evaluated(training=TRAINING))
     for name in ("README.md", "model_card.json"):
@@ -239,16 +226,6 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     assert [(run_dir / name).read_bytes() for name in NAMES] == before
     others = (run_dir / "wrong_examples-moods.jsonl").read_text()
     assert len(others.splitlines()) == 1
-
-
-def test_retraining_drops_the_scores_of_the_earlier_training(run_dir, data):
-    [train] = data
-    dev = dataclasses.replace(train, part="dev", name="dev.tsv")
-    write(run_dir, evaluated(training=TRAINING, data=(train, dev)))
-    write(run_dir, card(training=TRAINING, data=data))
-    text = (run_dir / "README.md").read_text()
-    assert "0.9000" not in text
-    assert "dev.tsv" not in text
 
 
 def test_an_edited_card_stays_as_it_is(run_dir, caplog):

@@ -21,19 +21,6 @@ def example(text_a, text_b=None, label=None):
     )
 
 
-def test_columns_are_int32_with_a_row_an_example(tokenizer):
-    columns = features_module.convert_examples_to_features(
-        [example("the", label="yes"), example("a b", label="no")], LABELS, 8, tokenizer
-    )
-    assert {name: (c.shape, c.dtype) for name, c in columns.items()} == {
-        "input_ids": ((2, 8), np.int32),
-        "input_mask": ((2, 8), np.int32),
-        "segment_ids": ((2, 8), np.int32),
-        "label_ids": ((2,), np.int32),
-    }
-    assert columns["label_ids"].tolist() == [1, 0]
-
-
 def test_a_pair_is_cut_from_its_longer_text(tokenizer):
     pair = example("a a a a a a", "b b", label="no")
     columns = features_module.convert_examples_to_features([pair], LABELS, 8, tokenizer)

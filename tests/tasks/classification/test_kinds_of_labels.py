@@ -127,14 +127,6 @@ def test_any_number_of_classes_is_learned_scored_and_written(several_run):
     assert "Assigns a text to any number of 2 classes. A class is predicted" in card
 
 
-def test_data_of_another_kind_are_not_given_to_a_run(number_run, weather_options):
-    options = weather_options(
-        number_run, do_train=False, do_eval=True, label_separator=","
-    )
-    with pytest.raises(ValueError, match="trained on regression labels, but the data"):
-        fine_tuning_run.run(options)
-
-
 def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
     tmp_path, several_run, weather_options
 ):

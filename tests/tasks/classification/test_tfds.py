@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf import options as options_module
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import data_sets
 
@@ -88,20 +87,6 @@ def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tm
     assert f"| dev | {name}-validation.classes.jsonl | 2 | " in card
 
 
-def test_splits_are_those_that_are_named(named, weather_dataset):
-    options = named(
-        "weather_texts",
-        weather_dataset,
-        do_eval=True,
-        do_predict=True,
-        tfds_splits="train[:3],train,validation",
-    )
-    processor = data_sets.select(options)
-    assert len(processor.get_train_examples("")) == 3
-    assert len(processor.get_dev_examples("")) == len(ROWS)
-    assert [row.label for row in processor.get_test_examples("")] == [None, None]
-
-
 @pytest.fixture(scope="module")
 def glue_datasets(tfds, prepared):
     text = tfds.features.Text()
@@ -157,16 +142,3 @@ def test_what_a_dataset_lacks_is_reported(
 ):
     with pytest.raises((ValueError, OSError), match=message):
         fine_tuning_run.run(named(name, weather_dataset, do_eval=True, **values))
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"train_file": "a.tsv"}, "--train_file cannot be combined"),
-        ({"tfds_splits": "train,test"}, "expected 3 splits"),
-        ({"train_language": "en"}, "--train_language requires --task_name=XNLI"),
-    ],
-)
-def test_options_of_datasets_belong_together(named, values, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        named("weather_texts", None, **values)

@@ -112,14 +112,6 @@ def test_lists_of_endings_must_be_of_one_length(write, record, message):
         read(write("a.jsonl", [good, bad]), endings=("endings",))
 
 
-def test_the_number_of_endings_may_be_prescribed(write):
-    path = write("a.tsv", OWN + "He\tsits\truns\t0\n")
-    with pytest.raises(ValueError, match=r"there are 2 endings, but expected 4"):
-        examples_module.read_examples(
-            path, examples_module.Columns(), "dev", num_endings=4
-        )
-
-
 @pytest.mark.parametrize(
     "name, found", [("test.csv", "SWAG"), ("train.tsv", "CODAH"), ("a.tsv", None)]
 )

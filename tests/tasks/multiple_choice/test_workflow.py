@@ -1,7 +1,6 @@
 """What only multiple choice does; see `tests/tasks/test_contract.py` for the rest."""
 
 import json
-import pathlib
 import shutil
 
 import numpy as np
@@ -134,21 +133,3 @@ def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
     one = estimates.forward_flops(choice.task.config, 24, reads_all_positions=False)
     assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_model_with_one_segment_is_refused(tmp_path, choice_options, quick_config):
-    config = tmp_path / "bert_config.json"
-    values = json.loads(pathlib.Path(quick_config).read_text())
-    config.write_text(json.dumps(values | {"type_vocab_size": 1}))
-    options = choice_options(tmp_path / "run", bert_config_file=str(config))
-    with pytest.raises(ValueError, match=r"two segments.*type_vocab_size 1"):
-        fine_tuning_run.run(options)
-
-
-def test_files_with_another_number_of_endings_are_refused(
-    tmp_path, choice_options, write
-):
-    two = write("a.tsv", "startphrase\tending0\tending1\tlabel\nHe\ta\tb\t0\n")
-    options = choice_options(tmp_path / "run", do_eval=True, eval_file=two)
-    with pytest.raises(ValueError, match=r"a\.tsv:2: there are 2 endings, .* 3"):
-        fine_tuning_run.run(options)
