@@ -168,6 +168,10 @@ class TfdsOptions(TaskOptions):
         "default, a split called dev serves as validation.",
     )
 
+    predict_batch_size: int = option(
+        8, minimum=1, help="Examples per prediction step.", group="evaluation"
+    )
+
     def _check_tfds(self, files: Sequence[str]) -> None:
         """Raises an OptionError if the options of the data contradict each other.
 
@@ -185,6 +189,44 @@ class TfdsOptions(TaskOptions):
                 f"--tfds_splits={','.join(self.tfds_splits)}: expected {expected} "
                 "splits."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableOptions(TfdsOptions):
+    """Options of tools that also read tables of the user."""
+
+    train_file: str | None = option(
+        None,
+        help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
+        "first line of a .tsv or .csv file names the columns.",
+        on_resume=options_module.FREE,
+    )
+    eval_file: str | None = option(
+        None, help="Your own table to evaluate on.", on_resume=options_module.FREE
+    )
+    predict_file: str | None = option(
+        None,
+        help="Your own table to predict. It needs no labels.",
+        on_resume=options_module.FREE,
+    )
+    label_column: str | None = option(
+        None,
+        help="Column of the label. Default: the column used in training, or label.",
+    )
+
+    def _check_files(self, flag: str, *, has_dev: bool = False) -> None:
+        """Raises an OptionError if a needed file is missing.
+
+        Args:
+            flag: the flag that would name other data, for the message.
+            has_dev: whether the examples to evaluate on come from elsewhere.
+        """
+        if self.trains:
+            self._require("train_file", f"Training without --{flag}")
+        if not has_dev and (self.do_eval or self.eval_every_steps):
+            self._require("eval_file", f"Evaluating without --{flag}")
+        if self.do_predict:
+            self._require("predict_file", f"Predicting without --{flag}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ _LABELS = ("labels", "label_separator", "regression")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunClassifierOptions(
-    fine_tuning_options.TrialOptions, fine_tuning_options.TfdsOptions
+    fine_tuning_options.TrialOptions, fine_tuning_options.TableOptions
 ):
     """Trains, evaluates and applies a classifier of texts or pairs of texts.
 
@@ -62,20 +62,6 @@ class RunClassifierOptions(
         "Default: train_language.",
         on_resume=options_module.FREE,
     )
-    train_file: str | None = option(
-        None,
-        help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
-        "first line of a .tsv or .csv file names the columns.",
-        on_resume=options_module.FREE,
-    )
-    eval_file: str | None = option(
-        None, help="Your own table to evaluate on.", on_resume=options_module.FREE
-    )
-    predict_file: str | None = option(
-        None,
-        help="Your own table to predict. It needs no labels.",
-        on_resume=options_module.FREE,
-    )
     validation_split: float = option(
         0.0,
         minimum=0.0,
@@ -91,10 +77,6 @@ class RunClassifierOptions(
         None,
         help="Column of the second text of each pair. Default: the column used in "
         "training, or none.",
-    )
-    label_column: str | None = option(
-        None,
-        help="Column of the label. Default: the column used in training, or label.",
     )
     labels: tuple[str, ...] = option(
         (),
@@ -137,9 +119,6 @@ class RunClassifierOptions(
         help="Read long texts in windows that start this many word pieces apart, and "
         "average their logits. 0: truncate long texts.",
         group="model",
-    )
-    predict_batch_size: int = option(
-        8, minimum=1, help="Examples per prediction step.", group="evaluation"
     )
     bilstm_on_top: bool = option(
         False,
@@ -249,15 +228,10 @@ class RunClassifierOptions(
                 "--data_dir requires --task_name; name your own files with "
                 "--train_file, --eval_file and --predict_file."
             )
-        if self.do_train or self.dry_run:
-            self._require("train_file", "Training without --task_name")
+        self._check_files("task_name", has_dev=self.validation_split > 0)
         if self.validation_split:
             self._require("train_file", "--validation_split")
             self._refuse(("eval_file",), "cannot be combined with --validation_split")
-        elif self.do_eval or self.eval_every_steps:
-            self._require("eval_file", "Evaluating without --task_name")
-        if self.do_predict:
-            self._require("predict_file", "Predicting without --task_name")
 
     def _check_teacher(self) -> None:
         if self.teacher is None:

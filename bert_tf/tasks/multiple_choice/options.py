@@ -19,7 +19,7 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSwagOptions(fine_tuning_options.TfdsOptions):
+class RunSwagOptions(fine_tuning_options.TableOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your
@@ -51,28 +51,6 @@ class RunSwagOptions(fine_tuning_options.TfdsOptions):
         help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
         "dev.tsv and test.tsv (CODAH). With tfds_name: the folder of TensorFlow "
         "Datasets.",
-        on_resume=options_module.FREE,
-    )
-    tfds_name: str | None = option(
-        None,
-        help="TensorFlow dataset to use instead of files, such as hellaswag. Data sets "
-        "other than hellaswag, piqa and openbookqa need start_column and "
-        "ending_columns. Requires bert_tf[datasets].",
-    )
-    train_file: str | None = option(
-        None,
-        help="Your own table to train on: .tsv (without quoting), .csv or .jsonl. The "
-        "first line of a .tsv or .csv file names the columns.",
-        on_resume=options_module.FREE,
-    )
-    eval_file: str | None = option(
-        None,
-        help="Your own table to evaluate on.",
-        on_resume=options_module.FREE,
-    )
-    predict_file: str | None = option(
-        None,
-        help="Your own table to predict. It needs no labels.",
         on_resume=options_module.FREE,
     )
     start_column: str | None = option(
@@ -108,9 +86,6 @@ class RunSwagOptions(fine_tuning_options.TfdsOptions):
         "[CLS] and two [SEP]. Longer sequences are truncated.",
         group="model",
     )
-    predict_batch_size: int = option(
-        8, minimum=1, help="Examples per prediction step.", group="evaluation"
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,7 +98,7 @@ class RunSwagOptions(fine_tuning_options.TfdsOptions):
         if self.tfds_name is not None:
             return
         if self.data_dir is None:
-            self._check_own_data()
+            self._check_files("data_dir")
             return
         given = [name for name in _OWN if getattr(self, name)]
         if given:
@@ -131,11 +106,3 @@ class RunSwagOptions(fine_tuning_options.TfdsOptions):
                 f"--{given[0]} is for your own files and cannot be combined with "
                 "--data_dir."
             )
-
-    def _check_own_data(self) -> None:
-        if self.do_train or self.dry_run:
-            self._require("train_file", "Training without --data_dir")
-        if self.do_eval or self.eval_every_steps:
-            self._require("eval_file", "Evaluating without --data_dir")
-        if self.do_predict:
-            self._require("predict_file", "Predicting without --data_dir")
