@@ -19,7 +19,6 @@ import jinja2
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf import locks
-from bert_tf import options as options_module
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -156,11 +155,11 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
 def rewrite_scores(
     folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
-    """Replaces the scores of a card with those of several restarts; see `write`.
+    """Replaces the scores of a card; see `write`.
 
     Args:
         folder: of the run.
-        scores: values of each score, one per restart.
+        scores: values of each score, several if they are those of several seeds.
     """
     if not folder.is_written:
         return None
@@ -171,7 +170,7 @@ def rewrite_scores(
         return _write(folder.path, facts | {"scores": dict(scores)})
 
 
-def settings(options: options_module.Options) -> dict[str, Any]:
+def _settings(options):
     """Returns the options that a card shows as training settings, by name."""
     flags = run_settings.flags_of(options)
     hidden = {*run_settings.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
@@ -252,8 +251,8 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "labels": card.labels or (),
         "base_model": result_files.read_run(folder.path).get("hub_name")
         or (start and run_settings.short_name(start)),
-        "settings": settings(options),
-        # A list, because a search over restarts records one value per restart.
+        "settings": _settings(options),
+        # Lists, because a search records one value per seed.
         "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
         "num_wrong": len(evaluated.wrong) if evaluated else None,
         "num_evaluated": evaluated.num_examples if evaluated else None,
@@ -262,29 +261,16 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
 
 
 def _merged(earlier, facts):
-    """Returns the facts of a call that trained, or earlier facts with its evaluation.
-
-    The scores of several restarts of this model are kept. The model is the best of
-    the restarts, so its own score is optimistic. The scores of all restarts say more,
-    unless the steps or the evaluated data changed.
-    """
+    """Returns the facts of a call that trained, or earlier ones with its scores."""
     training = facts["training"]
     if earlier is None or (training and training["examples_per_second"] is not None):
         return facts
-    num_steps = earlier["training"]["num_steps"]
-    if training and training["num_steps"] != num_steps:
+    if training and training["num_steps"] != earlier["training"]["num_steps"]:
         return facts  # Steps of a process that was killed before it wrote a card.
     if facts["num_evaluated"] is None:
         return earlier
-    data = {
-        is_training: [f for f in source if (f["part"] == "train") == is_training]
-        for is_training, source in ((True, earlier["data"]), (False, facts["data"]))
-    }
-    facts["data"] = data[True] + data[False]
-    if facts["scores"].get("global_step") == [num_steps] and (
-        earlier["data"] == facts["data"]
-    ):
-        facts["scores"] |= {n: v for n, v in earlier["scores"].items() if len(v) > 1}
+    evaluated = [file for file in facts["data"] if file["part"] != "train"]
+    facts["data"] = [f for f in earlier["data"] if f["part"] == "train"] + evaluated
     changed = ("data", "scores", "num_wrong", "num_evaluated")
     return earlier | {name: facts[name] for name in changed}
 

@@ -180,23 +180,6 @@ def test_scores_of_an_earlier_step_are_dropped(run_dir):
     assert "Wrong examples" not in text
 
 
-def test_evaluating_the_best_restart_again_keeps_the_scores_of_all(run_dir, data):
-    [train] = data
-    dev = dataclasses.replace(train, part="dev")
-    write(run_dir, evaluated(training=TRAINING, data=(train, dev)))
-    restarts = {"eval_accuracy": (0.8, 0.9), "eval_loss": (0.7, 0.5)}
-    rewrite_scores(run_dir, restarts)
-    more = RESULTS | {"eval_f1": 0.3}
-    write(run_dir, evaluated(data=(dev,), results=more))
-    text = (run_dir / "README.md").read_text()
-    assert "| eval_accuracy | 0.8500 ± 0.0707 over 2 runs (0.8000, 0.9000) |" in text
-    assert "| eval_f1 | 0.3000 |" in text
-    # A different file has different scores, and so has a different number of steps.
-    other = dataclasses.replace(dev, sha256="0")
-    write(run_dir, evaluated(data=(other,)))
-    assert "| eval_accuracy | 0.9000 |" in (run_dir / "README.md").read_text()
-
-
 def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
     write(run_dir, evaluated(training=TRAINING))
     for name in ("README.md", "model_card.json"):
