@@ -170,7 +170,7 @@ def rewrite_scores(
         return _write(folder.path, facts | {"scores": dict(scores)})
 
 
-def _settings(options):
+def settings(options: options_module.Options) -> dict[str, Any]:
     """Returns the options that a card shows as training settings, by name."""
     flags = run_settings.flags_of(options)
     hidden = {*run_settings.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
@@ -251,7 +251,7 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "labels": card.labels or (),
         "base_model": result_files.read_run(folder.path).get("hub_name")
         or (start and run_settings.short_name(start)),
-        "settings": _settings(options),
+        "settings": settings(options),
         # Lists, because a search records one value per seed.
         "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
         "num_wrong": len(evaluated.wrong) if evaluated else None,
