@@ -19,6 +19,7 @@ import jinja2
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf import locks
+from bert_tf import options as options_module
 from bert_tf.training import options as training_options
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
