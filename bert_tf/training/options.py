@@ -180,21 +180,13 @@ class DeviceOptions(_TrainingRecord):
         choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"),
         help="auto: all GPUs of this machine, or the CPU if it has none. mirrored: "
         "num_replicas GPUs, or as many logical CPU devices. multi_worker: this process "
-        "together with others, each with its own GPUs.",
+        "together with others, each with its own GPUs, as the environment variable "
+        "TF_CONFIG says.",
     )
     num_replicas: int | None = option(
         None,
         minimum=1,
         help="Number of replicas for --device=mirrored. Default: one per GPU.",
-    )
-    worker_hosts: tuple[str, ...] = option(
-        (),
-        help="Addresses (name:port) of all processes of --device=multi_worker, the "
-        "same list for each. The first process writes the checkpoints. Default: read "
-        "from the environment variable TF_CONFIG.",
-    )
-    worker_index: int | None = option(
-        None, minimum=0, help="Position of this process in worker_hosts, from 0."
     )
     tpu_name: str | None = option(
         None, help="Name or gRPC address of the TPU. On a TPU VM: local."
@@ -238,7 +230,6 @@ class DeviceOptions(_TrainingRecord):
                 f"--device={self.device}."
             )
         self._check_tpu()
-        self._check_workers()
 
     def _check_tpu(self) -> None:
         for name in ("tpu_name", "tpu_zone", "gcp_project"):
@@ -254,27 +245,6 @@ class DeviceOptions(_TrainingRecord):
     def _has_tpu_with_a_name(self) -> bool:
         """Returns whether Google Cloud is asked for the address of a TPU."""
         return self.tpu_name not in (None, "", "local") and "://" not in self.tpu_name
-
-    def _check_workers(self) -> None:
-        hosts, index = self.worker_hosts, self.worker_index
-        if not hosts and index is None:
-            return
-        if self.device != "multi_worker":
-            name = "worker_hosts" if hosts else "worker_index"
-            raise options_module.OptionError(
-                f"--{name} requires --device=multi_worker, got --device={self.device}."
-            )
-        if index is None or not hosts:
-            raise options_module.OptionError(
-                "--worker_hosts and --worker_index require each other; set both, or "
-                "neither to read TF_CONFIG."
-            )
-        if index >= len(hosts):
-            raise options_module.OptionError(
-                f"--worker_index={index} is out of range: --worker_hosts has "
-                f"{len(hosts)} addresses, so expected 0 to {len(hosts) - 1}, a "
-                "different one for every process."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -60,8 +60,7 @@ def locked(options: Any) -> Iterator[None]:
     """
     is_written = options.do_train and not options.dry_run
     if is_written and options.device == "multi_worker":
-        hosts, index = options.worker_hosts, options.worker_index
-        is_written = workers.index_of_this_process(hosts, index) == 0
+        is_written = workers.index_of_this_process() == 0
     with (
         locks.output_folder(options.output_dir)
         if is_written

@@ -18,7 +18,7 @@ from bert_tf import options as options_module
 from bert_tf.training import result_files
 
 # Names of machines and accounts, which are not recorded.
-_ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone", "worker_hosts", "worker_index")
+_ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone")
 # Flags of training that do not change what a run computes.
 WITHOUT_EFFECT = (
     "do_train",

@@ -159,39 +159,27 @@ class Workers:
             ) from error
 
 
-def create_strategy(
-    worker_hosts: Sequence[str] = (), worker_index: int | None = None
-) -> tf.distribute.MultiWorkerMirroredStrategy:
-    """Waits for all workers and returns their common strategy.
-
-    Args:
-        worker_hosts: "name:port" of every worker, the same list on all; empty: read
-            TF_CONFIG, as TensorFlow does.
-        worker_index: position of this process among them.
+def create_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Waits for all workers in TF_CONFIG and returns their common strategy.
 
     Raises:
-        ValueError: neither lists the workers.
+        ValueError: TF_CONFIG does not list the workers.
         OSError: not all of them connected.
     """
-    resolver = _resolver(worker_hosts, worker_index)
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     hosts, index = _hosts_and_index(resolver)
     wait_for_all(hosts, index)
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 
-def index_of_this_process(
-    worker_hosts: Sequence[str] = (), worker_index: int | None = None
-) -> int:
+def index_of_this_process() -> int:
     """Returns the position of this process among the workers, without waiting.
 
-    Args:
-        worker_hosts: as for `create_strategy`.
-        worker_index: as for `create_strategy`.
-
     Raises:
-        ValueError: neither the arguments nor TF_CONFIG list the workers.
+        ValueError: TF_CONFIG does not list the workers.
     """
-    return _hosts_and_index(_resolver(worker_hosts, worker_index))[1]
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    return _hosts_and_index(resolver)[1]
 
 
 def wait_for_all(
@@ -299,24 +287,12 @@ def _split_address(host):
     return name.strip("[]"), int(port)
 
 
-def _resolver(worker_hosts, worker_index):
-    cluster = tf.distribute.cluster_resolver
-    if not worker_hosts:
-        return cluster.TFConfigClusterResolver()
-    return cluster.SimpleClusterResolver(
-        tf.train.ClusterSpec({"worker": list(worker_hosts)}),
-        task_type="worker",
-        task_id=worker_index,
-        rpc_layer="grpc",
-    )
-
-
 def _hosts_and_index(resolver):
     tasks = resolver.cluster_spec().as_dict()
     if not tasks:
         raise ValueError(
-            "--device=multi_worker requires --worker_hosts and --worker_index, or the "
-            "environment variable TF_CONFIG with cluster and task; got neither."
+            "--device=multi_worker requires the environment variable TF_CONFIG with "
+            "cluster and task."
         )
     order = [(job, i) for job in _JOBS for i in range(len(tasks.get(job, ())))]
     task = (resolver.task_type, resolver.task_id)

@@ -75,21 +75,7 @@ def start(root, flags, environment=None, tool="run_pretraining", program=None):
     )
 
 
-def start_by_flags(root, flags, tool="run_pretraining", programs=(None, None)):
-    hosts = ",".join(two_addresses())
-    of_worker = ["--device=multi_worker", f"--worker_hosts={hosts}"]
-    return [
-        start(
-            root,
-            [*flags, *of_worker, f"--worker_index={index}"],
-            tool=tool,
-            program=program,
-        )
-        for index, program in enumerate(programs)
-    ]
-
-
-def start_by_environment(root, flags, programs=(None, None)):
+def start_both(root, flags, tool="run_pretraining", programs=(None, None)):
     cluster = {"worker": two_addresses()}
     tasks = [{"type": "worker", "index": index} for index in range(2)]
     return [
@@ -97,6 +83,7 @@ def start_by_environment(root, flags, programs=(None, None)):
             root,
             [*flags, "--device=multi_worker"],
             {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
+            tool=tool,
             program=program,
         )
         for task, program in zip(tasks, programs, strict=True)
@@ -162,7 +149,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert 8 <= len(metrics(run)) < NUM_TRAIN_STEPS
 
     killed = self_signalling("run_pretraining", 25, signal.SIGKILL)
-    chief, other = start_by_flags(project_root, flags(run), programs=(None, killed))
+    chief, other = start_both(project_root, flags(run), programs=(None, killed))
     (_, stderr), _ = outputs_of([chief, other])
     assert chief.returncode == 1
     assert stderr.strip().splitlines()[-1] == (
@@ -171,7 +158,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     )
     assert "Traceback" not in stderr
 
-    processes = start_by_environment(project_root, flags(run))
+    processes = start_both(project_root, flags(run))
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     assert_same_curve(run, reference)
@@ -192,7 +179,7 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
     ]
     # Only the chief's clock counts. By the other one the time is up at once.
     programs = [WITH_CLOCK.format(seconds=seconds) for seconds in (1, 1000)]
-    processes = start_by_environment(project_root, given, programs)
+    processes = start_both(project_root, given, programs)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     lines = metrics(run)
@@ -240,7 +227,7 @@ def test_two_workers_fine_tune_score_and_predict_as_one_device(
     one, two = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_classifier", *flags(one))
     assert done.exit_code == 0, done.stderr
-    processes = start_by_flags(project_root, flags(two), tool="run_classifier")
+    processes = start_both(project_root, flags(two), tool="run_classifier")
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     for name in ("loss", "eval_loss"):

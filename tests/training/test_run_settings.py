@@ -143,10 +143,7 @@ def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
 def test_addresses_of_machines_are_not_recorded(options):
     on_a_tpu = dataclasses.replace(options, device="tpu", tpu_name="grpc://internal:1")
     assert "internal" not in json.dumps(run_settings.flags_of(on_a_tpu))
-    values = {"worker_hosts": ("internal:1", "b:1"), "worker_index": 0}
-    options = dataclasses.replace(options, device="multi_worker", **values)
-    assert "internal" not in json.dumps(run_settings.flags_of(options))
-    assert "internal" not in json.dumps(model_card.settings(options))
+    assert "internal" not in json.dumps(model_card.settings(on_a_tpu))
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])

@@ -7,7 +7,6 @@ import threading
 import numpy as np
 import pytest
 
-from bert_tf import options as options_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.training import options as training_options
 from bert_tf.training import saving
@@ -211,10 +210,7 @@ def test_a_worker_that_does_not_come_is_named(free_port, index, message):
 @pytest.mark.parametrize(
     "tf_config, message",
     [
-        (
-            "{}",
-            "requires --worker_hosts and --worker_index, or the environment variable",
-        ),
+        ("{}", "requires the environment variable TF_CONFIG with cluster and task"),
         (
             '{"cluster": {"worker": ["a:1"], "evaluator": ["b:1"]},'
             ' "task": {"type": "evaluator", "index": 0}}',
@@ -230,22 +226,3 @@ def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, tf_config, mes
     monkeypatch.setenv("TF_CONFIG", tf_config)
     with pytest.raises(ValueError, match=message):
         workers.create_strategy()
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        ({"worker_hosts": "a:1"}, "--worker_hosts requires --device=multi_worker"),
-        (
-            {"device": "multi_worker", "worker_hosts": "a:1,b:1", "worker_index": 2},
-            "--worker_index=2 is out of range: --worker_hosts has 2 addresses",
-        ),
-        (
-            {"device": "multi_worker", "worker_hosts": "a:1,b:1"},
-            "--worker_hosts and --worker_index require each other",
-        ),
-    ],
-)
-def test_a_place_that_is_not_among_the_workers_is_refused(flags, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        training_options.DeviceOptions(**flags)
