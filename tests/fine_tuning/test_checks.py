@@ -362,10 +362,6 @@ def test_endings_of_multiple_choice(check, table):
     assert "overlap: 1 of 1 texts of dev are also in train" in " ".join(
         lines_of(findings, "warning")
     )
-    assert (
-        f"endings: train: 1 examples contain the same ending twice ({train}:3)"
-        in lines_of(findings, "warning")
-    )
 
 
 def test_tags_that_break_their_scheme_have_file_and_line(check, tmp_path):

@@ -7,5 +7,4 @@ The modules in the order in which a run uses them:
 - `features` has the record of a model, and turns examples into model inputs.
 - `loss` has class weights and distillation.
 - `predictions` has the answers and the predictor; `scores` compares answers and labels.
-- `glue_table` collects the scores of all GLUE tasks.
 """

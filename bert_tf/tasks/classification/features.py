@@ -97,20 +97,15 @@ class Record(task_record.TaskRecord):
         Raises:
             ValueError: it reads other lengths, or has a prompt.
         """
-        text, length = source.text, source.text.max_seq_length
+        text = source.text
         if text.output_activation is None:
             return self
-        if self.max_seq_length != length:
+        if self.max_seq_length != text.max_seq_length or text.prompt():
             raise ValueError(
-                f"{source.path} reads up to {length} word pieces, but "
-                f"--max_seq_length={self.max_seq_length}; pass "
-                f"--max_seq_length={length} for its own scores."
-            )
-        if text.prompt():
-            raise ValueError(
-                f"{source.path} has the prompt {text.prompt()!r:.60}, which "
-                "run_classifier does not support; use run_retrieval "
-                "--model=cross_encoder."
+                f"{source.path} reads up to {text.max_seq_length} word pieces and the "
+                f"prompt {text.prompt()!r:.60}; pass --max_seq_length="
+                f"{text.max_seq_length} for its own scores. With a prompt, use "
+                "run_retrieval --model=cross_encoder."
             )
         return dataclasses.replace(
             self, output_activation=text.output_activation, longer_keeps_more=True

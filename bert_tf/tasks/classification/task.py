@@ -131,7 +131,7 @@ class Classification(task_module.Task):
                 f"{kind} labels; pass --label_separator."
             )
         advice = "pass --labels="
-        if not isinstance(self.processor, data_sets.TableProcessor):
+        if self.options.task_name or self.options.tfds_name:
             advice = (
                 "write the data to your own tables (--eval_file, --predict_file) and "
                 "pass --labels="

@@ -5,7 +5,6 @@ import functools
 import os
 import re
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import batching
-from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
@@ -317,26 +315,6 @@ class MultipleChoice(task_module.Task):
             label=label,
             place=example.place or example.guid,
         )
-
-    def check_items(
-        self,
-        findings: findings_module.Findings,
-        items: Mapping[str, Sequence[text_checks.Item]],
-    ) -> None:
-        """Checks the labels, and reports examples that contain an ending twice."""
-        super().check_items(findings, items)
-        for name, examples in self.examples.items():
-            equal = [
-                example.place
-                for example in examples
-                if len(set(example.endings)) < len(example.endings)
-            ]
-            findings.judge(
-                "endings",
-                f"{name}: {len(equal):,} examples contain the same ending twice"
-                + (f" ({findings_module.places(equal)})" if equal else ""),
-                is_good=not equal,
-            )
 
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
         """See `Task.row_lengths`: each ending with its start."""

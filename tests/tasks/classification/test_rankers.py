@@ -44,5 +44,5 @@ def test_the_values_are_the_scores_of_the_library(options, tmp_path, name, lengt
 
 
 def test_another_maximum_length_is_refused(options):
-    with pytest.raises(ValueError, match=r"up to 12 word pieces, .*; pass --max_seq"):
+    with pytest.raises(ValueError, match=r"up to 12 word pieces .*; pass --max_seq"):
         fine_tuning_run.run(options("ranker_short", max_seq_length=20))
