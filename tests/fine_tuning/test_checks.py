@@ -186,15 +186,6 @@ def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
     assert "label sets: in train but not in dev (1): 'town'" in warnings
 
 
-def test_ten_of_many_broken_rows_are_named_and_the_rest_is_counted(check, table):
-    train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"), *[("c",)] * 25)
-    findings = check("classification", train_file=train)
-    named = [line for line in findings.report().splitlines() if "reading" in line]
-    assert len(named) == 11
-    assert named[-1] == "error   reading train: and 15 more"
-    assert findings.count("error") == 25
-
-
 def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
     check, golden, table, tmp_path, caplog
 ):

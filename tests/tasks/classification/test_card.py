@@ -95,20 +95,6 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]
 
 
-def test_an_evaluation_of_other_data_leaves_the_plots_as_they_are(
-    untrained_run, weather, weather_options
-):
-    before = (untrained_run / "plot_data.json").read_bytes()
-    options = weather_options(
-        untrained_run,
-        do_train=False,
-        do_eval=True,
-        eval_file=str(weather / "train.tsv"),
-    )
-    fine_tuning_run.evaluate(options)
-    assert (untrained_run / "plot_data.json").read_bytes() == before
-
-
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "plot_data.json").write_text('{"confusion": 3}')
     with pytest.raises(ValueError, match=r"plot_data\.json.*remove it"):

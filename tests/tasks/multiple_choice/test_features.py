@@ -32,16 +32,6 @@ def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
     assert columns["label_ids"].tolist() == [1]
 
 
-def test_the_longer_of_start_and_ending_is_cut_separately_for_each_ending(tokenizer):
-    cut = example("a a a a a a", "b b", "b b b b b b")
-    columns = features.convert_examples_to_features([cut], 8, tokenizer).columns
-    words = [
-        "".join(tokenizer.vocabulary.token_of(int(i))[0] for i in row)
-        for row in columns["input_ids"][0]
-    ]
-    assert words == ["[aaa[bb[", "[aaa[bb["]
-
-
 def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
     monkeypatch.setattr(features, "EXAMPLES_PER_CALL", 2)
     some = [example("a", "b" * i, "c", label=i % 2) for i in range(1, 6)]
