@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,22 @@ class Counts:
         for field in dataclasses.fields(self):
             total = getattr(self, field.name) + getattr(other, field.name)
             setattr(self, field.name, total)
+
+    def add_text(self, text: Any, unk_id: int, options: Any, path: str) -> None:
+        """Adds the text of a shard, and checks it with `check_documents`.
+
+        Args:
+            text: `pairs.Text` of NumPy arrays.
+            unk_id: id of [UNK].
+            options: of create_pretraining_data.
+            path: a file of the shard.
+        """
+        num_documents = len(text.document_starts) - 1
+        self.documents += num_documents
+        self.sentences += len(text.sentence_starts) - 1
+        self.pieces += len(text.ids)
+        self.unknown += int((text.ids == unk_id).sum())
+        check_documents(num_documents, options.next_sentence, path)
 
     def add_columns(self, columns: Mapping[str, np.ndarray]) -> None:
         """Adds sequences, given as columns of `schema.pretraining`."""

@@ -1,14 +1,80 @@
-"""Random numbers for whole arrays, identical in every version of NumPy.
+"""NumPy for `pairs`, and random numbers that are identical in every version of NumPy.
 
 NumPy guarantees the raw output of its bit generators but not that of its distributions.
 So only raw words come from NumPy, and the distributions are computed here.
 """
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from bert_tf.data import ordering
 
 _TWO_TO_THE_MINUS_53 = 2.0**-53
+# Passes that advance together; bounds the memory for many tiny documents.
+_MAX_PASSES_AT_A_TIME = 1 << 17
+
+
+class Arrays:
+    """The functions on arrays that `pairs` uses."""
+
+    take = staticmethod(np.take)
+    where = staticmethod(np.where)
+    minimum = staticmethod(np.minimum)
+    maximum = staticmethod(np.maximum)
+    clip = staticmethod(np.clip)
+    search = staticmethod(np.searchsorted)
+    concat = staticmethod(np.concatenate)
+    cumsum = staticmethod(np.cumsum)
+    repeat = staticmethod(np.repeat)
+    arange = staticmethod(np.arange)
+    full_like = staticmethod(np.full_like)
+    zeros_like = staticmethod(np.zeros_like)
+    size = staticmethod(len)
+
+    @staticmethod
+    def passes(document_starts: np.ndarray, dupe_factor: int) -> Iterator[np.ndarray]:
+        """Yields arrays of document indices, each `dupe_factor` times in total."""
+        documents = np.arange(len(document_starts) - 1)
+        at_a_time = max(1, _MAX_PASSES_AT_A_TIME // len(documents))
+        for done in range(0, dupe_factor, at_a_time):
+            yield np.tile(documents, min(at_a_time, dupe_factor - done))
+
+    @staticmethod
+    def loop(
+        step: Callable[..., Any], state: Sequence[np.ndarray], kinds: Sequence[type]
+    ) -> list[np.ndarray]:
+        """Calls step(index, *state) -> (outputs, state) until the state is empty.
+
+        Args:
+            step: the function.
+            state: arrays of the same length.
+            kinds: int or bool for each output.
+
+        Returns:
+            Each of the outputs, concatenated over the calls.
+        """
+        steps: list[Sequence[np.ndarray]] = []
+        while len(state[0]):
+            outputs, state = step(len(steps), *state)
+            steps.append(outputs)
+        return [np.concatenate(column) for column in zip(*steps, strict=True)]
+
+    @staticmethod
+    def replaced(
+        is_replaced: np.ndarray,
+        columns: Sequence[np.ndarray],
+        compute: Callable[[Any], Sequence[np.ndarray]],
+    ) -> list[np.ndarray]:
+        """Returns columns in which compute(rows) replaces the values of some rows."""
+        rows = np.flatnonzero(is_replaced)
+        result = [column.copy() for column in columns]
+        for column, values in zip(result, compute(rows), strict=True):
+            column[rows] = values
+        return result
 
 
 class Draws:
@@ -28,6 +94,14 @@ class Draws:
     def uniform(self, count: int) -> np.ndarray:
         """Returns numbers in [0, 1): float64 [count]."""
         return (self.words(count) >> np.uint64(11)) * _TWO_TO_THE_MINUS_53
+
+    def uniform_for(self, values: np.ndarray) -> np.ndarray:
+        """Returns a number in [0, 1) for each of some values: float64 [B]."""
+        return self.uniform(len(values))
+
+    def part(self, number: int) -> "Draws":
+        """Returns the stream for an iteration of a loop: NumPy's stream goes on."""
+        return self
 
     def below(self, limits: np.ndarray) -> np.ndarray:
         """Returns an integer from 0 to limit - 1 for each of `limits`: int64 [B]."""

@@ -1,14 +1,95 @@
-"""Random numbers as TensorFlow ops, each a function of a seed and its place in a graph.
+"""TensorFlow ops for `pairs`, and random numbers that depend on their place in a graph.
 
 Nothing is stateful. A dataset that starts in the middle therefore makes the same draws
 as one that started at the beginning, on any worker.
 """
 
+import functools
+from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 _TWO_TO_THE_MINUS_53 = 2.0**-53
+_DTYPES = {int: tf.int64, bool: tf.bool}
+
+
+class GraphArrays:
+    """As `draws.Arrays`, with TensorFlow ops."""
+
+    take = staticmethod(tf.gather)
+    where = staticmethod(tf.where)
+    minimum = staticmethod(tf.minimum)
+    maximum = staticmethod(tf.maximum)
+    clip = staticmethod(tf.clip_by_value)
+    cumsum = staticmethod(tf.cumsum)
+    repeat = staticmethod(tf.repeat)
+    arange = staticmethod(tf.range)
+    zeros_like = staticmethod(tf.zeros_like)
+    concat = staticmethod(functools.partial(tf.concat, axis=0))
+    search = staticmethod(functools.partial(tf.searchsorted, out_type=tf.int64))
+    size = staticmethod(functools.partial(tf.size, out_type=tf.int64))
+
+    @staticmethod
+    def full_like(values: tf.Tensor, number: Any) -> tf.Tensor:
+        """Returns int64 values that are all equal."""
+        return tf.fill(tf.shape(values), tf.cast(number, tf.int64))
+
+    @staticmethod
+    def passes(document_starts: tf.Tensor, dupe_factor: int) -> list[tf.Tensor]:
+        """Returns the indices of all documents, `dupe_factor` times: int64."""
+        documents = tf.range(tf.size(document_starts, tf.int64) - 1)
+        return [tf.tile(documents, [dupe_factor])]
+
+    @staticmethod
+    def loop(
+        step: Callable[..., Any], state: Sequence[tf.Tensor], kinds: Sequence[type]
+    ) -> list[tf.Tensor]:
+        """See `draws.Arrays.loop`."""
+        arrays = tuple(
+            tf.TensorArray(
+                _DTYPES[kind],
+                size=0,
+                dynamic_size=True,
+                infer_shape=False,
+                element_shape=[None],
+            )
+            for kind in kinds
+        )
+
+        def body(index, arrays, state):
+            outputs, state = step(index, *state)
+            written = tuple(
+                array.write(index, output)
+                for array, output in zip(arrays, outputs, strict=True)
+            )
+            return index + 1, written, state
+
+        _, arrays, _ = tf.while_loop(
+            lambda index, arrays, state: tf.size(state[0]) > 0,
+            body,
+            (tf.constant(0), arrays, tuple(state)),
+            shape_invariants=(
+                tf.TensorShape([]),
+                tuple(tf.TensorShape(None) for _ in arrays),
+                tuple(tf.TensorShape([None]) for _ in state),
+            ),
+            parallel_iterations=1,
+        )
+        return [array.concat() for array in arrays]
+
+    @staticmethod
+    def replaced(
+        is_replaced: tf.Tensor,
+        columns: Sequence[tf.Tensor],
+        compute: Callable[[Any], Sequence[tf.Tensor]],
+    ) -> list[tf.Tensor]:
+        """See `draws.Arrays.replaced`. Computes all rows, to keep the shapes."""
+        return [
+            tf.where(is_replaced, values, column)
+            for column, values in zip(columns, compute(slice(None)), strict=True)
+        ]
 
 
 class GraphDraws:
@@ -40,6 +121,10 @@ class GraphDraws:
     def uniform(self, shape: Any) -> tf.Tensor:
         """Returns numbers in [0, 1), float64."""
         return tf.random.stateless_uniform(shape, self._next(), dtype=tf.float64)
+
+    def uniform_for(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns a number in [0, 1) for each of some values: float64."""
+        return self.uniform(tf.shape(values))
 
     def below(self, limits: tf.Tensor) -> tf.Tensor:
         """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""

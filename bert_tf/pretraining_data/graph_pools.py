@@ -22,8 +22,8 @@ from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
-from bert_tf.pretraining_data import graph_pairs
 from bert_tf.pretraining_data import graph_rows
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.tokenization import in_graph
 
 ROWS_AT_A_TIME = 2048
@@ -31,6 +31,11 @@ ROWS_AT_A_TIME = 2048
 SHARDS_PER_POOL = 4
 _SHARDS_AT_A_TIME = 2
 _BLOCKS_AT_A_TIME = 2
+# What str.strip() removes.
+_WHITE_SPACE = (
+    r"[\t\n\v\f\r\x1c-\x1f \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}"
+    r"\x{202f}\x{205f}\x{3000}]*"
+)
 _MAX_INT64 = np.iinfo(np.int64).max
 
 
@@ -50,7 +55,7 @@ class Pool(NamedTuple):
 
     number: tf.Tensor  # int64, from the first pool of epoch 0 on.
     ids: tf.Tensor  # int32 [P], the pieces that the pairs point into.
-    pairs: graph_pairs.Pairs
+    pairs: pairs_module.Pairs
 
 
 class TextSampler:
@@ -61,38 +66,52 @@ class TextSampler:
     """
 
     def __init__(self, settings: TextSettings):
-        self._settings = settings
         in_graph.check_ops()
+        rows = settings.rows
         self._tokenizer = in_graph.InGraphTokenizer(
-            settings.rows.vocabulary, **settings.tokenizer_arguments
+            rows.vocabulary, **settings.tokenizer_arguments
         )
-        self._row_maker = graph_rows.RowMaker(settings.rows)
+        self._next_sentence = rows.next_sentence
+        self._pairs = pairs_module.Sampler(
+            graph_draws.GraphArrays,
+            max_tokens=rows.max_seq_length - (3 if rows.next_sentence else 2),
+            short_seq_prob=settings.short_seq_prob,
+            next_sentence=rows.next_sentence,
+        )
+        self._row_maker = graph_rows.RowMaker(rows)
 
-    def text(self, lines: tf.Tensor) -> graph_pairs.Text:
-        """Returns the text of lines, tf.string [lines]."""
-        return graph_pairs.text_of_lines(lines, self._tokenizer.tokenize(lines))
+    def text(self, lines: tf.Tensor) -> pairs_module.Text:
+        """Returns the text of lines, tf.string [lines]; blank ones end documents."""
+        ids = self._tokenizer.tokenize(lines)
+        is_blank = tf.strings.regex_full_match(lines, _WHITE_SPACE)
+        lengths = ids.row_lengths()
+        has_pieces = lengths > 0
+        document = tf.cumsum(tf.cast(is_blank, tf.int64))[has_pieces]
+        lengths = lengths[has_pieces]
+        # Sentences that begin a document. Subtracting 1 makes the first sentence one.
+        previous = tf.concat([document[:1] - 1, document[:-1]], axis=0)
+        starts = tf.where(document != previous)[:, 0]
+        return pairs_module.Text(
+            ids=ids.flat_values,
+            sentence_starts=tf.concat([[0], tf.cumsum(lengths)], axis=0),
+            document_starts=tf.concat([starts, [tf.size(lengths, tf.int64)]], axis=0),
+        )
 
     def pairs(
         self,
-        text: graph_pairs.Text,
+        text: pairs_module.Text,
         draws: graph_draws.GraphDraws,
         dupe_factor: int = 1,
-    ) -> graph_pairs.Pairs:
+    ) -> pairs_module.Pairs:
         """Returns the pairs of `dupe_factor` passes over a text, in random order."""
-        rows = self._settings.rows
-        is_pairs = rows.next_sentence
-        sample = graph_pairs.sample_pairs if is_pairs else graph_pairs.sample_sequences
-        pairs = sample(
-            text,
-            draws,
-            max_tokens=rows.max_seq_length - (3 if is_pairs else 2),
-            short_seq_prob=self._settings.short_seq_prob,
-            dupe_factor=dupe_factor,
-        )
-        return _shuffled(pairs, draws)
+        if self._next_sentence:
+            tf.debugging.assert_greater(
+                tf.size(text.document_starts), 2, "Pairs need documents with pieces."
+            )
+        return self._pairs.sample(text, draws, dupe_factor)
 
     def rows(
-        self, ids: tf.Tensor, pairs: graph_pairs.Pairs, keys: tf.Tensor
+        self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """Returns B pairs as columns [B, length]; see `graph_rows.RowMaker.rows`.
 
@@ -171,7 +190,7 @@ class TextPools:
 
         def block(start):
             numbers = chosen[start : start + ROWS_AT_A_TIME]
-            pairs = graph_pairs.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
+            pairs = pairs_module.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
             keys = graph_draws.row_keys(self._seed, pool.number, rows=numbers)
             return self._sampler.rows(pool.ids, pairs, keys)
 
@@ -189,12 +208,16 @@ class TextPools:
 
         def merged(ids, pairs):
             shift = tf.repeat(ids.row_starts(), pairs.start_a.row_lengths())
-            pairs = graph_pairs.Pairs(*(column.flat_values for column in pairs))
+            pairs = pairs_module.Pairs(*(column.flat_values for column in pairs))
             pairs = pairs._replace(
                 start_a=pairs.start_a + shift, start_b=pairs.start_b + shift
             )
             draws = graph_draws.GraphDraws(self._seed, number, self._num_shards)
-            return Pool(number, ids.flat_values, _shuffled(pairs, draws))
+            return Pool(
+                number,
+                ids.flat_values,
+                pairs_module.shuffled(graph_draws.GraphArrays, pairs, draws),
+            )
 
         return self._sampled(number).ragged_batch(SHARDS_PER_POOL).map(merged)
 
@@ -226,11 +249,6 @@ class TextPools:
             tf.constant(0, tf.int64),
             lambda total, shard: total + tf.size(shard[1].start_a, tf.int64),
         )
-
-
-def _shuffled(pairs, draws):
-    order = draws.permutation(tf.size(pairs.start_a))
-    return graph_pairs.Pairs(*(tf.gather(column, order) for column in pairs))
 
 
 class SpanTable:

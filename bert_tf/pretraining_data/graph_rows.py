@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.pretraining_data import graph_draws
-from bert_tf.pretraining_data import graph_pairs
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -72,7 +72,7 @@ class RowMaker:
     def rows(
         self,
         ids: tf.Tensor,
-        pairs: graph_pairs.Pairs,
+        pairs: pairs_module.Pairs,
         draws: graph_draws.GraphRowDraws,
     ) -> dict[str, tf.Tensor]:
         """Returns pairs as columns [B, length] of `schema.pretraining`.

@@ -16,10 +16,10 @@ from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
-from bert_tf.pretraining_data import graph_pairs
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_rows
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -47,8 +47,6 @@ def text_dataset(
     random_seed: int = 12345,
     first_epoch: int = 0,
     num_epochs: int | None = None,
-    with_position: bool = False,
-    after: Sequence[int] | None = None,
 ) -> tf.data.Dataset:
     """Returns the release's pretraining examples, made from raw text on the fly.
 
@@ -74,23 +72,18 @@ def text_dataset(
         random_seed: determines all draws.
         first_epoch: the epoch to begin with.
         num_epochs: the number of epochs; None: endless.
-        with_position: whether to add the column `position`.
-        after: `position` of the last example that was used: the dataset begins with
-            the next one, without creating the earlier ones.
 
     Returns:
         Dataset of dictionaries, one example each: `input_ids`, `input_mask` and
         `segment_ids` int32 [S], `masked_lm_positions` and `masked_lm_ids` int32 [M],
         `masked_lm_weights` float32 [M], and unless `next_sentence` is False,
-        `next_sentence_labels` int32 [1]. `position` is int64 [2].
+        `next_sentence_labels` int32 [1].
 
     Raises:
         OSError: a file cannot be read.
         ValueError: there is no text, or only one document although pairs need two; the
-            vocabulary is invalid; an argument is out of range; or `after` is not within
-            the epochs.
-        tf.errors.InvalidArgumentError: while the dataset is read: text is not UTF-8, or
-            there is no example at `after`.
+            vocabulary is invalid; or an argument is out of range.
+        tf.errors.InvalidArgumentError: while the dataset is read: text is not UTF-8.
 
     Example:
         dataset = text_dataset("text/*.txt", "vocab.txt").batch(32)
@@ -130,32 +123,12 @@ def text_dataset(
     pools = graph_pools.TextPools(files.expand(input_file), settings)
     first = first_epoch * pools.num_pools
     end = _MAX_INT64 if num_epochs is None else first + num_epochs * pools.num_pools
-    last_pool, last_row = (first, -1) if after is None else _position(after)
-    if not first <= last_pool < end:
-        raise ValueError(
-            f"after={after} is not in epoch {first_epoch} or a later one of the "
-            "dataset; pass the position of one of its examples."
-        )
 
     def rows_of_pool(pool):
-        start = tf.cast(pool.number == last_pool, tf.int64) * (last_row + 1)
-        num_rows = tf.size(pool.pairs.start_a, tf.int64)
-        exists = tf.debugging.assert_less_equal(
-            start,
-            num_rows,
-            f"after={after}: pool {last_pool} has no example {last_row}; pass the "
-            "position of an example of this dataset.",
-        )
-        with tf.control_dependencies([exists]):
-            chosen = tf.range(start, num_rows)
-        rows = pools.blocks(pool, chosen).unbatch()
-        if not with_position:
-            return rows
-        return rows.enumerate(tf.cast(start, tf.int64)).map(
-            lambda row, columns: columns | {"position": tf.stack([pool.number, row])}
-        )
+        chosen = tf.range(tf.size(pool.pairs.start_a, tf.int64))
+        return pools.blocks(pool, chosen).unbatch()
 
-    return pools.pools(last_pool, end).flat_map(rows_of_pool)
+    return pools.pools(first, end).flat_map(rows_of_pool)
 
 
 def _check_epochs(first_epoch, num_epochs):
@@ -163,15 +136,6 @@ def _check_epochs(first_epoch, num_epochs):
         raise ValueError(f"first_epoch: expected at least 0, got {first_epoch}.")
     if num_epochs is not None and not num_epochs >= 1:
         raise ValueError(f"num_epochs: expected at least 1, got {num_epochs}.")
-
-
-def _position(after):
-    position = tuple(map(int, after))
-    if len(position) != 2 or min(position) < 0:
-        raise ValueError(
-            f"after: expected the position of an example, two numbers, got {after}."
-        )
-    return position
 
 
 def _tokenizer(vocab_file, do_lower_case):
@@ -253,19 +217,14 @@ class GraphSampler:
         if not lines:
             return
         text, pairs = self._sample(tf.constant(lines), shard_index)
-        num_documents = len(text.document_starts) - 1
-        counts.documents += num_documents
-        counts.sentences += len(text.sentence_starts) - 1
-        counts.pieces += len(text.ids)
-        counts.unknown += int((text.ids.numpy() == self._unk_id).sum())
-        counts_module.check_documents(
-            num_documents, self._options.next_sentence, shard.spans[0].path
-        )
+        path = shard.spans[0].path
+        arrays = pairs_module.Text(*(a.numpy() for a in text[:3]))
+        counts.add_text(arrays, self._unk_id, self._options, path)
         num_rows = len(pairs.start_a)
         on_progress(0.5)
         for done in range(0, num_rows, graph_pools.ROWS_AT_A_TIME):
             chosen = slice(done, done + graph_pools.ROWS_AT_A_TIME)
-            block = graph_pairs.Pairs(*(column[chosen] for column in pairs))
+            block = pairs_module.Pairs(*(column[chosen] for column in pairs))
             places = (tf.constant(n, tf.int64) for n in (shard_index, done))
             rows = self._rows(text.ids, block, *places)
             columns = {name: column.numpy() for name, column in rows.items()}

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.pretraining_data import pairs
 from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import basic
@@ -46,46 +47,11 @@ _PLAIN_TEXT = re.compile(
 _MAX_WORDS = 1 << 20
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TokenizedText:
-    """Documents of sentences of word pieces. No document or sentence is empty."""
-
-    ids: np.ndarray  # int32 [P], the pieces of all sentences.
-    sentence_starts: np.ndarray  # int64 [N + 1], first piece of each, then P.
-    document_starts: np.ndarray  # int64 [D + 1], first sentence of each, then N.
-    # bool [P], whether a piece begins a word. None: all without `##` do.
-    starts_word: np.ndarray | None = None
-
-    @property
-    def num_sentences(self) -> int:
-        """Number of sentences, N."""
-        return len(self.sentence_starts) - 1
-
-    @property
-    def num_documents(self) -> int:
-        """Number of documents, D."""
-        return len(self.document_starts) - 1
-
-    def split_sentences(self, max_pieces: int) -> "TokenizedText":
-        """Returns the same text with longer sentences split into parts."""
-        lengths = np.diff(self.sentence_starts)
-        parts = -(-lengths // max_pieces)
-        first = np.cumsum(parts) - parts
-        place = np.arange(parts.sum()) - np.repeat(first, parts)
-        starts = np.repeat(self.sentence_starts[:-1], parts) + place * max_pieces
-        part_starts = np.append(first, parts.sum())
-        return dataclasses.replace(
-            self,
-            sentence_starts=np.append(starts, len(self.ids)),
-            document_starts=part_starts[self.document_starts],
-        )
-
-
 def tokenize_documents(
     documents: Iterable[list[str]],
     table: "WordTable",
     on_progress: Callable[[int], None],
-) -> TokenizedText:
+) -> pairs.Text:
     """Tokenizes documents; drops sentences without pieces and documents without any.
 
     Args:
@@ -110,7 +76,7 @@ def _assembled(batches, document_of):
     starts_word = None
     if batches[0].starts_word is not None:
         starts_word = np.concatenate([batch.starts_word for batch in batches])
-    return TokenizedText(
+    return pairs.Text(
         ids=np.concatenate([batch.ids for batch in batches]),
         sentence_starts=np.concatenate([[0], np.cumsum(lengths)]),
         document_starts=np.append(changes, len(lengths)),

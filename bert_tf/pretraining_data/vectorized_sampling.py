@@ -1,7 +1,7 @@
 """The default sampler: text to records, thousands of sequences at once.
 
 It draws from the distributions of the release, but vectorized in NumPy: tokenize the
-shard (`tokenized_text`), draw all pairs (`vectorized_pairs`), shuffle them, and then
+shard (`tokenized_text`), draw all pairs (`pairs`), shuffle them, and then
 lay out (`_columns`), mask (`vectorized_masks`) and optionally pack (`row_packing`) a
 block of rows at a time. `release_sampling` is the readable counterpart.
 
@@ -26,11 +26,11 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import tokenized_text
 from bert_tf.pretraining_data import vectorized_masks
-from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Large enough to keep NumPy's overhead small, small enough for the processor's cache.
@@ -57,6 +57,12 @@ class VectorizedSampler:
             segmenter = segmentation.create_segmenter(options.whole_word_segmenter)
         self._table = tokenized_text.WordTable(
             vocabulary, options.do_lower_case, segmenter
+        )
+        self._pairs = pairs_module.Sampler(
+            draws_module.Arrays,
+            max_tokens=options.max_tokens,
+            short_seq_prob=options.short_seq_prob,
+            next_sentence=options.next_sentence,
         )
         self._masks = None
         if not options.dynamic_masking:
@@ -93,14 +99,15 @@ class VectorizedSampler:
                 pairs need two.
         """
         text = self._tokenized(shard, counts, on_progress)
-        if not text.num_documents:
+        if not len(text.ids):
             return
         draws = draws_module.Draws(self._options.random_seed, shard_index)
-        pairs = self._pairs(text, draws)
-        order = draws.permutation(len(pairs))
-        for done in range(0, len(order), _ROWS_AT_A_TIME):
+        pairs = self._pairs.sample(text, draws, self._options.dupe_factor)
+        num_rows = len(pairs.start_a)
+        for done in range(0, num_rows, _ROWS_AT_A_TIME):
+            rows = slice(done, done + _ROWS_AT_A_TIME)
             columns = _columns(
-                pairs.take(order[done : done + _ROWS_AT_A_TIME]),
+                pairs_module.Pairs(*(column[rows] for column in pairs)),
                 text,
                 self._vocabulary,
                 max_seq_length=self._options.max_seq_length,
@@ -112,7 +119,7 @@ class VectorizedSampler:
                 columns = row_packing.packed(columns)
             counts.add_columns(columns)
             yield columns
-            on_progress(0.5 + 0.5 * done / len(order))
+            on_progress(0.5 + 0.5 * done / num_rows)
         on_progress(1.0)
 
     def _tokenized(self, shard, counts, on_progress):
@@ -121,34 +128,15 @@ class VectorizedSampler:
             self._table,
             on_progress=lambda n: on_progress(n / (2 * shard.num_bytes)),
         )
-        counts.documents += text.num_documents
-        counts.sentences += text.num_sentences
-        counts.pieces += len(text.ids)
-        counts.unknown += int((text.ids == self._vocabulary.unk_id).sum())
-        counts_module.check_documents(
-            text.num_documents, self._options.next_sentence, shard.spans[0].path
+        counts.add_text(
+            text, self._vocabulary.unk_id, self._options, shard.spans[0].path
         )
         return text
 
-    def _pairs(self, text, draws):
-        options = self._options
-        sample = (
-            vectorized_pairs.sample_pairs
-            if options.next_sentence
-            else vectorized_pairs.sample_sequences
-        )
-        return sample(
-            text,
-            draws,
-            max_tokens=options.max_tokens,
-            short_seq_prob=options.short_seq_prob,
-            dupe_factor=options.dupe_factor,
-        )
-
 
 def _columns(
-    pairs: vectorized_pairs.PairTable,
-    text: tokenized_text.TokenizedText,
+    pairs: pairs_module.Pairs,
+    text: pairs_module.Text,
     vocabulary: vocabulary_module.Vocabulary,
     *,
     max_seq_length: int,
@@ -183,7 +171,7 @@ def _columns(
     source += place
     ids = text.ids.take(source, mode="clip")
     np.copyto(ids, 0, where=~is_candidate)
-    rows = np.arange(len(pairs))
+    rows = np.arange(len(ids))
     ids[:, 0] = vocabulary.cls_id
     ids[rows, end_a[:, 0]] = vocabulary.sep_id
     ids[rows, end[:, 0]] = vocabulary.sep_id

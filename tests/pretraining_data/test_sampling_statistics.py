@@ -14,9 +14,9 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import shard_tasks
 from bert_tf.pretraining_data import vectorized_masks
-from bert_tf.pretraining_data import vectorized_pairs
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -300,7 +300,7 @@ def masks_a_sep(place, end_a, end):
     return (place > 0) & (place < end)
 
 
-def same_document(text, random_draws, document):
+def same_document(arrays, text, random_draws, document):
     return document
 
 
@@ -312,8 +312,8 @@ def no_coins(random_draws, counts):
     "fault, found",
     [
         ((vectorized_sampling, "_candidates", masks_a_sep), {"special masked"}),
-        ((vectorized_pairs, "_other_documents", same_document), {"document of B"}),
-        ((vectorized_pairs, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
+        ((pairs_module, "_other_documents", same_document), {"document of B"}),
+        ((pairs_module, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
         ((draws_module.Draws, "heads", no_coins), {"A begins a sentence"}),
     ],
 )
