@@ -7,17 +7,8 @@ plain Python values:
     next(data.records("train"))
     # {"idx": 0, "label": "equivalent", "sentence1": "...", "sentence2": "..."}
 
-A task declares which columns it reads from which data sets, by patterns of names:
-
-    COLUMNS = {"glue/mrpc": ("sentence1", "sentence2"), "piqa*": (...)}
-    columns = named_datasets.declared(COLUMNS, options.tfds_name)
-
-A task that reads files gets each split as a file in its own format, with a checksum and
-line numbers like any other file. `lines(data, split)` yields the text of the file:
-
-    path = named_datasets.part_file(options, 1, lines, ".json")
-
-`table_lines` does so for every task that reads tables.
+A task that reads files gets each split as a file in its own format (`part_file`), with
+a checksum and line numbers like any other file.
 """
 
 import dataclasses
@@ -209,27 +200,25 @@ def part_file(
     data.check_split(split)
     # A split can be "train[:10%]".
     name = data.full_name.replace("/", "-") + "-" + urllib.parse.quote(split)
+
+    def written(folder):
+        path = os.path.join(folder, _FOLDER, name + extension)
+        if not files.exists(path):
+            logger.info("Writing the split %s once as %s.", split, path)
+            with files.complete_or_absent(path) as file:
+                for text in lines(data, split):
+                    file.write(text)
+        return path
+
     folder = os.fspath(data.builder.data_dir)
-    path = os.path.join(folder, _FOLDER, name + extension)
     try:
-        _write_once(path, lines, data, split)
+        return written(folder)
     except OSError as error:
         cache = os.path.expanduser(os.environ.get("BERT_TF_CACHE") or _CACHE)
         place = urllib.parse.quote(os.path.abspath(folder), safe="")
-        folder = os.path.join(cache, "tfds", place, _FOLDER)
+        folder = os.path.join(cache, "tfds", place)
         logger.warning("%s Its files are written to %s instead.", error, folder)
-        path = os.path.join(folder, name + extension)
-        _write_once(path, lines, data, split)
-    return path
-
-
-def _write_once(path: str, lines: Lines, data: DataSet, split: str) -> None:
-    if files.exists(path):
-        return
-    logger.info("Writing the split %s once as %s.", split, path)
-    with files.complete_or_absent(path) as file:
-        for text in lines(data, split):
-            file.write(text)
+        return written(folder)
 
 
 def _plain(value, feature, class_names):

@@ -41,11 +41,6 @@ class Column:
             )
 
     @property
-    def values_per_record(self) -> int:
-        """Number of values in a record."""
-        return 1 if self.length is None else self.length
-
-    @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one row in a batch."""
         return () if self.length is None else (self.length,)
@@ -66,6 +61,9 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{c.name}[{c.length or 1}]" for c in self.columns)
 
     def __contains__(self, name: str) -> bool:
         return name in self.names

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from bert_tf import files
 from bert_tf.data import encoding as data_encoding
-from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 
@@ -234,47 +233,6 @@ class RecordFiles:
                 f"{path}: the record at byte {offset} is {error}."
             ) from None
 
-    def check(
-        self,
-        *,
-        max_seq_length: int | None = None,
-        max_predictions_per_seq: int | None = None,
-        vocab_size: int | None = None,
-        vocabulary: Any = None,
-        type_vocab_size: int | None = None,
-        max_position_embeddings: int | None = None,
-    ) -> None:
-        """Checks that the records suit a run. None accepts any value.
-
-        The values of the columns are checked in a sample of 1,000 records.
-
-        Args:
-            max_seq_length: the expected length of `input_ids`.
-            max_predictions_per_seq: the expected length of `masked_lm_positions`.
-            vocab_size: the size that all ids must be below.
-            vocabulary: the expected `Vocabulary`.
-            type_vocab_size: the number that all segment ids must be below.
-            max_position_embeddings: the same for positions.
-
-        Raises:
-            ValueError: the records were written with a different value, or a column has
-                a value out of range.
-        """
-        lengths = {
-            "max_seq_length": max_seq_length,
-            "max_predictions_per_seq": max_predictions_per_seq,
-        }
-        record_checks.check_lengths(self, lengths)
-        record_checks.check_vocabulary(self, vocabulary, vocab_size)
-        if vocabulary is not None:
-            vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
-        record_checks.check_values(
-            self,
-            vocab_size=vocab_size,
-            type_vocab_size=type_vocab_size,
-            max_position_embeddings=max_position_embeddings,
-        )
-
     def place(self, index: int) -> str:
         """Returns "file: record 3 (at byte 200)" for messages; records count from 1."""
         path, offset = self._place(index)
@@ -284,18 +242,17 @@ class RecordFiles:
 
     def _agreed(self, indices):
         """Returns schema and metadata after checking that all files agree."""
-        found = {}
+        described = {}
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
                 first = int(self._ends[file]) - len(index.offsets) + 1
                 schema = index.schema or schema_module.infer(self.decoded(first))
-                found[self.paths[file]] = (schema, index.metadata)
-        (path, (schema, metadata)), *others = found.items()
+                described[self.paths[file]] = (schema, index.metadata)
+        (path, (schema, metadata)), *others = described.items()
         for other, (other_schema, other_metadata) in others:
             if set(other_schema.columns) != set(schema.columns):
                 raise ValueError(
-                    f"{other} has the columns {_described(other_schema)}, but {path} "
-                    f"has {_described(schema)}."
+                    f"{other} has the columns {other_schema}, but {path} has {schema}."
                 )
             fingerprint = metadata.get("vocab_fingerprint")
             if other_metadata.get("vocab_fingerprint") != fingerprint:
@@ -304,17 +261,17 @@ class RecordFiles:
                     "with an unknown one; create both with the same vocabulary."
                 )
         casings = {
-            path: metadata["do_lower_case"]
-            for path, (_, metadata) in found.items()
+            metadata["do_lower_case"]: path
+            for path, (_, metadata) in described.items()
             if metadata.get("do_lower_case") is not None
         }
-        for other, casing in casings.items():
-            known, expected = next(iter(casings.items()))
-            if casing != expected:
-                raise ValueError(
-                    f"{other} was written with --do_lower_case={casing}, but {known} "
-                    f"with {expected}; create both with the same casing."
-                )
+        if len(casings) > 1:
+            (known, path), (other_casing, other), *_ = casings.items()
+            raise ValueError(
+                f"{other} was written with --do_lower_case={other_casing}, but {path} "
+                f"with {known}; create both with the same casing."
+            )
+        for casing in casings:
             metadata = {**metadata, "do_lower_case": casing}
         return schema, metadata
 
@@ -371,7 +328,3 @@ class RecordFiles:
 def _close_all(opened):
     while opened:
         opened.popitem()[1].close()
-
-
-def _described(schema):
-    return ", ".join(f"{c.name}[{c.values_per_record}]" for c in schema.columns)

@@ -220,7 +220,8 @@ def _open_records(paths, options, config, vocabulary, *, is_phase):
             max_predictions = options.max_predictions_per_seq
     elif not config.is_causal:
         dynamic_masking.check_num_predictions(paths[0], options)
-    records.check(
+    record_checks.check(
+        records,
         max_seq_length=options.max_seq_length,
         max_predictions_per_seq=max_predictions,
         vocab_size=config.vocab_size,

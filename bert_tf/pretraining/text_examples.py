@@ -24,7 +24,6 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.data import schema as schema_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import graph_pools
-from bert_tf.pretraining_data import graph_rows
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Beside the run: how many examples each pool has, which depends on the pairs drawn.
@@ -87,14 +86,13 @@ class TextExamples:
             "vocab_fingerprint": vocabulary.fingerprint,
             "vocab_size": len(vocabulary),
         }
-        rows = graph_rows.RowSettings.from_options(options, vocabulary)
-        settings = graph_pools.TextSettings(
-            rows=rows,
-            short_seq_prob=options.short_seq_prob,
-            random_seed=options.random_seed,
-            tokenizer_arguments={"do_lower_case": do_lower_case},
+        self._pools = graph_pools.TextPools(
+            paths,
+            options,
+            lambda: graph_pools.TextSampler(
+                options, vocabulary, do_lower_case=do_lower_case
+            ),
         )
-        self._pools = graph_pools.TextPools(paths, settings)
         self._key = json.dumps(
             {
                 **self.metadata,

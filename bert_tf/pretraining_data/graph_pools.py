@@ -7,10 +7,9 @@ epoch has different examples, a dataset can begin with any pool, and any subset 
 pool's rows can be created without the others.
 """
 
-import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_rows
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.tokenization import in_graph
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 ROWS_AT_A_TIME = 2048
 # With at most 8 MB each, so that memory does not grow with the text.
@@ -39,17 +39,6 @@ _WHITE_SPACE = (
 _MAX_INT64 = np.iinfo(np.int64).max
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TextSettings:
-    """How text becomes examples."""
-
-    rows: graph_rows.RowSettings
-    short_seq_prob: float
-    random_seed: int
-    # Keyword arguments of `InGraphTokenizer`, such as do_lower_case.
-    tokenizer_arguments: Mapping[str, Any]
-
-
 class Pool(NamedTuple):
     """Pairs of a few shards in random order."""
 
@@ -62,23 +51,27 @@ class TextSampler:
     """Makes pairs, or single sequences, and rows of lines.
 
     Args:
-        settings: how.
+        options: how, of create_pretraining_data or run_pretraining.
+        vocabulary: the word pieces.
+        **tokenizer_arguments: of `InGraphTokenizer`, such as do_lower_case.
     """
 
-    def __init__(self, settings: TextSettings):
+    def __init__(
+        self,
+        options: Any,
+        vocabulary: vocabulary_module.Vocabulary,
+        **tokenizer_arguments: Any,
+    ):
         in_graph.check_ops()
-        rows = settings.rows
-        self._tokenizer = in_graph.InGraphTokenizer(
-            rows.vocabulary, **settings.tokenizer_arguments
-        )
-        self._next_sentence = rows.next_sentence
+        self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
+        self._next_sentence = options.next_sentence
         self._pairs = pairs_module.Sampler(
             graph_draws.GraphArrays,
-            max_tokens=rows.max_seq_length - (3 if rows.next_sentence else 2),
-            short_seq_prob=settings.short_seq_prob,
-            next_sentence=rows.next_sentence,
+            max_tokens=options.max_seq_length - (3 if options.next_sentence else 2),
+            short_seq_prob=options.short_seq_prob,
+            next_sentence=options.next_sentence,
         )
-        self._row_maker = graph_rows.RowMaker(rows)
+        self._row_maker = graph_rows.RowMaker(options, vocabulary)
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -130,7 +123,9 @@ class TextPools:
     Args:
         paths: text files in UTF-8, with one sentence per line and a blank line between
             documents.
-        settings: how text becomes examples.
+        options: how text becomes examples, of create_pretraining_data or
+            run_pretraining.
+        create_sampler: returns the `TextSampler`, at first use.
 
     Attributes:
         num_pools: number of pools per epoch.
@@ -140,19 +135,24 @@ class TextPools:
         ValueError: there is no text, or only one document although pairs need two.
     """
 
-    def __init__(self, paths: Sequence[str], settings: TextSettings):
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: Any,
+        create_sampler: Callable[[], TextSampler],
+    ):
         shards = data_corpus.balanced_shards(paths)
         if not shards:
             raise ValueError(f"Found no text in {', '.join(paths)}.")
         if len(shards) == 1:  # Several shards have at least two documents each.
             documents = itertools.islice(data_corpus.read_shard(shards[0]), 2)
             counts_module.check_documents(
-                len(list(documents)), settings.rows.next_sentence, paths[0]
+                len(list(documents)), options.next_sentence, paths[0]
             )
         self.num_pools = -(-len(shards) // SHARDS_PER_POOL)
         self._num_shards = len(shards)
-        self._seed = settings.random_seed
-        self._settings = settings
+        self._seed = options.random_seed
+        self._create_sampler = create_sampler
         self._shards = shards
 
     # Ops are created at first use: a strategy has to be created before any op.
@@ -160,7 +160,7 @@ class TextPools:
     @functools.cached_property
     def _sampler(self):
         with tf.init_scope():
-            return TextSampler(self._settings)
+            return self._create_sampler()
 
     @functools.cached_property
     def _spans(self):

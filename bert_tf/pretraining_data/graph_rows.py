@@ -6,7 +6,6 @@ spans are those of `vectorized_masks`. Both modules give the reasons.
 Shape letters: B batch, S sequence, M masked positions.
 """
 
-import dataclasses
 from typing import Any
 from typing import NamedTuple
 
@@ -15,59 +14,25 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import pairs as pairs_module
-from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RowSettings:
-    """How sequences become records."""
-
-    vocabulary: vocabulary_module.Vocabulary
-    max_seq_length: int  # S
-    max_predictions: int  # M
-    masked_lm_prob: float
-    whole_words: bool
-    spans: bool = False  # Spans of whole words, as in SpanBERT.
-    next_sentence: bool
-    shares: release_masks.MaskShares
-
-    @classmethod
-    def from_options(
-        cls, options: Any, vocabulary: vocabulary_module.Vocabulary
-    ) -> "RowSettings":
-        """Returns the settings in the options of create_pretraining_data.
-
-        Args:
-            options: these, or those of run_pretraining for text, which have the same
-                names.
-            vocabulary: that of the records.
-        """
-        return cls(
-            vocabulary=vocabulary,
-            max_seq_length=options.max_seq_length,
-            max_predictions=options.max_predictions_per_seq,
-            masked_lm_prob=options.masked_lm_prob,
-            whole_words=options.do_whole_word_mask,
-            spans=options.masking == "span",
-            next_sentence=options.next_sentence,
-            shares=options.shares,
-        )
 
 
 class RowMaker:
     """Lays out and masks sequences.
 
     Args:
-        settings: lengths and masking.
+        options: lengths and masking, of create_pretraining_data or run_pretraining.
+        vocabulary: that of the sequences.
     """
 
-    def __init__(self, settings: RowSettings):
-        self._settings = settings
-        is_inside = vectorized_masks.is_inside_word(settings.vocabulary)
+    def __init__(self, options: Any, vocabulary: vocabulary_module.Vocabulary):
+        self._options = options
+        self._vocabulary = vocabulary
         with tf.init_scope():
-            self._is_inside_word = tf.constant(is_inside)
+            self._is_inside_word = tf.constant(
+                vectorized_masks.is_inside_word(vocabulary)
+            )
 
     def rows(
         self,
@@ -82,11 +47,10 @@ class RowMaker:
             pairs: B pairs, or B sequences without a second segment.
             draws: source of all draws, for B rows.
         """
-        settings = self._settings
-        place = tf.range(settings.max_seq_length, dtype=tf.int64)  # [S]
+        place = tf.range(self._options.max_seq_length, dtype=tf.int64)  # [S]
         end_a = pairs.length_a[:, None] + 1  # [B, 1], place of the first [SEP].
         end = end_a
-        if settings.next_sentence:
+        if self._options.next_sentence:
             end = end_a + pairs.length_b[:, None] + 1
         source = tf.where(
             place <= end_a,
@@ -96,10 +60,8 @@ class RowMaker:
         is_candidate = (place > 0) & (place != end_a) & (place < end)
         pieces = tf.gather(ids, tf.where(is_candidate, source, 0))
         is_separator = (place == end_a) | (place == end)
-        special = tf.where(
-            is_separator, settings.vocabulary.sep_id, tf.zeros_like(pieces)
-        )
-        special = tf.where(place == 0, settings.vocabulary.cls_id, special)
+        special = tf.where(is_separator, self._vocabulary.sep_id, tf.zeros_like(pieces))
+        special = tf.where(place == 0, self._vocabulary.cls_id, special)
         pieces = tf.where(is_candidate, pieces, special)  # [B, S]
         columns = {
             "input_ids": pieces,
@@ -107,25 +69,25 @@ class RowMaker:
             "segment_ids": tf.cast((place > end_a) & (place <= end), tf.int32),
         }
         columns |= self._masked(pieces, is_candidate, end[:, 0] + 1, draws)
-        if settings.next_sentence:
+        if self._options.next_sentence:
             label = tf.cast(pairs.is_random_next, tf.int32)
             columns["next_sentence_labels"] = label[:, None]
         return columns
 
     def _masked(self, ids, is_candidate, lengths, draws):
-        settings = self._settings
-        wanted = tf.cast(lengths, tf.float64) * settings.masked_lm_prob
+        options = self._options
+        wanted = tf.cast(lengths, tf.float64) * options.masked_lm_prob
         wanted = tf.clip_by_value(
-            tf.cast(tf.round(wanted), tf.int64), 1, settings.max_predictions
+            tf.cast(tf.round(wanted), tf.int64), 1, options.max_predictions_per_seq
         )
         together = None
-        if not (settings.whole_words or settings.spans):
-            keys = draws.uniform(settings.max_seq_length)
+        if not (options.do_whole_word_mask or options.masking == "span"):
+            keys = draws.uniform(options.max_seq_length)
             is_chosen = _ranks(keys, is_candidate) < wanted[:, None]
         else:
             starts_word = ~tf.gather(self._is_inside_word, ids)
             word, sizes = _words(starts_word, is_candidate)
-            if settings.spans:
+            if options.masking == "span":
                 is_chosen, together = choose_spans(
                     word,
                     tf.cast(sizes, tf.int32),
@@ -134,7 +96,7 @@ class RowMaker:
                     draws,
                 )
             else:
-                keys = draws.uniform(settings.max_seq_length)
+                keys = draws.uniform(options.max_seq_length)
                 is_chosen = _choose_words(keys, word, sizes, wanted)
         is_chosen &= is_candidate
         chosen = tf.where(is_chosen)  # [chosen places, (row, place)], ascending.
@@ -154,15 +116,15 @@ class RowMaker:
         Without `together`, each piece draws its own replacement. `together`, int32
         [B, S], is equal for the pieces of a span, which share one.
         """
-        shares, length = self._settings.shares, self._settings.max_seq_length
+        shares, length = self._options.shares, self._options.max_seq_length
         chance = draws.uniform(length)
         if together is not None:
             chance = tf.gather(chance, together, batch_dims=1)
-        random_ids = draws.below(len(self._settings.vocabulary), length)
+        random_ids = draws.below(len(self._vocabulary), length)
         replaced = tf.where(
             chance < 1 - shares.random, ids, tf.cast(random_ids, tf.int32)
         )
-        mask_id = self._settings.vocabulary.mask_id
+        mask_id = self._vocabulary.mask_id
         replaced = tf.where(chance < shares.mask, mask_id, replaced)
         return tf.where(is_chosen, replaced, ids)
 
@@ -171,7 +133,7 @@ class RowMaker:
         ragged = tf.RaggedTensor.from_value_rowids(
             values, rows, nrows=tf.shape(ids, tf.int64)[0], validate=False
         )
-        return ragged.to_tensor(shape=[None, self._settings.max_predictions])
+        return ragged.to_tensor(shape=[None, self._options.max_predictions_per_seq])
 
 
 def _ranks(keys, is_item):

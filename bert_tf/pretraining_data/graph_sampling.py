@@ -17,7 +17,6 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pools
-from bert_tf.pretraining_data import graph_rows
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import release_masks
@@ -91,7 +90,7 @@ def text_dataset(
     """
     _check_epochs(first_epoch, num_epochs)
     shares = shares or release_masks.MaskShares()
-    pretraining_data_options.check_arguments(
+    options = pretraining_data_options.of_arguments(
         max_seq_length=max_seq_length,
         max_predictions_per_seq=max_predictions_per_seq,
         masked_lm_prob=masked_lm_prob,
@@ -104,23 +103,12 @@ def text_dataset(
         same_share=shares.same,
         random_share=shares.random,
     )
-    vocabulary, tokenizer_arguments = _tokenizer(vocab_file, do_lower_case)
-    settings = graph_pools.TextSettings(
-        rows=graph_rows.RowSettings(
-            vocabulary=vocabulary,
-            max_seq_length=max_seq_length,
-            max_predictions=max_predictions_per_seq,
-            masked_lm_prob=masked_lm_prob,
-            whole_words=do_whole_word_mask,
-            spans=masking == "span",
-            next_sentence=next_sentence,
-            shares=shares,
-        ),
-        short_seq_prob=short_seq_prob,
-        random_seed=random_seed,
-        tokenizer_arguments=tokenizer_arguments,
+    vocabulary, arguments = _tokenizer(vocab_file, do_lower_case)
+    pools = graph_pools.TextPools(
+        files.expand(input_file),
+        options,
+        lambda: graph_pools.TextSampler(options, vocabulary, **arguments),
     )
-    pools = graph_pools.TextPools(files.expand(input_file), settings)
     first = first_epoch * pools.num_pools
     end = _MAX_INT64 if num_epochs is None else first + num_epochs * pools.num_pools
 
@@ -181,15 +169,9 @@ class GraphSampler:
         vocabulary: vocabulary_module.Vocabulary,
     ):
         self._options = options
-        rows = graph_rows.RowSettings.from_options(options, vocabulary)
         self._unk_id = vocabulary.unk_id
         self._sampler = graph_pools.TextSampler(
-            graph_pools.TextSettings(
-                rows=rows,
-                short_seq_prob=options.short_seq_prob,
-                random_seed=options.random_seed,
-                tokenizer_arguments={"do_lower_case": options.do_lower_case},
-            )
+            options, vocabulary, do_lower_case=options.do_lower_case
         )
         self._sample = tf.function(
             self._text_and_pairs,

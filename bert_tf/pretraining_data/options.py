@@ -228,14 +228,14 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         return self.max_seq_length - (3 if self.next_sentence else 2)
 
 
-def check_arguments(**arguments: Any) -> None:
-    """Checks arguments of `text_dataset` as the options of the same names.
+def of_arguments(**arguments: Any) -> CreatePretrainingDataOptions:
+    """Returns arguments of `text_dataset` as the options of the same names.
 
     Raises:
         ValueError: one has the wrong kind or is out of range.
     """
     try:
-        CreatePretrainingDataOptions(
+        return CreatePretrainingDataOptions(
             input_file=("text",),
             output_file=("records",),
             vocab_file="vocabulary",

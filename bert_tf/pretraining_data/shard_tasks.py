@@ -10,9 +10,8 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,20 +33,6 @@ from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MEGABYTE = 1_000_000
-
-
-class Sampler(Protocol):
-    """Creates the records of shards."""
-
-    def columns(
-        self,
-        shard: data_corpus.Shard,
-        shard_index: int,
-        counts: counts_module.Counts,
-        on_progress: Callable[[float], None],
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """See `VectorizedSampler.columns`."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,7 +70,18 @@ def write(
         OSError: a file cannot be read or written, or a process was killed.
         ValueError: as `VectorizedSampler.columns`.
     """
-    tasks = _tasks(shards, len(writers), folder, options)
+    all_files = tuple(range(len(writers)))
+    tasks = [
+        Task(
+            shard=shard,
+            index=index,
+            # With fewer shards than files, each shard's rows go to all files in turn.
+            files=all_files if len(shards) < len(writers) else (index % len(writers),),
+            folder=folder,
+            options=options,
+        )
+        for index, shard in enumerate(shards)
+    ]
     total_bytes = sum(shard.num_bytes for shard in shards)
     counts = counts_module.Counts()
     num_appended = 0
@@ -150,25 +146,6 @@ def schema_of(
     )
 
 
-def _tasks(shards, num_files, folder, options) -> list[Task]:
-    def files_of(index):
-        # With fewer shards than files, each shard's rows go to all files in turn.
-        if len(shards) < num_files:
-            return tuple(range(num_files))
-        return (index % num_files,)
-
-    return [
-        Task(
-            shard=shard,
-            index=index,
-            files=files_of(index),
-            folder=folder,
-            options=options,
-        )
-        for index, shard in enumerate(shards)
-    ]
-
-
 def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
     """Samples a shard, unless it is already finished.
 
@@ -227,8 +204,8 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
 def create_sampler(
     options: pretraining_data_options.CreatePretrainingDataOptions,
     vocabulary: vocabulary_module.Vocabulary,
-) -> Sampler:
-    """Returns the sampler that the options name."""
+) -> Any:
+    """Returns the sampler that the options name; see `VectorizedSampler.columns`."""
     if options.sampler == "release":
         return release_sampling.ReleaseSampler(options, vocabulary)
     if options.sampler == "tf_data":

@@ -218,8 +218,8 @@ def pretraining_casing_warning(
         return (
             f"Lowercased text loses its accents, but {len(accented)} of the "
             f"{len(pieces)} pieces of the vocabulary have accents, such as "
-            f"{accented[0]!r}; learn the vocabulary without --strip_accents=False, "
-            "or lowercase the text yourself and pass --do_lower_case=False."
+            f"{accented[0]!r}; use another vocabulary, or lowercase the text yourself "
+            "and pass --do_lower_case=False."
         )
     return None
 

@@ -33,8 +33,8 @@ _MIN_FREQUENCY = 2  # How often two pieces must be adjacent to be merged.
 # are left out.
 _CHARACTER_COVERAGE = 0.99995
 
-LINES_PER_REPORT = 10_000
-BYTES_PER_MEGABYTE = 1_000_000
+_LINES_PER_REPORT = 10_000
+_MEGABYTE = 1_000_000
 
 
 def learn_vocabulary(
@@ -42,7 +42,6 @@ def learn_vocabulary(
     *,
     vocab_size: int,
     do_lower_case: bool = True,
-    strip_accents: bool | None = None,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from text files.
 
@@ -51,19 +50,13 @@ def learn_vocabulary(
         vocab_size: number of tokens, including special and unused tokens. The
             vocabulary is smaller if the text has too few frequent pieces.
         do_lower_case: whether the tokenizer that will use the vocabulary lowercases.
-        strip_accents: whether that tokenizer strips accents. None means the value of
-            `do_lower_case`.
 
     Raises:
         OSError: a file cannot be read.
         ValueError: a file is not UTF-8, there are no words, or `vocab_size` is too
             small for the characters.
     """
-    counts = count_words(
-        input_files,
-        do_lower_case=do_lower_case,
-        strip_accents=strip_accents,
-    )
+    counts = count_words(input_files, do_lower_case=do_lower_case)
     return vocabulary_from_counts(counts, vocab_size=vocab_size)
 
 
@@ -71,7 +64,6 @@ def count_words(
     input_files: Sequence[str],
     *,
     do_lower_case: bool = True,
-    strip_accents: bool | None = None,
 ) -> collections.Counter[str]:
     """Counts the basic tokens in text files.
 
@@ -80,7 +72,7 @@ def count_words(
         ValueError: a file is not UTF-8, or there are no words.
     """
     paths = files.expand(input_files)
-    total = sum(map(files.size, paths)) / BYTES_PER_MEGABYTE
+    total = sum(map(files.size, paths)) / _MEGABYTE
     report = functools.partial(
         progress_module.report, "count words", total=total, unit="MB"
     )
@@ -90,10 +82,10 @@ def count_words(
         for number, line in enumerate(files.read_lines(path)):
             as_written.update(basic.split_words(line))
             num_bytes += len(line.encode("utf-8")) + 1
-            if number % LINES_PER_REPORT == 0:
-                report(min(total, num_bytes / BYTES_PER_MEGABYTE))
+            if number % _LINES_PER_REPORT == 0:
+                report(min(total, num_bytes / _MEGABYTE))
     report(total)
-    tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
+    tokenizer = basic.BasicTokenizer(do_lower_case)
     counts: collections.Counter[str] = collections.Counter()
     for word, count in as_written.items():
         for token in tokenizer.tokenize_word(word):
@@ -159,10 +151,10 @@ def default_num_unused(vocab_size: int) -> int:
 
 
 def _reserved_tokens(num_unused):
-    unused = [f"[unused{number}]" for number in range(num_unused)]
+    tokens = [f"[unused{number}]" for number in range(num_unused)]
     pad, *others = vocabulary_module.SPECIAL_TOKENS
-    middle = NUM_UNUSED_BEFORE_SPECIAL
-    return [pad, *unused[:middle], *others, *unused[middle:]]
+    tokens[NUM_UNUSED_BEFORE_SPECIAL:NUM_UNUSED_BEFORE_SPECIAL] = others
+    return [pad, *tokens]
 
 
 def _alphabet(counts):
@@ -284,7 +276,6 @@ def fill_unused(
     words: Iterable[str],
     *,
     do_lower_case: bool = True,
-    strip_accents: bool | None = None,
     source: str | None = None,
 ) -> vocabulary_module.Vocabulary:
     """Returns a vocabulary whose [unused] tokens are replaced by words.
@@ -296,15 +287,13 @@ def fill_unused(
             word for the tokenizer. With the prefix "##" it becomes a piece for the
             inside of words.
         do_lower_case: whether the tokenizer lowercases.
-        strip_accents: whether the tokenizer strips accents. None means the value of
-            `do_lower_case`.
         source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
         ValueError: a line is not a single word, or there are more new words than
             [unused] tokens.
     """
-    tokenizer = basic.BasicTokenizer(do_lower_case, strip_accents=strip_accents)
+    tokenizer = basic.BasicTokenizer(do_lower_case)
     listed = read_words(words, tokenizer, source=source)
     new = [word.token for word in listed if word.token not in vocabulary]
     tokens = list(vocabulary.tokens)

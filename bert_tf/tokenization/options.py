@@ -28,15 +28,6 @@ class BuildVocabularyOptions(options_module.Options):
     do_lower_case: bool = option(
         True, help="Whether text is lowercased. Use the same value in later steps."
     )
-    strip_accents: bool | None = option(
-        None,
-        help="Whether accents are stripped. Default: the value of --do_lower_case. "
-        "create_pretraining_data and run_pretraining strip accents if and only if they "
-        "lowercase text. Another value is for words that --fill_unused adds to the "
-        "vocabulary of a model that was trained with it, and for your own training "
-        "with text_dataset.",
-        group="advanced",
-    )
     fill_unused: str | None = option(
         None, help="File with one word per line; the words replace [unused] tokens."
     )

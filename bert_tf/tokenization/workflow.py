@@ -33,38 +33,10 @@ class Coverage:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class VocabularyReport:
-    """Result of `build_vocabulary`."""
-
-    path: str  # The file that was written.
-    vocabulary: vocabulary_module.Vocabulary
-    asked_size: int | None  # --vocab_size; None if no vocabulary was learned.
-    num_filled: int  # [unused] tokens that were replaced by words.
-    coverage: Coverage | None  # None if no vocabulary was learned.
-
-    def __str__(self) -> str:
-        num_unused = len(learning.unused_places(self.vocabulary))
-        lines = [
-            f"{self.path}: {len(self.vocabulary):,} tokens, {num_unused:,} of them "
-            "[unused]"
-        ]
-        if self.asked_size is not None and self.asked_size > len(self.vocabulary):
-            lines.append(
-                "the text has too few frequent pieces for "
-                f"--vocab_size={self.asked_size}; use more text"
-            )
-        if self.num_filled:
-            lines.append(f"{self.num_filled:,} [unused] tokens replaced by words")
-        if self.coverage is not None:
-            lines.append(str(self.coverage))
-        return "\n".join(lines)
-
-
 def build_vocabulary(
     options: tokenization_options.BuildVocabularyOptions,
-) -> VocabularyReport:
-    """Learns a vocabulary or adds words to one, and writes it.
+) -> str:
+    """Learns a vocabulary or adds words to one, writes it, and returns a report.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -72,54 +44,56 @@ def build_vocabulary(
             vocabulary is not valid.
     """
     inputs = files.expand(options.input_file) if options.input_file else []
-    _check_output(options, inputs)
+    written, fill_unused = options.written_file, options.fill_unused
     flag = "output_file" if options.output_file else "vocab_file"
-    with locks.output_file(options.written_file, flag=flag):
-        return _build_vocabulary(options, inputs)
-
-
-def _build_vocabulary(options, inputs):
-    counts = None
-    if inputs:
-        if options.strip_accents not in (None, options.do_lower_case):
-            logger.info(
-                "Pretraining with this vocabulary strips accents if and only if it "
-                "lowercases text (as in 2018), so --strip_accents=%s suits only your "
-                "own training with text_dataset and such a tokenizer.",
-                options.strip_accents,
-            )
-        counts = learning.count_words(
-            inputs,
-            do_lower_case=options.do_lower_case,
-            strip_accents=options.strip_accents,
-        )
-        vocabulary = learning.vocabulary_from_counts(
-            counts,
-            vocab_size=options.vocab_size,
-        )
-    else:
-        vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
-        warning = full.casing_warning(vocabulary, do_lower_case=options.do_lower_case)
-        if warning is not None:
-            logger.warning("%s", warning)
-    num_unused = len(learning.unused_places(vocabulary))
-    if options.fill_unused is not None:
-        words = files.read_lines(options.fill_unused)
-        vocabulary = learning.fill_unused(
-            vocabulary,
-            words,
-            do_lower_case=options.do_lower_case,
-            strip_accents=options.strip_accents,
-            source=options.fill_unused,
-        )
-    vocabulary.save(options.written_file)
-    return VocabularyReport(
-        path=options.written_file,
-        vocabulary=vocabulary,
-        asked_size=options.vocab_size if counts else None,
-        num_filled=num_unused - len(learning.unused_places(vocabulary)),
-        coverage=measure_coverage(vocabulary, counts) if counts else None,
+    # Before the long work.
+    options_module.check_not_overwritten(
+        outputs={flag: [written]},
+        inputs={"input_file": inputs, "fill_unused": filter(None, [fill_unused])},
     )
+    if files.is_folder(written):
+        raise IsADirectoryError(f"{written} is a folder; expected a file name.")
+    lines = []
+    with locks.output_file(written, flag=flag):
+        if inputs:
+            vocabulary, coverage = _learned(options, inputs)
+            lines.append(str(coverage))
+            if options.vocab_size > len(vocabulary):
+                lines.insert(
+                    0,
+                    "the text has too few frequent pieces for "
+                    f"--vocab_size={options.vocab_size}; use more text",
+                )
+        else:
+            vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+            warning = full.casing_warning(
+                vocabulary, do_lower_case=options.do_lower_case
+            )
+            if warning is not None:
+                logger.warning("%s", warning)
+        if fill_unused is not None:
+            before = len(learning.unused_places(vocabulary))
+            words = files.read_lines(fill_unused)
+            vocabulary = learning.fill_unused(
+                vocabulary,
+                words,
+                do_lower_case=options.do_lower_case,
+                source=fill_unused,
+            )
+            num_filled = before - len(learning.unused_places(vocabulary))
+            if num_filled:
+                lines.insert(0, f"{num_filled:,} [unused] tokens replaced by words")
+        vocabulary.save(written)
+    num_unused = len(learning.unused_places(vocabulary))
+    first = f"{written}: {len(vocabulary):,} tokens, {num_unused:,} of them [unused]"
+    return "\n".join([first, *lines])
+
+
+def _learned(options, inputs):
+    """Returns a vocabulary learned from text, and its `Coverage`."""
+    counts = learning.count_words(inputs, do_lower_case=options.do_lower_case)
+    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=options.vocab_size)
+    return vocabulary, measure_coverage(vocabulary, counts)
 
 
 def measure_coverage(
@@ -135,20 +109,3 @@ def measure_coverage(
     return Coverage(
         num_words=sum(counts.values()), num_pieces=num_pieces, num_unknown=num_unknown
     )
-
-
-def _check_output(options, inputs):
-    """Checks before the long work that its result can be written."""
-    words = [] if options.fill_unused is None else [options.fill_unused]
-    options_module.check_not_overwritten(
-        outputs={
-            "output_file" if options.output_file else "vocab_file": [
-                options.written_file
-            ]
-        },
-        inputs={"input_file": inputs, "fill_unused": words},
-    )
-    if files.is_folder(options.written_file):
-        raise IsADirectoryError(
-            f"{options.written_file} is a folder; expected a file name."
-        )

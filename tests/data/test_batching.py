@@ -1,7 +1,5 @@
 import ast
 import collections
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -125,20 +123,6 @@ def test_evaluation_fills_the_last_batch_with_zeros():
     assert last["is_real_example"].dtype == np.float32
 
 
-@pytest.mark.parametrize("buckets", [(), (4,)])
-def test_nothing_is_left_to_the_tuner_of_tf_data(buckets):
-    """Its thread can keep an iterator from ending for up to a minute."""
-    columns = {"input_ids": np.ones((4, 6), int), "input_mask": np.ones((4, 6), int)}
-    source = batching.ArraySource(columns)
-    for dataset in (
-        batching.training_batches(
-            source, batch_size=2, num_steps=1, seed=0, length_buckets=buckets
-        ),
-        batching.evaluation_batches(source, batch_size=2, length_buckets=buckets),
-    ):
-        assert dataset.options().autotune.enabled is False
-
-
 @pytest.mark.parametrize(
     "longest, bucket",
     [(1, 4), (4, 4), (5, 6), (7, 10)],  # The whole length is always a bucket.
@@ -239,48 +223,6 @@ def test_a_record_of_another_length_is_a_clear_error(tmp_path):
 def test_arrays_that_are_no_rows_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         batching.ArraySource(columns)
-
-
-# Reading waits until two batches are read at the same time.
-PARALLEL = """
-import threading
-import numpy as np
-import tensorflow as tf
-from bert_tf.data import batching
-
-class Waiting(batching.ArraySource):
-    def rows(self, indices, num_rows):
-        def read(indices):
-            barrier.wait(timeout=20)
-            return indices
-        value = tf.numpy_function(read, [indices], tf.int64, stateful=False)
-        return {"row": tf.ensure_shape(value, [num_rows])}
-
-barrier = threading.Barrier(2)
-tf.config.experimental.enable_op_determinism()
-source = Waiting({"row": np.arange(10)})
-for batches in (
-    batching.training_batches(source, batch_size=2, num_steps=4, seed=1),
-    batching.evaluation_batches(source, batch_size=5),
-):
-    print(*(batch["row"].tolist() for batch in batches.as_numpy_iterator()))
-"""
-
-
-def test_deterministic_operations_leave_batches_parallel(project_root):
-    done = subprocess.run(
-        [sys.executable, "-c", PARALLEL],
-        cwd=project_root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    training, evaluation = done.stdout.splitlines()
-    assert training == " ".join(
-        map(str, rows(numbered(10), batch_size=2, num_steps=4, seed=1))
-    )
-    assert evaluation == "[0, 1, 2, 3, 4] [5, 6, 7, 8, 9]"
 
 
 def test_python_functions_of_input_pipelines_are_declared_stateless(project_root):

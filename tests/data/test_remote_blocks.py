@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf import files
 from bert_tf.data import batching
+from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import remote_blocks
 from bert_tf.data import schema as schema_module
@@ -151,21 +152,6 @@ def opened_block_size():
     return remote_blocks.BlockReader(opened()).rows_per_block
 
 
-def test_few_blocks_are_held(store, monkeypatch):
-    held = []
-    drop = remote_blocks.BlockReader._drop_oldest
-
-    def dropped(self):
-        drop(self)
-        held.append(sum(map(len, self._blocks)))
-
-    monkeypatch.setattr(remote_blocks.BlockReader, "_drop_oldest", dropped)
-    source = batching.TFRecordSource(opened())
-    numbers(source, num_steps=200)
-    rows_per_pool = opened_block_size() * remote_blocks.BLOCKS_PER_POOL
-    assert max(held) <= 4.5 * rows_per_pool
-
-
 def test_evaluation_reads_each_block_once(store):
     source = batching.TFRecordSource(opened())
     with store.counted() as requests:
@@ -177,7 +163,7 @@ def test_evaluation_reads_each_block_once(store):
 
 def test_opening_and_checking_files_takes_few_requests(store):
     with store.counted() as requests:
-        opened().check(max_seq_length=SEQ_LENGTH, vocab_size=30_000)
+        record_checks.check(opened(), max_seq_length=SEQ_LENGTH, vocab_size=30_000)
     assert len(requests) < 100
 
 

@@ -18,7 +18,7 @@ MANY = tuple(f"word{number}" for number in range(99))
         ((*LOWERED, "The"), True, "the vocabulary has cased pieces such as 'The'"),
         ((*MANY, "The"), True, "cased pieces such as 'The'"),  # As when fine-tuning.
         ((*LOWERED, "The"), False, None),
-        ((*LOWERED, "café"), True, "1 of the 6 .* accents, such as 'café'; learn"),
+        ((*LOWERED, "café"), True, "1 of the 6 .* accents, such as 'café'; use"),
         ((*MANY, "café"), True, None),  # A word that was added.
         ((*LOWERED, "café", "The"), False, None),
         (LOWERED, False, "no piece of the vocabulary has capital letters, so words"),

@@ -80,32 +80,3 @@ def test_special_tokens_are_no_candidates():
 def test_whole_words_are_chosen_together(tokens, prob, positions):
     masked = mask(tokens, masked_lm_prob=prob, whole_words=True)
     assert masked.positions == positions
-
-
-def test_chosen_pieces_become_mask_or_random_or_stay():
-    tokens = "[CLS] " + "man " * 98 + "[SEP]"
-    masked = mask(tokens, random.Random(1), masked_lm_prob=1.0, max_predictions=98)
-    found = masked.tokens[1:-1]
-    assert masked.labels == ("man",) * 98
-    assert 60 < found.count("[MASK]") < 95
-    assert set(found) > {"[MASK]", "man"}
-
-
-def test_every_piece_of_the_vocabulary_is_a_random_replacement():
-    only_random = release_masks.MaskShares(mask=0.0, same=0.0, random=1.0)
-    rng = random.Random(1)
-    seen = {
-        mask("[CLS] un [SEP]", rng, shares=only_random).tokens[1] for _ in range(500)
-    }
-    assert seen == set(VOCABULARY.tokens)
-
-
-def test_the_pieces_of_a_word_are_replaced_independently():
-    rng = random.Random(1)
-    words = {
-        mask("[CLS] un ##aff ##able [SEP]", rng, whole_words=True, masked_lm_prob=0.6)
-        for _ in range(500)
-    }
-    assert {word.positions for word in words} == {(1, 2, 3)}
-    mixed = ("[MASK]", "##aff", "[MASK]")
-    assert mixed in {word.tokens[1:4] for word in words}

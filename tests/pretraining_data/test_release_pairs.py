@@ -58,14 +58,6 @@ def test_a_random_segment_gives_back_the_sentences_it_replaced():
     assert joined(next(found).tokens_a) == "a1x a1y a1z"
 
 
-def test_a_random_segment_has_the_pieces_that_were_wanted():
-    # Six pieces wanted, three of A: B takes one sentence; with nine, it takes two.
-    found, _ = pairs(0.5, 1, 0.4, 1, 0)
-    assert joined(next(found).tokens_b) == "b0x b0y b0z"
-    found, _ = pairs(0.5, 1, 0.4, 1, 0, max_tokens=9)
-    assert joined(next(found).tokens_b) == "b0x b0y b0z b1x b1y b1z"
-
-
 def test_a_short_target_makes_chunks_of_one_sentence_which_are_random_without_a_draw():
     found, rng = pairs(0.05, 2, 1, 3)
     pair = next(found)
@@ -80,9 +72,3 @@ def test_the_longer_segment_loses_its_first_or_last_piece():
     pair = next(found)
     assert joined(pair.tokens_a) == "a0x a0y a0z"
     assert joined(pair.tokens_b) == "a1y a1z"
-
-
-def test_a_pass_without_random_segments_uses_every_sentence_once():
-    found, _ = pairs(0.5, *[1, 0.5] * 3)
-    used = [joined(pair.tokens_a + pair.tokens_b) for pair in found]
-    assert " ".join(used) == " ".join(joined(sentence) for sentence in DOCUMENTS[0])

@@ -1,16 +1,14 @@
-import multiprocessing
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
 
 from bert_tf.data import corpus as data_corpus
+from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
@@ -165,40 +163,6 @@ def test_a_limit_below_the_share_to_mask_is_logged(make, caplog):
     ) in caplog.text
 
 
-def test_two_runs_give_the_same_bytes_and_other_seeds_other_records(make, tmp_path):
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        make(name, random_seed=seed)
-    a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
-    assert a == b
-    assert a != c
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        {"do_lower_case": False},
-        {"do_whole_word_mask": True},
-        {"max_seq_length": 32},
-        {"max_predictions_per_seq": 5},
-        {"dupe_factor": 3},
-        {"masked_lm_prob": 0.3},
-        {"mask_share": 0.9, "random_share": 0.0},
-        {"same_share": 0.2, "random_share": 0.0},
-        {"short_seq_prob": 1.0},
-        {"sampler": "release"},
-        {"masking": "span"},
-        {"dynamic_masking": True, "max_predictions_per_seq": 20},
-        {"packed_rows": True},
-        {"next_sentence": False},
-        {"shard_mb": 0.0007},
-    ],
-)
-def test_every_flag_changes_the_records(make, tmp_path, flags):
-    make("a")
-    make("b", **flags)
-    assert (tmp_path / "a").read_bytes() != (tmp_path / "b").read_bytes()
-
-
 def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
     report, records = make(next_sentence=False, short_seq_prob=0.0)
     columns = columns_of(records)
@@ -242,12 +206,6 @@ def greedy(document, room):
     return chunks
 
 
-def test_one_document_is_enough_without_next_sentence(make, tmp_path):
-    (tmp_path / "one.txt").write_text("the dog ran .\nit was late .\n")
-    _, records = make(input_file=str(tmp_path / "one.txt"), next_sentence=False)
-    assert records.num_records == 2
-
-
 def test_the_report_says_what_was_made(make):
     report, records = make()
     counts = report.counts
@@ -267,45 +225,13 @@ def test_the_side_file_says_how_the_records_were_made(make, golden):
     assert records.metadata["vocab_file"] == str(golden / "vocab.txt")
     assert records.metadata["vocab_size"] == 288
     assert records.metadata["do_lower_case"] is True
-    records.check(
+    record_checks.check(
+        records,
         max_seq_length=64,
         max_predictions_per_seq=10,
         vocab_size=288,
         vocabulary=full.FullTokenizer(golden / "vocab.txt").vocabulary,
     )
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("sampler", ["vectorized", "release"])
-def test_progress_counts_the_megabytes_of_the_text(make, golden, sampler, workers):
-    told = []
-
-    def progress(stage, done, total, *, unit, values=None):
-        told.append((stage, done, total, unit))
-
-    make(progress=progress, sampler=sampler, num_workers=workers, **THREE_SHARDS)
-    total = 2 * (golden / "text.txt").stat().st_size / 1e6
-    assert {(stage, size, unit) for stage, _, size, unit in told} == {
-        ("create", total, "MB")
-    }
-    done = [amount for _, amount, _, _ in told]
-    assert done == sorted(done)
-    assert (done[0], done[-1]) == (0, total)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_that_is_interrupted_leaves_no_output(make, tmp_path, workers):
-    def progress(stage, done, total, **_):
-        if done > 0:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make(progress=progress, num_workers=workers, **THREE_SHARDS)
-    left = list(tmp_path.iterdir())
-    assert left in ([], [tmp_path / ".out.tfrecord.shards"])
-    # What is left is a shard that was finished before.
-    assert all(any(folder.glob("*.npz")) for folder in left)
-    assert not multiprocessing.active_children()
 
 
 def interrupt_after_a_shard(tmp_path):
@@ -429,22 +355,6 @@ if __name__ == "__main__":
     ]
 
 
-def test_a_worker_that_is_killed_is_a_clear_error(make, tmp_path):
-    def kill_a_worker():
-        while len(children := multiprocessing.active_children()) < 2:
-            time.sleep(0.01)
-        # The pool has all its workers, and none has done its shard yet.
-        time.sleep(0.2)
-        os.kill(children[0].pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_a_worker, daemon=True)
-    killer.start()
-    with pytest.raises(OSError, match="A worker process was killed"):
-        make(num_workers=2, **{**THREE_SHARDS, "dupe_factor": 20_000})
-    killer.join()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_error_in_a_worker_is_the_same_as_without(make, tmp_path):
     text = b"the dog .\n\nthe cat .\n\n" * 20 + b"\xff\n"
     (tmp_path / "text.txt").write_bytes(text)
@@ -545,27 +455,19 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
     "flags, message, code",
     [
         ({"input_file": "{tmp}/no.txt"}, "No such file: {tmp}/no.txt", 1),
-        ({"input_file": "{tmp}/x*.txt"}, "No file matches {tmp}/x*.txt", 1),
         ({"input_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"input_file": "{tmp}/empty.txt"}, "Found no text in {tmp}/empty.txt", 1),
         ({"input_file": "{tmp}/control.txt"}, "Found no word pieces in", 1),
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, but random", 1),
         ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
         ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] is missing", 1),
-        ({"vocab_file": "{tmp}/no.txt"}, "No such file: {tmp}/no.txt", 1),
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
-        ({"output_file": "/proc/none/out"}, "/proc/none", 1),
         ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"output_file": "/dev/full"}, "/dev/full: cannot be written: No space", 1),
         ({"output_file": "{tmp}/a,{tmp}/a"}, "is given twice among the input", 2),
         ({"max_seq_length": 4}, "--max_seq_length: expected at least 5, got 4", 2),
-        ({"max_predictions_per_seq": 0}, "--max_predictions_per_seq: expected at", 2),
         ({"max_predictions_per_seq": 65}, "expected at most max_seq_length (64)", 2),
-        ({"masked_lm_prob": 1.5}, "--masked_lm_prob: expected at most 1.0", 2),
         ({"short_seq_prob": "nan"}, "--short_seq_prob: expected at least 0.0", 2),
-        ({"dupe_factor": 0}, "--dupe_factor: expected at least 1, got 0", 2),
-        ({"num_workers": 0}, "--num_workers: expected at least 1, got 0", 2),
-        ({"sampler": "fast"}, "--sampler: expected one of vectorized, release", 2),
         (
             {"sampler": "release", "next_sentence": False},
             "--sampler=release creates sentence pairs only",

@@ -101,7 +101,6 @@ def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
         # Before the text is read.
         (["--input_file={}/binary", "--vocab_file={}"], 1, "is a folder"),
         (["--input_file={}/binary", "--vocab_file=/proc/x"], 1, "/proc/x: cannot be"),
-        (["--input_file={}/text", "--strip_accents=some"], 2, "--strip_accents"),
         (["--input_file={}/text", "--vocab_sise=9"], 2, "--vocab_size"),
         (["--input_file={}/te*", "--vocab_file={}/text"], 2, "file of --input_file"),
         (
@@ -150,7 +149,6 @@ def test_what_cannot_work_ends_in_one_line(
     "flag, present, absent",
     [
         ("--do_lower_case=False", "Ünder", "under"),
-        ("--strip_accents=False", "ünder", "under"),
         ("--vocab_size=26", "cat", "under"),
     ],
 )
@@ -167,8 +165,6 @@ def test_every_flag_changes_what_is_learned(run_tool, tmp_path, flag, present, a
         )
         assert result.exit_code == 0, result.stderr
         learned.append(vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt"))
-    # Pretraining would strip the accents of lowercased text. The user may not pretrain.
-    assert ("strips accents if" in result.stderr) == ("strip_accents" in flag)
     assert "WARNING" not in result.stderr
     assert present in learned[1]
     assert absent in learned[0]

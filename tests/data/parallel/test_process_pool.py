@@ -45,12 +45,6 @@ def test_all_tasks_are_done_and_their_bytes_reported_once_at_the_end(tmp_path, w
     assert sorted(set(told)) == told
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_is_the_task_s_own(tmp_path, workers):
-    with pytest.raises(ValueError, match=r"1.txt: bad text"):
-        _run(tmp_path, ["a", "bad"], workers, lambda *now, unit: None)
-
-
 def test_a_worker_that_is_killed_is_a_clear_error(tmp_path):
     with pytest.raises(OSError, match="A worker process was killed, possibly"):
         _run(tmp_path, ["a", "killed", "b"], 2, lambda *now, unit: None)
