@@ -79,25 +79,81 @@ def read_table(
             and the line.
     """
     suffix = path.rsplit(".", 1)[-1].lower()
-    if suffix not in _READERS:
-        raise ValueError(
-            f"{path}: unknown file extension; expected one of "
-            f"{', '.join('.' + known for known in _READERS)}."
-        )
     lists = [*list_columns, *optional_lists]
-    if lists and suffix not in ("jsonl", "json"):
+    if suffix in ("jsonl", "json"):
+        rows = _json_rows(path, columns, list_columns, optional_lists, broken_rows)
+    elif suffix not in ("tsv", "txt", "csv"):
+        raise ValueError(
+            f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "
+            ".jsonl, .json."
+        )
+    elif lists:
         raise ValueError(
             f"{path}: a .{suffix} file cannot contain lists in the column {lists[0]}; "
             "use JSON lines (.jsonl)."
         )
+    elif suffix == "csv":
+        rows = _named(path, _csv_records(path), columns, header, broken_rows)
+    else:
+        lines = _without_blank_end(files.read_lines(path))
+        records = ((number, line.split("\t")) for number, line in lines)
+        rows = _named(path, records, columns, header, broken_rows, delimiter="\t")
     row = None
-    more = {"optional_lists": optional_lists} if optional_lists else {}
-    for row in _READERS[suffix](
-        path, columns, header, list_columns, broken_rows, **more
-    ):
+    for row in rows:
         yield row
     if row is None and not broken_rows:
         raise ValueError(f"{path} has no rows; expected at least one example.")
+
+
+def write_answers(
+    path: str,
+    input_path: str,
+    answers: Sequence[Mapping[str, str]],
+    *,
+    names: Sequence[str],
+    header: Sequence[str] | None = None,
+) -> str:
+    """Writes a CSV file with all columns of a table, then those of the answers.
+
+    Spreadsheets open the file as it is: the cells are separated by commas, and a byte
+    order mark says that the text is UTF-8. The columns of JSON lines are those of all
+    rows, and a row has empty cells for columns that it lacks.
+
+    Args:
+        path: of the file to write.
+        input_path: the table that the answers are about; see `read_table`.
+        answers: one per row, with text by column.
+        names: columns of the answers. An input column with the same name is kept; the
+            name of the answer then ends in "_2".
+        header: as for `read_table`.
+
+    Returns:
+        `path`.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        ValueError: the table does not have as many rows as there are answers.
+    """
+    columns: dict[str, None] = {}
+    num_rows = 0
+    for row in read_table(input_path, (), header=header):
+        columns |= dict.fromkeys(row.cells)
+        num_rows += 1
+    if num_rows != len(answers):
+        raise ValueError(
+            f"{input_path} has {num_rows:,} rows, but {len(answers):,} were predicted; "
+            "it has changed in the meantime. Predict it again."
+        )
+    new_names = [_unused(name, columns) for name in names]
+    rows = read_table(input_path, (), header=header)
+    with files.complete_or_absent(path) as file:
+        file.write("\ufeff")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*columns, *new_names])
+        for row, answer in zip(rows, answers, strict=True):
+            cells = [row.cells.get(name) for name in columns]
+            writer.writerow([*cells, *(answer[name] for name in names)])
+    return path
 
 
 @contextlib.contextmanager
@@ -119,21 +175,6 @@ def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
 def quoted(names: Iterable[str]) -> str:
     """Returns a list of names for a message, in quotation marks."""
     return ", ".join(map(repr, names))
-
-
-def _read_tsv(path, columns, header, list_columns, broken_rows):
-    del list_columns  # TSV has none.
-    records = (
-        (number, line.split("\t"))
-        for number, line in _without_blank_end(files.read_lines(path))
-    )
-    return _named(path, records, columns, header, broken_rows, delimiter="\t")
-
-
-def _read_csv(path, columns, header, list_columns, broken_rows):
-    del list_columns  # CSV has none.
-    records = _csv_records(path)
-    return _named(path, records, columns, header, broken_rows, delimiter=",")
 
 
 def _csv_records(path):
@@ -160,10 +201,7 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _read_json_lines(
-    path, columns, header, list_columns, broken_rows, *, optional_lists=()
-):
-    del header  # Each row names its columns.
+def _json_rows(path, columns, list_columns, optional_lists, broken_rows):
     for number, line in _without_blank_end(files.read_lines(path)):
         row = None
         with row_faults(broken_rows):
@@ -213,7 +251,7 @@ def _json_row(place, record, columns, list_columns, optional_lists):
     return Row(place=place, cells=cells, lists=lists)
 
 
-def _named(path, records, columns, header, broken_rows, *, delimiter):
+def _named(path, records, columns, header, broken_rows, *, delimiter=","):
     """Yields a Row for each (line number, cells), checked against the header."""
     if header is not None:
         header = _column_names(path, header)
@@ -365,10 +403,11 @@ def _suggestion(missing, names):
     return f" Did you mean {quoted(similar)}?" if similar else ""
 
 
-_READERS = {
-    "tsv": _read_tsv,
-    "txt": _read_tsv,
-    "csv": _read_csv,
-    "jsonl": _read_json_lines,
-    "json": _read_json_lines,
-}
+def _unused(name, columns):
+    """Returns a name that no column has."""
+    number = 2
+    unused = name
+    while unused in columns:
+        unused = f"{name}_{number}"
+        number += 1
+    return unused

@@ -13,7 +13,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import answer_tables
+from bert_tf.data import tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -232,7 +232,7 @@ class Run:
         paths = self._write_files(predicted.files, suffix)
         if predicted.table is not None:
             name = self.task.file_name(TABLE_FILE, suffix)
-            path = answer_tables.write(
+            path = tables.write_answers(
                 os.path.join(self.options.output_dir, name),
                 self.options.predict_file,
                 predicted.table,

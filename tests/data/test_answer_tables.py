@@ -2,7 +2,7 @@ import csv
 
 import pytest
 
-from bert_tf.data import answer_tables
+from bert_tf.data import tables
 
 ANSWERS = [{"answer": "yes", "score": "0.9"}, {"answer": "no; never", "score": "0.8"}]
 
@@ -34,7 +34,7 @@ ANSWERS = [{"answer": "yes", "score": "0.9"}, {"answer": "no; never", "score": "
 def test_answers_are_written_beside_the_columns(tmp_path, name, text, columns, rows):
     (tmp_path / name).write_text(text)
     path = tmp_path / "out.csv"
-    answer_tables.write(
+    tables.write_answers(
         str(path), str(tmp_path / name), ANSWERS, names=["answer", "score"]
     )
     # Excel takes the text for UTF-8 only because of the byte order mark.
@@ -53,5 +53,5 @@ def test_a_table_that_changed_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("text\nx\n")
     source, path = str(tmp_path / "a.csv"), tmp_path / "out.csv"
     with pytest.raises(ValueError, match="has 1 rows, but 2 were predicted"):
-        answer_tables.write(str(path), source, ANSWERS, names=["answer"])
+        tables.write_answers(str(path), source, ANSWERS, names=["answer"])
     assert not path.exists()
