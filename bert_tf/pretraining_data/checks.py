@@ -1,54 +1,19 @@
 """Checks a corpus before pretraining examples are created from it."""
 
-import dataclasses
+import collections
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# Of a longer text, only every 2nd, 4th, ... sentence is checked.
-MAX_SAMPLE_CHARACTERS = 8_000_000
+# Of a longer text, only the sentences of the first documents are tokenized.
+_MAX_SAMPLE_CHARACTERS = 8_000_000
 # Longer lines are probably paragraphs, which make useless next-sentence examples.
 _LONG_SENTENCE = 1000
 _NUM_SPECIAL = 3  # [CLS] and two [SEP].
-
-
-@dataclasses.dataclass(kw_only=True)
-class _Text:
-    """Counts that are collected while the corpus is read."""
-
-    num_documents: int = 0
-    num_sentences: int = 0
-    num_characters: int = 0
-    num_single: int = 0  # Documents of one sentence.
-    num_long: int = 0  # Lines that are too long to be a sentence.
-    num_repeated: int = 0  # Documents that occurred before.
-    sample: list[str] = dataclasses.field(default_factory=list)
-    sampled_every: int = 1
-    sampled_characters: int = 0
-
-    def take(self, document, seen):
-        """Counts one more document; `seen` contains the hashes of the earlier ones."""
-        self.num_documents += 1
-        self.num_single += len(document) == 1
-        fingerprint = hash(tuple(document))
-        self.num_repeated += fingerprint in seen
-        seen.add(fingerprint)
-        for sentence in document:
-            if self.num_sentences % self.sampled_every == 0:
-                self.sample.append(sentence)
-                self.sampled_characters += len(sentence)
-            self.num_sentences += 1
-            self.num_characters += len(sentence)
-            self.num_long += len(sentence) > _LONG_SENTENCE
-        if self.sampled_characters > MAX_SAMPLE_CHARACTERS:
-            self.sample = self.sample[::2]
-            self.sampled_every *= 2
-            self.sampled_characters = sum(map(len, self.sample))
 
 
 def run(
@@ -69,33 +34,46 @@ def run(
 
 
 def _check(options, vocabulary, findings):
-    text = _Text()
+    counts: collections.Counter[str] = collections.Counter()
+    sample: list[str] = []
     seen: set[int] = set()
     try:
         for document in data_corpus.read_documents(files.expand(options.input_file)):
-            text.take(document, seen)
+            fingerprint = hash(tuple(document))
+            counts["documents"] += 1
+            counts["single"] += len(document) == 1
+            counts["repeated"] += fingerprint in seen
+            seen.add(fingerprint)
+            counts["sentences"] += len(document)
+            counts["characters"] += sum(map(len, document))
+            counts["long"] += sum(len(line) > _LONG_SENTENCE for line in document)
+            if counts["characters"] <= _MAX_SAMPLE_CHARACTERS or not sample:
+                sample += document
     except (OSError, ValueError) as error:
         findings.failure("reading", error)
         return
-    if not text.num_sentences:
+    if not sample:
         findings.error("documents", "the files contain no text")
         return
-    _check_documents(options, findings, text)
+    _check_documents(options, findings, counts)
     if not options.dynamic_masking:
         try:
             vocabulary.check_has_mask()
         except ValueError as error:
             findings.failure("vocabulary", error)
     text_checks.check_casing(
-        findings, text.sample, vocabulary, do_lower_case=options.do_lower_case
+        findings, sample, vocabulary, do_lower_case=options.do_lower_case
     )
+    # Imports TensorFlow, which creating data does not need.
+    from bert_tf.tokenization import in_graph
+
     tokenizer = in_graph.InGraphTokenizer(
         vocabulary, do_lower_case=options.do_lower_case
     )
-    lengths, unknown = text_checks.count_pieces(tokenizer, text.sample)
+    lengths, unknown = text_checks.count_pieces(tokenizer, sample)
     part = "text"
-    if text.sampled_every > 1:
-        part = f"one sentence in {text.sampled_every}"
+    if len(sample) < counts["sentences"]:
+        part = f"first {len(sample):,} sentences"
     text_checks.check_lengths(
         findings,
         f"{part}, sentences",
@@ -104,8 +82,8 @@ def _check(options, vocabulary, findings):
         limit=f"--max_seq_length={options.max_seq_length}",
     )
     text_checks.check_unknown(findings, part, lengths=lengths, num_unknown=unknown)
-    num_pieces = int(lengths.sum()) * text.sampled_every
-    num_rows = options.dupe_factor * num_pieces // (options.max_seq_length)
+    num_pieces = int(lengths.sum()) * counts["characters"] // sum(map(len, sample))
+    num_rows = options.dupe_factor * num_pieces // options.max_seq_length
     findings.note(
         "estimate",
         f"about {num_pieces:,} pieces; --dupe_factor={options.dupe_factor} creates "
@@ -114,31 +92,31 @@ def _check(options, vocabulary, findings):
     )
 
 
-def _check_documents(options, findings, text):
-    counts = (
-        f"{text.num_documents:,} documents, {text.num_sentences:,} sentences, "
-        f"{text.num_characters:,} characters"
+def _check_documents(options, findings, counts):
+    num_documents, num_sentences = counts["documents"], counts["sentences"]
+    described = (
+        f"{num_documents:,} documents, {num_sentences:,} sentences, "
+        f"{counts['characters']:,} characters"
     )
-    if text.num_documents < 2 and options.next_sentence:
+    if num_documents < 2 and options.next_sentence:
         findings.error(
             "documents",
-            f"{counts}; next-sentence examples need two, separated by a blank line",
+            f"{described}; next-sentence examples need two, separated by a blank line",
         )
     else:
-        findings.passed("documents", counts)
-    single = text.num_single / text.num_documents
+        findings.passed("documents", described)
+    single = counts["single"] / num_documents
     findings.judge(
         "documents",
         f"{single:.1%} have only one sentence, which no other sentence follows",
         is_good=single <= 0.5 or not options.next_sentence,
     )
-    repeated = text.num_repeated / text.num_documents
     findings.judge(
         "duplicates",
-        f"{text.num_repeated:,} documents occurred before",
-        is_good=repeated <= 0.01,
+        f"{counts['repeated']:,} documents occurred before",
+        is_good=counts["repeated"] <= 0.01 * num_documents,
     )
-    long = text.num_long / text.num_sentences
+    long = counts["long"] / num_sentences
     findings.judge(
         "sentences",
         f"{long:.1%} of the lines have more than {_LONG_SENTENCE} characters; expected "

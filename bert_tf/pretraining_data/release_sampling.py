@@ -9,7 +9,6 @@ import dataclasses
 import random
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -70,12 +69,7 @@ class ReleaseSampler:
         pairs = self._pairs(documents, rng, on_progress)
         rng.shuffle(pairs)
         for done in range(0, len(pairs), _ROWS_AT_A_TIME):
-            columns = _columns(
-                pairs[done : done + _ROWS_AT_A_TIME],
-                self._vocabulary,
-                max_seq_length=options.max_seq_length,
-                max_predictions=options.max_predictions_per_seq,
-            )
+            columns = self._columns(pairs[done : done + _ROWS_AT_A_TIME])
             counts.add_columns(columns)
             yield columns
         on_progress(1.0)
@@ -135,45 +129,34 @@ class ReleaseSampler:
             is_random_next=pair.is_random_next,
         )
 
+    def _columns(self, pairs):
+        """Returns pairs as columns [B, length] of `schema.pretraining`.
 
-def _columns(
-    pairs: Sequence[MaskedPair],
-    vocabulary: vocabulary_module.Vocabulary,
-    *,
-    max_seq_length: int,
-    max_predictions: int,
-) -> dict[str, np.ndarray]:
-    """Returns pairs as columns [B, length] of `schema.pretraining`.
-
-    Args:
-        pairs: B pairs.
-        vocabulary: ids of the pieces.
-        max_seq_length: S.
-        max_predictions: M; unused positions contain 0.
-
-    Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
-    """
-    rows = [
-        packing.PackedPair(
-            pieces=[vocabulary.ids[token] for token in pair.masked.tokens],
-            segment_ids=[
-                int(place >= pair.num_first) for place in range(len(pair.masked.tokens))
-            ],
-        )
-        for pair in pairs
-    ]
-    columns = packing.padded_features(rows, max_seq_length)
-    shape = (len(pairs), max_predictions)
-    columns["masked_lm_positions"] = np.zeros(shape, np.int32)
-    columns["masked_lm_ids"] = np.zeros(shape, np.int32)
-    columns["masked_lm_weights"] = np.zeros(shape, np.float32)
-    for row, pair in enumerate(pairs):
-        num_chosen = len(pair.masked.positions)
-        labels = [vocabulary.ids[token] for token in pair.masked.labels]
-        columns["masked_lm_positions"][row, :num_chosen] = pair.masked.positions
-        columns["masked_lm_ids"][row, :num_chosen] = labels
-        columns["masked_lm_weights"][row, :num_chosen] = 1.0
-    columns["next_sentence_labels"] = np.array(
-        [[int(pair.is_random_next)] for pair in pairs], np.int32
-    ).reshape(-1, 1)
-    return columns
+        Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
+        """
+        ids = self._vocabulary.ids
+        rows = [
+            packing.PackedPair(
+                pieces=[ids[token] for token in pair.masked.tokens],
+                segment_ids=[
+                    int(place >= pair.num_first)
+                    for place in range(len(pair.masked.tokens))
+                ],
+            )
+            for pair in pairs
+        ]
+        columns = packing.padded_features(rows, self._options.max_seq_length)
+        shape = (len(pairs), self._options.max_predictions_per_seq)
+        columns["masked_lm_positions"] = np.zeros(shape, np.int32)
+        columns["masked_lm_ids"] = np.zeros(shape, np.int32)
+        columns["masked_lm_weights"] = np.zeros(shape, np.float32)
+        for row, pair in enumerate(pairs):
+            num_chosen = len(pair.masked.positions)
+            labels = [ids[token] for token in pair.masked.labels]
+            columns["masked_lm_positions"][row, :num_chosen] = pair.masked.positions
+            columns["masked_lm_ids"][row, :num_chosen] = labels
+            columns["masked_lm_weights"][row, :num_chosen] = 1.0
+        columns["next_sentence_labels"] = np.array(
+            [[int(pair.is_random_next)] for pair in pairs], np.int32
+        ).reshape(-1, 1)
+        return columns

@@ -12,14 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf import files
-from bert_tf.tokenization import characters
+from bert_tf.tokenization import basic
 
 JIEBA = "jieba"
-_RUN = re.compile(
-    "["
-    + "".join(f"{chr(b.start)}-{chr(b.stop - 1)}" for b in characters.CHINESE_BLOCKS)
-    + "]+"
-)
+_RUN = re.compile(f"[{basic.CHINESE}]+")
 
 
 class Segmenter:

@@ -106,15 +106,8 @@ class VectorizedSampler:
         num_rows = len(pairs.start_a)
         for done in range(0, num_rows, _ROWS_AT_A_TIME):
             rows = slice(done, done + _ROWS_AT_A_TIME)
-            columns = _columns(
-                pairs_module.Pairs(*(column[rows] for column in pairs)),
-                text,
-                self._vocabulary,
-                max_seq_length=self._options.max_seq_length,
-                next_sentence=self._options.next_sentence,
-                masks=self._masks,
-                draws=draws,
-            )
+            block = pairs_module.Pairs(*(column[rows] for column in pairs))
+            columns = self._columns(block, text, draws)
             if self._options.packed_rows:
                 columns = row_packing.packed(columns)
             counts.add_columns(columns)
@@ -133,69 +126,54 @@ class VectorizedSampler:
         )
         return text
 
+    def _columns(self, pairs, text, draws):
+        """Returns pairs as columns [B, length] of `schema.pretraining`.
 
-def _columns(
-    pairs: pairs_module.Pairs,
-    text: pairs_module.Text,
-    vocabulary: vocabulary_module.Vocabulary,
-    *,
-    max_seq_length: int,
-    next_sentence: bool,
-    masks: vectorized_masks.MaskSampler | None,
-    draws: draws_module.Draws,
-) -> dict[str, np.ndarray]:
-    """Returns pairs as columns [B, length] of `schema.pretraining`.
-
-    Args:
-        pairs: B pairs, or B sequences without a second segment.
-        text: the text that the pairs point into.
-        vocabulary: for the ids of [CLS] and [SEP].
-        max_seq_length: length of the rows, S.
-        next_sentence: whether the sequences have a second segment and a label.
-        masks: draws the masks. None: nothing is masked, and `word_starts` is returned.
-        draws: source of all draws.
-    """
-    place = np.arange(max_seq_length, dtype=np.int32)  # [S]
-    end_a = (pairs.length_a + 1).astype(np.int32)[:, None]  # [B, 1], the first [SEP].
-    end = end_a
-    if next_sentence:
-        end = end_a + (pairs.length_b + 1).astype(np.int32)[:, None]
-    input_mask = place <= end  # [B, S]
-    is_second = (place > end_a) & input_mask
-    is_candidate = _candidates(place, end_a, end)
-    # Index in the text for each position: counted from A's first piece up to the first
-    # [SEP], and from B's first piece after it.
-    starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
-    runs = np.concatenate([end_a + 1, max_seq_length - 1 - end_a], axis=1)
-    source = np.repeat(starts.ravel(), runs.ravel()).reshape(input_mask.shape)
-    source += place
-    ids = text.ids.take(source, mode="clip")
-    np.copyto(ids, 0, where=~is_candidate)
-    rows = np.arange(len(ids))
-    ids[:, 0] = vocabulary.cls_id
-    ids[rows, end_a[:, 0]] = vocabulary.sep_id
-    ids[rows, end[:, 0]] = vocabulary.sep_id
-    starts_word = None
-    if text.starts_word is not None:
-        starts_word = text.starts_word.take(source, mode="clip") & is_candidate
-    columns = {
-        "input_ids": ids,
-        "input_mask": input_mask.view(np.uint8),
-        "segment_ids": is_second.view(np.uint8),
-    }
-    if masks is None:
-        if starts_word is None:
-            starts_word = (
-                ~vectorized_masks.is_inside_word(vocabulary)[ids] & is_candidate
-            )
-        columns["word_starts"] = starts_word.view(np.uint8)
-    else:
-        lengths = end[:, 0] + np.int64(1)
-        masked = masks.mask(ids, is_candidate, lengths, draws, starts_word)
-        columns |= masked.columns()
-    if next_sentence:
-        columns["next_sentence_labels"] = pairs.is_random_next[:, None].view(np.uint8)
-    return columns
+        Nothing is masked if masks are drawn in training: then there is a column
+        `word_starts`.
+        """
+        vocabulary, options = self._vocabulary, self._options
+        place = np.arange(options.max_seq_length, dtype=np.int32)  # [S]
+        end_a = (pairs.length_a + 1).astype(np.int32)[:, None]  # [B, 1], first [SEP].
+        end = end_a
+        if options.next_sentence:
+            end = end_a + (pairs.length_b + 1).astype(np.int32)[:, None]
+        input_mask = place <= end  # [B, S]
+        is_second = (place > end_a) & input_mask
+        is_candidate = _candidates(place, end_a, end)
+        # Index in the text for each position: counted from A's first piece up to the
+        # first [SEP], and from B's first piece after it.
+        starts = np.stack([pairs.start_a - 1, pairs.start_b - end_a[:, 0] - 1], axis=1)
+        runs = np.concatenate([end_a + 1, len(place) - 1 - end_a], axis=1)
+        source = np.repeat(starts.ravel(), runs.ravel()).reshape(input_mask.shape)
+        source += place
+        ids = text.ids.take(source, mode="clip")
+        np.copyto(ids, 0, where=~is_candidate)
+        rows = np.arange(len(ids))
+        ids[:, 0] = vocabulary.cls_id
+        ids[rows, end_a[:, 0]] = vocabulary.sep_id
+        ids[rows, end[:, 0]] = vocabulary.sep_id
+        starts_word = None
+        if text.starts_word is not None:
+            starts_word = text.starts_word.take(source, mode="clip") & is_candidate
+        columns = {
+            "input_ids": ids,
+            "input_mask": input_mask.view(np.uint8),
+            "segment_ids": is_second.view(np.uint8),
+        }
+        if self._masks is None:
+            if starts_word is None:
+                is_inside = vectorized_masks.is_inside_word(vocabulary)
+                starts_word = ~is_inside[ids] & is_candidate
+            columns["word_starts"] = starts_word.view(np.uint8)
+        else:
+            lengths = end[:, 0] + np.int64(1)
+            masked = self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
+            columns |= masked.columns()
+        if options.next_sentence:
+            labels = pairs.is_random_next[:, None]
+            columns["next_sentence_labels"] = labels.view(np.uint8)
+        return columns
 
 
 def _candidates(place: np.ndarray, end_a: np.ndarray, end: np.ndarray) -> np.ndarray:

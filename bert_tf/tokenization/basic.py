@@ -11,12 +11,12 @@ def _character_class(codes):
     return "[" + "".join(re.escape(chr(code)) for code in sorted(codes)) + "]"
 
 
-def _block(block):
-    return f"{chr(block.start)}-{chr(block.stop - 1)}"
-
-
+# For a regular expression: the Chinese characters, in brackets.
+CHINESE = "".join(
+    f"{chr(block.start)}-{chr(block.stop - 1)}" for block in characters.CHINESE_BLOCKS
+)
 _DELETED = re.compile(_character_class(characters.DELETED))
-_CHINESE = re.compile("([" + "".join(map(_block, characters.CHINESE_BLOCKS)) + "])")
+_CHINESE = re.compile(f"([{CHINESE}])")
 _WHITESPACE = re.compile(_character_class(characters.WHITESPACE) + "+")
 _PUNCTUATION = re.compile("(" + _character_class(characters.PUNCTUATION) + ")")
 

@@ -151,20 +151,6 @@ def test_the_casing_is_that_of_the_tokenizer(inputs):
             pretraining_data.text_dataset(path, tokenizer, do_lower_case=not given)
 
 
-def test_sequences_without_pairs_hold_every_piece_once(inputs):
-    dataset = make_dataset(inputs, next_sentence=False, masked_lm_prob=0.0)
-    original = dataset.batch(10_000).get_single_element()
-    ids = original["input_ids"].numpy()
-    # One position is masked even with probability 0, as in the release.
-    rows = np.arange(len(ids))
-    ids[rows, original["masked_lm_positions"][:, 0]] = original["masked_lm_ids"][:, 0]
-    pieces = ids[ids >= len(vocabulary_module.SPECIAL_TOKENS)]
-    words = TEXT.split() * 40
-    assert len(pieces) == len(words)
-    for number, word in enumerate(WORDS, start=len(vocabulary_module.SPECIAL_TOKENS)):
-        assert (pieces == number).sum() == words.count(word)
-
-
 # Blank lines of every kind, CR LF, no line end at the end of a file, and a document
 # that goes on in the next file.
 NASTY = [

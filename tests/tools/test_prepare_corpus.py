@@ -167,15 +167,6 @@ def test_remote_paths_are_read_and_written_as_local_ones(prepare, run_tool, tmp_
     assert not any(path.is_file() for path in (out / ".prepare_corpus").iterdir())
 
 
-def test_the_format_can_be_given(prepare, tmp_path):
-    path = tmp_path / "lines.txt"
-    path.write_text("a. b\nc d\n\n \ne\n", encoding="utf-8")
-    text, _ = prepare(f"--input_file={path}", "--format=sentences")
-    assert text == "a. b\nc d\n\ne\n\n"
-    path.write_text('{"text": "In JSON."}', encoding="utf-8")
-    assert prepare(f"--input_file={path}", "--format=json")[0] == "In JSON.\n\n"
-
-
 def test_the_language_s_rules_end_sentences(prepare, tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("Er kam am 3. Mai an. Gut.", encoding="utf-8")
@@ -310,15 +301,6 @@ def test_a_data_set_is_read_by_name(prepare, run_tool, tmp_path, monkeypatch):
         result = run_tool("prepare_corpus", out, *flags, flag)
         assert result.exit_code == 1
         assert message in result.stderr
-
-
-def test_the_report_counts_what_was_written(prepare, tmp_path):
-    path = tmp_path / "a.jsonl"
-    texts = ["Ein Haus. Да.", "二 字。"]
-    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
-    _, report = prepare(f"--input_file={path}")
-    assert (report["documents"], report["sentences"], report["words"]) == (2, 3, 5)
-    assert report["read"]["bytes"] == path.stat().st_size
 
 
 def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(

@@ -35,16 +35,10 @@ def run(
     num_bytes: int,
     progress: progress_module.Progress = progress_module.silent,
 ) -> None:
-    """Runs all tasks.
+    """Runs all tasks; the arguments are those of `execution.run`, with one more.
 
     Args:
-        work: a module-level function that takes a task and a callback. It calls the
-            callback with the number of further bytes of the task that it has finished.
-        tasks: picklable arguments of `work`.
         num_workers: number of processes. With 1, the tasks run in this process.
-        stage: name of the progress bar.
-        num_bytes: total bytes of all tasks.
-        progress: called with the megabytes finished.
 
     Raises:
         OSError: a worker was killed.
