@@ -500,7 +500,7 @@ def test_what_is_read_is_never_overwritten(
 
 
 def test_creating_data_imports_no_tensorflow(project_root):
-    """Importing it takes longer than sampling megabytes, and its threads forbid fork."""
+    """Importing it takes seconds, and its threads forbid forking workers."""
     program = "import sys; from bert_tf.pretraining_data import workflow; "
     program += "sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=project_root, check=True)
