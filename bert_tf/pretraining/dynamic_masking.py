@@ -63,14 +63,7 @@ def create_source(
             f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
             "needs --vocab_file."
         )
-    masks = vectorized_masks.MaskSampler(
-        vocabulary,
-        masked_lm_prob=options.masked_lm_prob,
-        max_predictions=options.max_predictions_per_seq,
-        whole_words=options.do_whole_word_mask,
-        spans=options.masking == "span",
-        shares=options.shares,
-    )
+    masks = vectorized_masks.MaskSampler(vocabulary, options)
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
 
 
@@ -224,14 +217,13 @@ class MaskingSource(batching.Source):
         # The first piece of a sequence starts a word even if it continues one in the
         # text; in a packed row, a sequence may follow another one.
         follows_cls = np.roll(ids == self._special_ids[0], 1, axis=1)
-        masked = self._masks.mask(
+        columns = self._masks.mask(
             ids,
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
             draws_module.RowDraws(draws_module.row_keys(self._seed, step, rows)),
             (starts_word > 0) | follows_cls,
         )
-        columns = masked.columns()
         return [columns[name] for name in _MASKED]
 
 

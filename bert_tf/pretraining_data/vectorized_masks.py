@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
@@ -24,58 +23,23 @@ MAX_WORDS = 10
 ATTEMPTS_PER_PLACE = 10
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedRows:
-    """Sequences with some pieces replaced, and the original pieces."""
-
-    ids: np.ndarray  # int32 [B, S], after replacement.
-    positions: np.ndarray  # int32 [B, M], chosen positions, ascending; unused: 0.
-    labels: np.ndarray  # int32 [B, M], original ids at these positions; unused: 0.
-    weights: np.ndarray  # float32 [B, M], 1 for a chosen position, 0 for unused.
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """Returns the arrays under the column names of the release's records."""
-        return {
-            "input_ids": self.ids,
-            "masked_lm_positions": self.positions,
-            "masked_lm_ids": self.labels,
-            "masked_lm_weights": self.weights,
-        }
-
-
 class MaskSampler:
     """Draws masks.
 
     Args:
         vocabulary: vocabulary that random pieces are drawn from.
-        masked_lm_prob: share of each sequence's length to choose.
-        max_predictions: maximum number of positions to choose, M.
-        whole_words: whether the pieces of a word are chosen together.
-        spans: whether consecutive words are chosen together.
-        shares: what replaces the chosen pieces.
+        options: how to mask, of create_pretraining_data or run_pretraining.
 
     Attributes:
-        max_predictions: M.
+        max_predictions: maximum number of positions to choose, M.
     """
 
-    def __init__(
-        self,
-        vocabulary: vocabulary_module.Vocabulary,
-        *,
-        masked_lm_prob: float,
-        max_predictions: int,
-        whole_words: bool,
-        spans: bool = False,
-        shares: release_masks.MaskShares | None = None,
-    ):
+    def __init__(self, vocabulary: vocabulary_module.Vocabulary, options: Any):
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
-        self._masked_lm_prob = masked_lm_prob
-        self.max_predictions = max_predictions
-        self._whole_words = whole_words
-        self._spans = spans
-        self._shares = shares or release_masks.MaskShares()
         self._is_inside_word = is_inside_word(vocabulary)
+        self._options = options
+        self.max_predictions = options.max_predictions_per_seq
 
     def mask(
         self,
@@ -84,8 +48,8 @@ class MaskSampler:
         lengths: np.ndarray,
         draws: draws_module.Draws | draws_module.RowDraws,
         starts_word: np.ndarray | None = None,
-    ) -> MaskedRows:
-        """Returns the sequences with masks.
+    ) -> dict[str, np.ndarray]:
+        """Returns masked sequences as columns of `schema.pretraining`.
 
         Args:
             ids: int32 [B, S].
@@ -95,15 +59,16 @@ class MaskSampler:
             starts_word: bool [B, S], whether a piece begins a word. None: all pieces
                 that do not start with `##` do.
         """
-        num_wanted = np.rint(lengths * self._masked_lm_prob).astype(np.int64)
+        num_wanted = np.rint(lengths * self._options.masked_lm_prob).astype(np.int64)
         num_wanted = np.clip(num_wanted, 1, self.max_predictions)
-        if not (self._whole_words or self._spans):
+        spans = self._options.masking == "span"
+        if not (self._options.do_whole_word_mask or spans):
             is_chosen = _choose_places(is_candidate, num_wanted, draws)
             return self._replaced(ids, is_chosen, draws)
         if starts_word is None:
             starts_word = ~self._is_inside_word[ids]
         word, sizes = _words(starts_word, is_candidate)
-        if self._spans:
+        if spans:
             chosen = choose_spans(word, sizes, is_candidate, num_wanted, draws)
             return self._replaced(ids, chosen.is_chosen, draws, chosen.first_place)
         is_chosen = _choose_words(word, sizes, num_wanted, draws) & is_candidate
@@ -116,6 +81,7 @@ class MaskSampler:
         [B, S], is equal for places that are masked, kept or randomized together: the
         pieces of a span, as in SpanBERT.
         """
+        shares = self._options.shares
         # Twice as fast as np.nonzero with two axes.
         places = np.flatnonzero(is_chosen)
         rows, columns = np.divmod(places, is_chosen.shape[1])
@@ -134,16 +100,17 @@ class MaskSampler:
         random_ids = (draws.uniform_at(rows, columns) * self._vocab_size).astype(
             np.int32
         )
-        replaced = np.where(chance < 1 - self._shares.random, originals, random_ids)
-        replaced[chance < self._shares.mask] = self._mask_id
+        replaced = np.where(chance < 1 - shares.random, originals, random_ids)
+        replaced[chance < shares.mask] = self._mask_id
         masked = ids.copy()
         np.put(masked, places, replaced)
-        return MaskedRows(
-            ids=masked,
-            positions=positions,
-            labels=labels,
-            weights=is_used.astype(np.float32),
-        )
+        return {
+            "input_ids": masked,  # int32 [B, S]
+            # [B, M], 0 or 0.0 where unused.
+            "masked_lm_positions": positions,  # Ascending.
+            "masked_lm_ids": labels,  # The original pieces.
+            "masked_lm_weights": is_used.astype(np.float32),
+        }
 
 
 def is_inside_word(vocabulary: vocabulary_module.Vocabulary) -> np.ndarray:

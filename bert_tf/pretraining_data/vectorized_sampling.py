@@ -66,14 +66,7 @@ class VectorizedSampler:
         )
         self._masks = None
         if not options.dynamic_masking:
-            self._masks = vectorized_masks.MaskSampler(
-                vocabulary,
-                masked_lm_prob=options.masked_lm_prob,
-                max_predictions=options.max_predictions_per_seq,
-                whole_words=options.do_whole_word_mask,
-                spans=options.masking == "span",
-                shares=options.shares,
-            )
+            self._masks = vectorized_masks.MaskSampler(vocabulary, options)
 
     def columns(
         self,
@@ -168,8 +161,7 @@ class VectorizedSampler:
             columns["word_starts"] = starts_word.view(np.uint8)
         else:
             lengths = end[:, 0] + np.int64(1)
-            masked = self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
-            columns |= masked.columns()
+            columns |= self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
         if options.next_sentence:
             labels = pairs.is_random_next[:, None]
             columns["next_sentence_labels"] = labels.view(np.uint8)

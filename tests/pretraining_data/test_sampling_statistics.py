@@ -254,20 +254,22 @@ def masked_in_training(inputs, **changes):
     whole_words = changes.pop("do_whole_word_mask", False)
     runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
     masks = vectorized_masks.MaskSampler(
-        vocabulary, masked_lm_prob=0.15, max_predictions=10, whole_words=whole_words
+        vocabulary,
+        pretraining_data_options.of_arguments(
+            max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
+        ),
     )
     for step, columns in enumerate(runs):
         ids, is_real = columns["input_ids"], columns["input_mask"] > 0
         keys = draws_module.row_keys(3, step, np.arange(len(ids)))
         is_special = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id))
-        masked = masks.mask(
+        columns |= masks.mask(
             ids,
             is_real & ~is_special,
             is_real.sum(axis=1),
             draws_module.RowDraws(keys),
             columns["word_starts"] > 0,
         )
-        columns |= masked.columns()
     return runs
 
 
