@@ -65,12 +65,7 @@ class TextSampler:
         in_graph.check_ops()
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
-        self._pairs = pairs_module.Sampler(
-            graph_draws.GraphArrays,
-            max_tokens=options.max_seq_length - (3 if options.next_sentence else 2),
-            short_seq_prob=options.short_seq_prob,
-            next_sentence=options.next_sentence,
-        )
+        self._pairs = pairs_module.Sampler(graph_draws.GraphArrays, options)
         self._row_maker = graph_rows.RowMaker(options, vocabulary)
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:

@@ -222,11 +222,6 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                 "--dynamic_masking."
             )
 
-    @property
-    def max_tokens(self) -> int:
-        """Number of text pieces that fit, besides [CLS] and one or two [SEP]."""
-        return self.max_seq_length - (3 if self.next_sentence else 2)
-
 
 def of_arguments(**arguments: Any) -> CreatePretrainingDataOptions:
     """Returns arguments of `text_dataset` as the options of the same names.

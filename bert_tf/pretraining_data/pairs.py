@@ -42,23 +42,15 @@ class Sampler:
 
     Args:
         arrays: `draws.Arrays` or `graph_draws.GraphArrays`.
-        max_tokens: maximum number of pieces of A and B together.
-        short_seq_prob: probability that a pass over a document makes shorter pairs.
-        next_sentence: whether to draw pairs.
+        options: of create_pretraining_data or run_pretraining.
     """
 
-    def __init__(
-        self,
-        arrays: Any,
-        *,
-        max_tokens: int,
-        short_seq_prob: float,
-        next_sentence: bool,
-    ):
+    def __init__(self, arrays: Any, options: Any):
         self._arrays = arrays
-        self._max_tokens = max_tokens
-        self._short_seq_prob = short_seq_prob
-        self._next_sentence = next_sentence
+        self._next_sentence = options.next_sentence
+        self._short_seq_prob = options.short_seq_prob
+        num_special = 3 if options.next_sentence else 2  # [CLS], and one or two [SEP].
+        self._max_tokens = options.max_seq_length - num_special
 
     def sample(self, text: Text, draws: Any, dupe_factor: int) -> Pairs:
         """Returns the pairs of some passes over the text, in random order.

@@ -95,7 +95,7 @@ class ReleaseSampler:
         sampler = release_pairs.PairSampler(
             documents,
             rng,
-            max_tokens=options.max_tokens,
+            max_tokens=options.max_seq_length - 3,  # [CLS] and two [SEP].
             short_seq_prob=options.short_seq_prob,
         )
         result = []

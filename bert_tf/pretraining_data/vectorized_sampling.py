@@ -58,12 +58,7 @@ class VectorizedSampler:
         self._table = tokenized_text.WordTable(
             vocabulary, options.do_lower_case, segmenter
         )
-        self._pairs = pairs_module.Sampler(
-            draws_module.Arrays,
-            max_tokens=options.max_tokens,
-            short_seq_prob=options.short_seq_prob,
-            next_sentence=options.next_sentence,
-        )
+        self._pairs = pairs_module.Sampler(draws_module.Arrays, options)
         self._masks = None
         if not options.dynamic_masking:
             self._masks = vectorized_masks.MaskSampler(vocabulary, options)
