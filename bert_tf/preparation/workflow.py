@@ -34,7 +34,6 @@ _CORPUS = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
 _WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)|shard-\d{5}\.txt")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
-_WRITTEN = ("documents", "sentences", "words")  # Words are separated by spaces.
 _LEFT_OUT = {
     "headings": "headings",  # And title pages and ornaments.
     "empty_documents": "documents without text",
@@ -58,33 +57,7 @@ class Task:
         return sum(source.num_bytes for source in self.sources)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CorpusReport:
-    """What was read and written. It depends only on the input and the flags."""
-
-    documents: int
-    sentences: int
-    words: int
-    read: dict[str, int]  # Bytes on disk, paragraphs, and what was left out.
-    skipped_files: tuple[str, ...]  # Files whose names are not those of text files.
-    output_files: tuple[str, ...]  # Names in the output folder.
-    fingerprint: str  # Hash of the input's names and sizes, and of the flags.
-
-    def __str__(self) -> str:
-        left_out = {text: self.read[name] for name, text in _LEFT_OUT.items()}
-        left_out["files that are not text"] = len(self.skipped_files)
-        names = self.output_files
-        lines = {
-            "documents": f"{self.documents:,}",
-            "sentences": f"{self.sentences:,}",
-            "words": f"{self.words:,}, {self.words / self.sentences:.2f} per sentence",
-            "left out": ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n),
-            "written": names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}",
-        }
-        return "\n".join(f"{k + ':':<12}{text}" for k, text in lines.items() if text)
-
-
-def prepare_corpus(options: PrepareCorpusOptions) -> CorpusReport:
+def prepare_corpus(options: PrepareCorpusOptions) -> str:
     """Writes raw text as `corpus-*.txt`, with one sentence per line.
 
     A blank line follows each document. Finished parts are kept in `output_dir` until
@@ -95,8 +68,8 @@ def prepare_corpus(options: PrepareCorpusOptions) -> CorpusReport:
         options: what to read and write.
 
     Returns:
-        The report, which is also written to `output_dir`. The report and the files
-        depend only on the input and the flags.
+        A summary of the report that is written to `output_dir`. The report and the
+        files depend only on the input and the flags.
 
     Raises:
         ImportError: a library for a format, or Apache Beam, is not installed.
@@ -127,17 +100,27 @@ def prepare_corpus(options: PrepareCorpusOptions) -> CorpusReport:
             sources = [*options.input_file, *filter(None, [options.tfds_name])]
             raise ValueError(f"Found no running text in {', '.join(sources)}.")
         counts = sum(map(_counts, tasks), collections.Counter())
-        report = CorpusReport(
-            **{name: counts[name] for name in _WRITTEN},
-            read={n: counts[n] for n in ("bytes", "paragraphs", *_LEFT_OUT)},
-            skipped_files=tuple(skipped),
-            output_files=tuple(
-                f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)
-            ),
-            fingerprint=job.fingerprint,
-        )
-        job.publish(report)
-    return report
+        names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
+        read = {name: counts[name] for name in ("bytes", "paragraphs", *_LEFT_OUT)}
+        report = {
+            **{name: counts[name] for name in ("documents", "sentences", "words")},
+            "read": read,
+            "skipped_files": skipped,
+            "output_files": names,
+            "fingerprint": job.fingerprint,
+        }
+        job.publish(names, report)
+    left_out = {text: read[name] for name, text in _LEFT_OUT.items()}
+    left_out["files that are not text"] = len(skipped)
+    per_sentence = counts["words"] / counts["sentences"]
+    lines = {
+        "documents": f"{counts['documents']:,}",
+        "sentences": f"{counts['sentences']:,}",
+        "words": f"{counts['words']:,}, {per_sentence:.2f} per sentence",
+        "left out": ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n),
+        "written": names[0] if num_files == 1 else f"{names[0]} to {names[-1]}",
+    }
+    return "\n".join(f"{k + ':':<12}{text}" for k, text in lines.items() if text)
 
 
 def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
@@ -247,9 +230,8 @@ class JobFolder:
         """Returns where to write a file of the corpus."""
         return os.path.join(self.path, f"shard-{number:05d}.txt")
 
-    def publish(self, report: CorpusReport) -> None:
+    def publish(self, names: Sequence[str], report: dict[str, Any]) -> None:
         """Replaces an earlier corpus with the files at `shard_path` and a report."""
-        names = report.output_files
         self._save({*self._old_files, *names})
         for name in [_REPORT, *self._old_files]:
             path = os.path.join(self._output_dir, name)
@@ -259,7 +241,7 @@ class JobFolder:
             files.rename(self.shard_path(number), os.path.join(self._output_dir, name))
         path = os.path.join(self._output_dir, _REPORT)
         with files.complete_or_absent(path) as file:
-            file.write(json.dumps(dataclasses.asdict(report), indent=2) + "\n")
+            file.write(json.dumps(report, indent=2) + "\n")
         self._remove_work()
         if not files.is_remote(self.path):
             with contextlib.suppress(OSError):
