@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.pretraining_data import pairs
+from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import basic
@@ -51,7 +51,7 @@ def tokenize_documents(
     documents: Iterable[list[str]],
     table: "WordTable",
     on_progress: Callable[[int], None],
-) -> pairs.Text:
+) -> pairs_module.Text:
     """Tokenizes documents; drops sentences without pieces and documents without any.
 
     Args:
@@ -76,7 +76,7 @@ def _assembled(batches, document_of):
     starts_word = None
     if batches[0].starts_word is not None:
         starts_word = np.concatenate([batch.starts_word for batch in batches])
-    return pairs.Text(
+    return pairs_module.Text(
         ids=np.concatenate([batch.ids for batch in batches]),
         sentence_starts=np.concatenate([[0], np.cumsum(lengths)]),
         document_starts=np.append(changes, len(lengths)),
