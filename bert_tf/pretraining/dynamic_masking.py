@@ -22,7 +22,6 @@ from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -92,29 +91,6 @@ def columns_read(record_files: tfrecord.RecordFiles) -> schema_module.Schema:
     return schema_module.Schema(
         columns=tuple(column for column in schema.columns if column.name in known)
     )
-
-
-def check_masking(
-    record_files: tfrecord.RecordFiles,
-    options: pretraining_options.RunPretrainingOptions,
-) -> None:
-    """Checks that options say how to mask only if the records are unmasked.
-
-    Args:
-        record_files: the records to train on.
-        options: how to mask.
-
-    Raises:
-        ValueError: an option says how to mask, and the records are masked already.
-    """
-    if not is_masked(record_files.schema):
-        return
-    for name in pretraining_data_options.MASKING_OPTIONS:
-        if not options.is_default(name):
-            raise ValueError(
-                f"--{name} needs unmasked examples, but {record_files.paths[0]} is "
-                "masked; create the examples with --dynamic_masking."
-            )
 
 
 def check_num_predictions(

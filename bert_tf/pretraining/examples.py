@@ -20,6 +20,7 @@ from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
 from bert_tf.pretraining_data import graph_pools
+from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import result_files
@@ -127,7 +128,13 @@ def check_options(
     """
     _check_next_sentence(options.output_dir, examples)
     if isinstance(examples, tfrecord.RecordFiles):
-        dynamic_masking.check_masking(examples, options)
+        masks = pretraining_data_options.MASKING_OPTIONS
+        for name in masks if dynamic_masking.is_masked(examples.schema) else ():
+            if not options.is_default(name):
+                raise ValueError(
+                    f"--{name} needs unmasked examples, but {examples.paths[0]} is "
+                    "masked; create the examples with --dynamic_masking."
+                )
         for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
             if not options.is_default(name):
                 raise options_module.OptionError(
@@ -256,10 +263,10 @@ def _open_text(paths, options, config, vocabulary, source):
 
 def _casing(options, source, vocabulary):
     """Returns whether to lowercase text; warns if the vocabulary does not fit."""
-    found = [options.do_lower_case]
-    found += [] if source is None else [source.do_lower_case]
-    found += [companion_files.read_task(options.output_dir).get("do_lower_case"), True]
-    do_lower_case = next(value for value in found if value is not None)
+    recorded = companion_files.read_task(options.output_dir).get("do_lower_case")
+    of_source = None if source is None else source.do_lower_case
+    choices = (options.do_lower_case, of_source, recorded, True)
+    do_lower_case = next(value for value in choices if value is not None)
     warning = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
     if warning is not None:
         logger.warning("%s", warning)

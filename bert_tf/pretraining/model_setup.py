@@ -11,6 +11,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import record_index
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import left_to_right
@@ -21,7 +22,6 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 MASKED_LM = "masked_lm"
 LEFT_TO_RIGHT = "left_to_right"
-_NEXT_SENTENCE = "next_sentence_labels"
 
 # Values of a configuration that other flags determine, with those flags.
 _SET_ELSEWHERE = {
@@ -178,63 +178,19 @@ def with_attention(
     return config
 
 
-def objective_of(config: config_module.BertConfig) -> str:
-    """Returns `LEFT_TO_RIGHT` for a causal configuration, else `MASKED_LM`."""
-    return LEFT_TO_RIGHT if config.is_causal else MASKED_LM
-
-
-def check_records(
-    config: config_module.BertConfig, records: tfrecord.RecordFiles
-) -> None:
-    """Checks that the records suit the objective.
+def create_model(
+    config: config_module.BertConfig,
+    schema: schema_module.Schema,
+    dtype: str,
+) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
+    """Returns the model, not yet built, that learns from examples.
 
     Args:
         config: the model's configuration.
-        records: the training examples.
-
-    Raises:
-        ValueError: the records are sentence pairs and the model is causal. Every other
-            B is random, and a left-to-right model has no task that would use it.
+        schema: the columns of the examples.
+        dtype: a Keras dtype or policy.
     """
-    if config.is_causal and _NEXT_SENTENCE in records.schema:
-        raise ValueError(
-            f"{records.paths[0]} contains sentence pairs, but "
-            f"--objective={LEFT_TO_RIGHT} needs continuous text. Create the examples "
-            "with --next_sentence=false."
-        )
-
-
-def loss_names(
-    config: config_module.BertConfig, records: tfrecord.RecordFiles
-) -> tuple[str, ...]:
-    """Returns the names of the losses of the model of `create_model`."""
     if config.is_causal:
-        return left_to_right.BertLeftToRight.loss_names
-    sentence_loss = ("next_sentence_loss",) if _NEXT_SENTENCE in records.schema else ()
-    return ("masked_lm_loss", *sentence_loss)
-
-
-def create_model(
-    config: config_module.BertConfig,
-    records: tfrecord.RecordFiles,
-    dtype: str,
-) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
-    """Returns the model, not yet built, that learns from the records."""
-    model: left_to_right.BertLeftToRight | pretrainer.BertPretrainer
-    if config.is_causal:
-        model = left_to_right.BertLeftToRight(config, dtype=dtype)
-    else:
-        model = pretrainer.BertPretrainer(
-            config, next_sentence=_NEXT_SENTENCE in records.schema, dtype=dtype
-        )
-    return model
-
-
-def estimate_arguments(
-    config: config_module.BertConfig,
-    options: pretraining_options.RunPretrainingOptions,
-) -> dict[str, typing.Any]:
-    """Returns the arguments of `estimates.estimate` that depend on the objective."""
-    if config.is_causal:
-        return {"num_predictions": options.max_seq_length, "keeps_logits": False}
-    return {"num_predictions": options.max_predictions_per_seq}
+        return left_to_right.BertLeftToRight(config, dtype=dtype)
+    has_pairs = "next_sentence_labels" in schema
+    return pretrainer.BertPretrainer(config, next_sentence=has_pairs, dtype=dtype)

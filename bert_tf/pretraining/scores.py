@@ -1,14 +1,15 @@
 """Scores of pretraining, under the release's names, and their baselines."""
 
 import math
-from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bert_tf.data import record_checks
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
+from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import text_examples
 from bert_tf.training import plot_data
@@ -32,26 +33,20 @@ RELEASE_SCORES = (
 
 
 def release_scores(means: Mapping[str, float], global_step: int) -> dict[str, float]:
-    """Returns the numbers of eval_results.txt: the release's scores in `means`.
-
-    Args:
-        means: the result of `Trainer.evaluate`.
-        global_step: number of finished optimizer steps.
-    """
+    """Returns the numbers of eval_results.txt, from those of `Trainer.evaluate`."""
     kept = {name: means[name] for name in RELEASE_SCORES if name in means}
     return kept | {"global_step": global_step}
 
 
-def names_of(loss_names: Iterable[str]) -> list[str]:
-    """Returns the names of the scores that `evaluation_scores` returns.
-
-    Args:
-        loss_names: the model's losses: ("masked_lm_loss", "next_sentence_loss").
-    """
-    loss_names = tuple(loss_names)
-    accuracies = [name.removesuffix("loss") + "accuracy" for name in loss_names]
-    names = ("loss", *loss_names, *accuracies, "perplexity")
-    return [f"eval_{name}" for name in names]
+def names_of(
+    config: config_module.BertConfig, schema: schema_module.Schema
+) -> list[str]:
+    """Returns the names of the scores that `evaluation_scores` returns."""
+    tasks = ["next_piece"] if config.is_causal else ["masked_lm"]
+    if _LABELS in schema:
+        tasks.append("next_sentence")
+    names = [f"{task}_{kind}" for task in tasks for kind in ("loss", "accuracy")]
+    return [f"eval_{name}" for name in ("loss", *names, "perplexity")]
 
 
 def evaluation_scores(means: Mapping[str, float]) -> dict[str, float]:
@@ -85,13 +80,6 @@ def write_baselines(
 
     Text has none: counting its words would mean reading all of it. Nothing is read if
     this process does not write the folder, or if the data set is not the run's own.
-
-    Args:
-        folder: of the run.
-        examples: to train on.
-        eval_examples: to evaluate on.
-        vocab_size: of the model.
-        data_set: of `eval_examples`.
     """
     text = text_examples.TextExamples
     if isinstance(examples, text) or isinstance(eval_examples, text):

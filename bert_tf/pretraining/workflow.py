@@ -127,8 +127,8 @@ class Pretraining:
         self._hub_name = None if start.source is None else start.source.hub_name
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
-            names = model_setup.loss_names(self.config, self.records)
-            stopping.check_metric(options.best_metric, scores.names_of(names))
+            names = scores.names_of(self.config, self.records.schema)
+            stopping.check_metric(options.best_metric, names)
         self.trainer = self._create_trainer(start.source, progress)
         if self.trainer.resumed:
             self._check_same_text()
@@ -159,7 +159,13 @@ class Pretraining:
             )
         for records in (*self._phase_records, self.eval_records):
             pretraining_examples.check_alike(self.records, records)
-        model_setup.check_records(self.config, self.records)
+        if self.config.is_causal and "next_sentence_labels" in self.records.schema:
+            # Every other B is random, which no task of such a model would use.
+            raise ValueError(
+                f"{self.records.paths[0]} contains sentence pairs, but "
+                "--objective=left_to_right needs continuous text. Create the examples "
+                "with --next_sentence=false."
+            )
         pretraining_examples.check_options(
             self.options, self.records, self.eval_records
         )
@@ -185,7 +191,9 @@ class Pretraining:
                 warmup_proportion=options.warmup_proportion,
             )
         return loop.Trainer(
-            lambda: model_setup.create_model(self.config, self.records, options.dtype),
+            lambda: model_setup.create_model(
+                self.config, self.records.schema, options.dtype
+            ),
             options,
             num_train_steps=num_train_steps if self._trains else 0,
             num_warmup_steps=options.num_warmup_steps,
@@ -318,7 +326,7 @@ class Pretraining:
 
     def dry_run_report(self) -> str:
         """Returns the size, cost, duration and learning rates of each phase as text."""
-        parts, first_step = [], self.trainer.step
+        parts, first_step, is_causal = [], self.trainer.step, self.config.is_causal
         for phase in self._phases:
             last_step = phase.num_train_steps
             if self.trainer.time_limit is not None:
@@ -328,7 +336,10 @@ class Pretraining:
                 sequence_length=phase.max_seq_length,
                 options=phase,
                 num_steps=max(last_step - first_step, 0),
-                **model_setup.estimate_arguments(self.config, phase),
+                num_predictions=phase.max_seq_length
+                if is_causal
+                else phase.max_predictions_per_seq,
+                keeps_logits=not is_causal,
             )
             parts.append(str(estimate))
             if self.trainer.time_limit is None:
@@ -369,7 +380,7 @@ class Pretraining:
     def _task(self):
         return {
             "task": "pretraining",
-            "objective": model_setup.objective_of(self.config),
+            "objective": "left_to_right" if self.config.is_causal else "masked_lm",
             "next_sentence": "next_sentence_labels" in self.records.schema,
             "do_lower_case": self.records.metadata.get("do_lower_case"),
             "max_seq_length": self.options.max_seq_length,

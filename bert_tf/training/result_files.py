@@ -68,15 +68,15 @@ class DataSet:
         """
         if not self.paths:
             return None
-        if self.by_size:
+        if not self.by_size:
+            lines = [self.sha256(path) for path in self.paths]
+            if len(lines) == 1:
+                return lines[0]
+        else:
             sizes = files.map_paths(files.size, self.paths)
             names = map(os.path.basename, self.paths)
-            found = [f"{name} {size}" for name, size in zip(names, sizes, strict=True)]
-        else:
-            found = [self.sha256(path) for path in self.paths]
-        if len(found) == 1 and not self.by_size:
-            return found[0]
-        return hashlib.sha256("\n".join(found).encode("utf-8")).hexdigest()
+            lines = [f"{name} {size}" for name, size in zip(names, sizes, strict=True)]
+        return hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()
 
 
 def file_data_set(path: str, *more_paths: str) -> DataSet:
@@ -136,14 +136,11 @@ def with_suffix(file_name: str, suffix: str) -> str:
 
 
 def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
-    """Returns name and checksum of the data that the training command names.
+    """Returns the entry of the data that the training command names, if it names any.
 
     Args:
         run_dir: folder of the run.
         file_name: the main file of the results.
-
-    Returns:
-        The record of the data set. None if the command names none.
 
     Raises:
         OSError: run.json cannot be read.
@@ -193,15 +190,11 @@ def warn_if_trained_on(
         training_data: that of this command. None: what the run was trained on.
 
     Raises:
-        OSError: a file cannot be read.
-        ValueError: run.json is damaged.
+        OSError, ValueError: a file cannot be read, or run.json is damaged.
     """
     trained = training_data and entry(training_data)
     trained = trained or read_run(run_dir).get("training_data")
-    if not trained:
-        return
-    evaluated = {"name": data_set.name, "checksum": data_set.checksum}
-    if not is_same_data(trained, evaluated):
+    if not trained or not is_same_data(trained, entry(data_set)):
         return
     logger.warning(
         "The evaluation uses the training data (%s): the scores do not show how well "

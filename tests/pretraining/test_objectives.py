@@ -1,7 +1,6 @@
 """The paper's ablations as a user runs them: data, pretraining, what follows."""
 
 import json
-import types
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import scores
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
@@ -128,11 +126,12 @@ def test_the_next_piece_has_a_perplexity_while_training(tmp_path, pretrain):
     )
     assert done.exit_code == 0, done.stderr
     evaluated = [x for x in read_metrics(tmp_path) if "eval_loss" in x]
+    causal = config_module.BertConfig(vocab_size=9, attention="causal")
     assert [line["step"] for line in evaluated] == [2, 4]
     for line in evaluated:
         assert line["eval_perplexity"] == pytest.approx(np.exp(line["eval_loss"]))
         found = {name for name in line if name.startswith("eval_")}
-        assert found == set(scores.names_of(("next_piece_loss",)))
+        assert found == set(scores.names_of(causal, {}))
 
 
 # `test_trajectory.py` divides a batch in the same ways.
@@ -267,15 +266,6 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     )
     assert done.exit_code == 0, done.stderr
     assert "attention is bidirectional in the checkpoint's" in done.stderr
-
-
-def test_sentence_pairs_are_refused(golden):
-    causal = config_module.BertConfig(vocab_size=9, attention="causal")
-    pairs = types.SimpleNamespace(
-        paths=["pairs.tfrecord"], schema={"next_sentence_labels": None}
-    )
-    with pytest.raises(ValueError, match=r"pairs.tfrecord .* --next_sentence=false"):
-        model_setup.check_records(causal, pairs)
 
 
 def test_a_dry_run_reports_the_size_that_is_named(tmp_path, pretrain):

@@ -404,35 +404,23 @@ def _answers(row, place):
 
 
 def _listed(answers, place):
-    if isinstance(answers, str):  # A cell of a table.
-        try:
+    """Returns a list of answers, which a table holds as JSON, and datasets as lists."""
+    try:
+        if isinstance(answers, str):
             answers = json.loads(answers)
-        except json.JSONDecodeError:
-            raise ValueError(
-                f"{place}: answers is {answers!r:.60}; expected a list of objects with "
-                "text and answer_start."
-            ) from None
-    if isinstance(answers, Mapping):
-        texts: Any = answers.get("text")
-        starts: Any = answers.get("answer_start")
-        are_lists = isinstance(texts, list) and isinstance(starts, list)
-        if not are_lists or len(texts) != len(starts):
-            raise ValueError(
-                f"{place}: answers has the text {texts!r:.60} and the answer_start "
-                f"{starts!r:.60}; expected two lists of the same length."
-            )
-        pairs = zip(texts, starts, strict=True)
-        answers = [{"text": text, "answer_start": start} for text, start in pairs]
-    for answer in answers or ():
-        if not isinstance(answer, Mapping) or {"text", "answer_start"} - set(answer):
-            raise ValueError(
-                f"{place}: an answer is {answer!r:.60}; expected a dictionary with "
-                "text and answer_start."
-            )
-    return [
-        {"text": answer["text"], "answer_start": _start(answer["answer_start"], place)}
-        for answer in answers or ()
-    ]
+        if isinstance(answers, Mapping):
+            columns = answers["text"], answers["answer_start"]
+            if not all(isinstance(column, list) for column in columns):
+                raise TypeError("expected lists")
+            pairs = list(zip(*columns, strict=True))
+        else:
+            pairs = [(one["text"], one["answer_start"]) for one in answers or ()]
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(
+            f"{place}: answers is {answers!r:.60}; expected a list of objects with "
+            "text and answer_start, or one object with two lists of the same length."
+        ) from None
+    return [{"text": t, "answer_start": _start(start, place)} for t, start in pairs]
 
 
 def _start(value, place):
