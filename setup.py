@@ -140,6 +140,7 @@ setuptools.setup(
     package_dir={"bert_tf.tools": "tools"},
     package_data={
         "bert_tf": [
+            "checkpoints/catalogue/bert-tf-mini/*",
             "fine_tuning/*.jinja",
             "recipes/*.flags",
             "recipes/data/*.flags",

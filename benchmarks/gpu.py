@@ -1,140 +1,163 @@
 """Compares pretraining on a GPU with Hugging Face's model on PyTorch.
 
-Both take the whole step (both heads, gradients, clipping, the optimizer) in bfloat16:
-this package on Keras's JAX backend, PyTorch with its best attention on the same card.
+Both take the whole step (both heads, gradients, clipping, the optimizer) in bfloat16 on
+random pieces, one row in ten shorter than the others: this package on Keras's JAX
+backend, PyTorch with its best attention and compiler. Steps are compiled side by side
+and measured one after the other; a process that takes too long is left out.
 
     python benchmarks/gpu.py
-    python benchmarks/gpu.py --models tiny --lengths 16 --batch_sizes 2   # on a CPU
+    python benchmarks/gpu.py --models bert-tiny --lengths 16 --batch_sizes 2   # CPU
 
-PyTorch is in another environment; see `report.peers_python`.
+PyTorch may be in another environment; see `report.peers_python`.
 """
 
+import concurrent.futures
 import itertools
 import statistics
+import sys
 import time
 
+import numpy as np
 import report
 
 OURS, THEIRS = "bert_tf on JAX", "Hugging Face on PyTorch"
 # Published dense bfloat16 figures, in FLOPs per second.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L4": 121e12}
 MODELS = ("bert-base-uncased", "bert-large-uncased")
+TITLE = "Pretraining on a GPU"
 COLUMNS = [
     *("model", "length", "batch", "library", "sequences per second"),
     *("time / ours", "share of peak"),
 ]
 # A backward pass has two matrix products for every one of the forward pass.
 PASSES = 3
+# JAX would otherwise take most of the memory for each process.
+SHARED_MEMORY = {"KERAS_BACKEND": "jax", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
 def arguments():
     """Returns the parsed command line."""
     parser = report.argument_parser(__doc__)
     add = parser.add_argument
-    add("--models", nargs="+", default=list(MODELS), help="models; tiny is for tests")
+    add("--models", nargs="+", default=list(MODELS))
     add("--lengths", nargs="+", type=int, default=[128, 512])
     add("--batch_sizes", nargs="+", type=int, default=[256, 64], help="one per length")
     add("--num_rounds", type=int, default=5, help="measurements of each library")
     add("--num_steps", type=int, default=10, help="steps of one measurement")
+    add("--limit_s", type=int, default=150, help="longest time of a process")
     return parser.parse_args()
 
 
 def main():
-    """Measures all cases and writes the rows of each."""
+    """Measures all cases and writes the row of each as soon as it is known."""
     args = arguments()
-    sizes = zip(args.lengths, args.batch_sizes, strict=True)
-    for model, (length, batch) in itertools.product(args.models, list(sizes)):
+    sizes, cases = list(zip(args.lengths, args.batch_sizes, strict=True)), []
+    for model, (length, batch) in itertools.product(args.models, sizes):
+        batch //= 2 if "large" in model else 1
         case = {"model": model, "max_seq_length": length, "batch_size": batch}
         case |= {"num_steps": args.num_steps, "num_predictions": -(-length * 15 // 100)}
-        seconds, facts, versions = measure(case, args.num_rounds)
-        device = facts["device"]
+        cases.append(case)
+    cases = measure(OURS, cases, args)
+    if report.has_package(report.peers_python(), "torch"):
+        for first in range(0, len(cases), 2):  # More would not fit into memory.
+            measure(THEIRS, cases[first : first + 2], args)
+
+
+def measure(library, cases, args):
+    """Measures one library and writes its rows.
+
+    Returns the cases with what was measured: the other library takes them as its cases.
+    """
+
+    def start(case):
+        peer = "bert_tf" if library == OURS else "hugging_face"
+        python = sys.executable if library == OURS else report.peers_python()
+        command = report.command_of_peer(__file__, peer, case, python)
+        try:
+            return report.Peer(["timeout", str(args.limit_s), *command], SHARED_MEMORY)
+        except RuntimeError as error:
+            print(f"{library}: {error}", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        peers = list(threads.map(start, cases))
+    done = []
+    for case, peer in zip(cases, peers, strict=True):
+        if peer is None:
+            continue
+        seconds = [peer.measure()["seconds"] for _ in range(args.num_rounds)]
+        peer.close()
+        median, versions = statistics.median(seconds), peer.facts.pop("versions")
+        case = {"our_seconds": median, **peer.facts, **case}
+        done.append(case)
+        peak = next((PEAKS[one] for one in PEAKS if one in case["device"]), None)
+        row = [
+            *(case["model"], case["max_seq_length"], case["batch_size"], library),
+            report.median_and_spread([case["batch_size"] / one for one in seconds], 1),
+            median / case["our_seconds"],
+            f"{case['model_flops'] / median / peak:.0%}" if peak else None,
+        ]
         report.write_table(
-            "Pretraining on a GPU",
-            COLUMNS,
-            [[model, length, batch, *row] for row in rows_of(seconds, facts, batch)],
-            num_keys=4,
-            versions=versions,
-            machine=device,
+            TITLE, COLUMNS, [row], num_keys=4, versions=versions, machine=case["device"]
         )
+    return done
 
 
-def measure(case, num_rounds):
-    """Returns {library: seconds per step}, the facts of our process, and versions."""
-    peers = {
-        OURS: report.start(__file__, "bert_tf", case, env={"KERAS_BACKEND": "jax"})
+def random_batch(case, vocab_size):
+    """Returns the features of a batch, in which one row in ten is not full."""
+    rows, length = case["batch_size"], case["max_seq_length"]
+    generator = np.random.default_rng(1)
+    lengths = np.full((rows, 1), length)
+    lengths[::10, 0] = generator.integers(length // 2, length, len(lengths[::10]))
+    place = np.arange(length)[None, :]
+    order = generator.random((rows, length)).argsort(axis=1)
+    positions = np.sort(order[:, : case["num_predictions"]], axis=1)
+    features = {
+        "input_ids": generator.integers(0, vocab_size, (rows, length)),
+        "input_mask": place < lengths,
+        "segment_ids": place > lengths // 2,
+        "masked_lm_positions": positions,
+        "masked_lm_ids": generator.integers(0, vocab_size, positions.shape),
+        "next_sentence_labels": generator.integers(0, 2, (rows, 1)),
     }
-    python = report.peers_python()
-    if report.has_package(python, "torch"):
-        peers[THEIRS] = report.start(__file__, "hugging_face", case, python=python)
-    rounds = report.interleave(peers, num_rounds)
-    seconds = {name: [one["seconds"] for one in rounds[name]] for name in peers}
-    return seconds, peers[OURS].facts, report.all_versions(peers)
-
-
-def rows_of(seconds, facts, batch):
-    """Returns the cells of each library after those that say what was measured."""
-    peak = next((PEAKS[name] for name in PEAKS if name in facts["device"]), None)
-    ours = statistics.median(seconds[OURS])
-    rows = []
-    for name, values in seconds.items():
-        median = statistics.median(values)
-        speeds = report.median_and_spread([batch / value for value in values], 1)
-        share = f"{facts['model_flops'] / median / peak:.0%}" if peak else None
-        rows.append([name, speeds, median / ours, share])
-    return rows
+    features = {name: array.astype(np.int32) for name, array in features.items()}
+    return features | {"masked_lm_weights": (positions < lengths).astype(np.float32)}
 
 
 def serve_bert_tf(case):
     """Serves this package's pretraining step on Keras's JAX backend."""
     import jax
-    import jax.numpy as jnp
     import tpu_step
 
-    config = config_of(case)
-    settings = {
-        "config": config.to_dict(),
-        "batch_size": case["batch_size"],
-        "max_seq_length": case["max_seq_length"],
-        "max_predictions_per_seq": case["num_predictions"],
-        "dtype": "mixed_bfloat16",
-        "recompute_layers": False,
-    }
-    model, optimizer = tpu_step.create(settings)
-    step = jax.jit(tpu_step.build_step(model, optimizer), donate_argnums=(0, 1))
-    batch = {
-        name: jnp.ones(shape.shape, shape.dtype)
-        for name, shape in tpu_step.batch_shapes(settings).items()
-    }
+    from bert_tf.modeling import config as config_module
+
+    config = config_module.BertConfig.named(case["model"])
+    settings = {"dtype": "mixed_bfloat16", "recompute_layers": False}
+    model, optimizer = tpu_step.create({"config": config.to_dict(), **settings})
     state = [
-        [jnp.array(v.value) for v in variables]
+        [jax.numpy.array(v.value) for v in variables]
         for variables in (model.trainable_variables, optimizer.variables)
     ]
+    batch = jax.device_put(random_batch(case, config.vocab_size))
+    step = jax.jit(tpu_step.build_step(model, optimizer), donate_argnums=(0, 1))
+    step = step.lower(*state, batch, np.int32(0)).compile()
 
     def measure_steps(num_steps=case["num_steps"]):
         started = time.perf_counter()
         for number in range(num_steps):
-            *state[:], loss = step(*state, batch, number)
+            *state[:], loss = step(*state, batch, np.int32(number))
         loss.block_until_ready()
         return {"seconds": (time.perf_counter() - started) / num_steps}
 
-    measure_steps(2)  # Compiles.
+    def measure_warm():
+        measure_steps(2)
+        return measure_steps()
+
     report.serve(
-        measure_steps,
+        measure_warm,
+        config=config.to_dict(),
         device=jax.devices()[0].device_kind,
         model_flops=PASSES * case["batch_size"] * forward_flops(config, case),
         versions=report.versions("jax", "keras"),
-    )
-
-
-def config_of(case):
-    """Returns the configuration of a model."""
-    from bert_tf.modeling import config as config_module
-
-    if case["model"] != "tiny":
-        return config_module.BertConfig.named(case["model"])
-    tiny = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return config_module.BertConfig(
-        vocab_size=64, intermediate_size=32, max_position_embeddings=64, **tiny
     )
 
 
@@ -157,26 +180,27 @@ def serve_hugging_face(case):
     import transformers
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    config = transformers.BertConfig(
-        **config_of(case).to_dict(), attn_implementation="sdpa"
-    )
+    torch.set_float32_matmul_precision("high")
+    config = transformers.BertConfig(**case["config"], attn_implementation="sdpa")
     model = transformers.BertForPreTraining(config).to(device).train()
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=1e-4, weight_decay=0.01, fused=device == "cuda"
     )
     # PyTorch's compiler needs a C compiler on CPUs; there it is only a trial.
     forward = torch.compile(model) if device == "cuda" else model
-    shape = (case["batch_size"], case["max_seq_length"])
-    ids = torch.ones(shape, dtype=torch.long, device=device)
-    labels = torch.full(shape, -100, device=device)
-    labels[:, : case["num_predictions"]] = 1
+    features = random_batch(case, config.vocab_size)
+    rows, places = np.nonzero(features["masked_lm_weights"])
+    labels = np.full(features["input_ids"].shape, -100)
+    at = (rows, features["masked_lm_positions"][rows, places])
+    labels[at] = features["masked_lm_ids"][rows, places]
     batch = {
-        "input_ids": ids,
-        "attention_mask": ids,
-        "token_type_ids": ids,
+        "input_ids": features["input_ids"],
+        "attention_mask": features["input_mask"],
+        "token_type_ids": features["segment_ids"],
         "labels": labels,
-        "next_sentence_label": ids[:, 0],
+        "next_sentence_label": features["next_sentence_labels"][:, 0],
     }
+    batch = {k: torch.tensor(v, dtype=torch.long).to(device) for k, v in batch.items()}
 
     def measure_steps(num_steps=case["num_steps"]):
         started = time.perf_counter()
@@ -187,10 +211,10 @@ def serve_hugging_face(case):
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-        float(loss)  # Waits for the device.
+        float(loss.detach())  # Waits for the device.
         return {"seconds": (time.perf_counter() - started) / num_steps}
 
-    measure_steps(2)
+    measure_steps(3)  # Compiles.
     report.serve(measure_steps, versions=report.versions("torch", "transformers"))
 
 

@@ -114,10 +114,12 @@ def open_source(
     """Returns the `Source` of a checkpoint of any format.
 
     Args:
-        path: a checkpoint's prefix, a file, a folder, or the name of a released model
-            such as "bert-base-uncased", which is downloaded unless a file of that name
-            exists. "hf://organization/model", or "organization/model" if there is no
-            such path, is a model on Hugging Face's hub; "@revision" may follow.
+        path: a checkpoint's prefix, a file, a folder, or the name of a model: that of
+            a released one, such as "bert-base-uncased", which is downloaded unless a
+            file of that name exists; or "bert-tf-mini", a small English model that is
+            part of this package. "hf://organization/model", or "organization/model" if
+            there is no such path, is a model on Hugging Face's hub; "@revision" may
+            follow.
         format_name: a key of `FORMATS`; None detects the format.
         progress: reports a download.
 
@@ -128,6 +130,8 @@ def open_source(
         ImportError: the format needs a package that is not installed.
     """
     path = without_trailing_slash(path)
+    if path == models.SHIPPED and not _exists(path):
+        path = models.SHIPPED_FOLDER
     if is_catalogue_name(path):
         return _open_released(path, progress)
     name = hub_names.parse(path)

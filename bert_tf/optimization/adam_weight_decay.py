@@ -43,7 +43,7 @@ class _StepScalars(NamedTuple):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class AdamWeightDecay(keras.optimizers.Optimizer):
-    """Adam without bias correction and with decoupled weight decay.
+    """Adam with decoupled weight decay; by default without bias correction.
 
         m      = beta_1 * m + (1 - beta_1) * gradient
         v      = beta_2 * v + (1 - beta_2) * gradient ** 2
@@ -60,12 +60,16 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     warm-up makes up for this; without one, fine-tuning on little data becomes unstable
     (arXiv:2006.05987).
 
+    With `bias_correction`, the rate of step t in the first term is multiplied by
+    sqrt(1 - beta_2 ** t) / (1 - beta_1 ** t) (section 2 of arXiv:1412.6980).
+
     Args:
         learning_rate: float or schedule.
         weight_decay_rate: the decay in the formula.
         beta_1: decay rate of the first moment.
         beta_2: decay rate of the second moment.
         epsilon: added to sqrt(v).
+        bias_correction: whether to correct the bias of the moments.
         exclude_from_weight_decay: regular expressions; a variable whose path matches
             one of them does not decay.
         name: of the optimizer.
@@ -91,6 +95,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
+        bias_correction: bool = False,
         exclude_from_weight_decay: Iterable[str] = EXCLUDED_FROM_WEIGHT_DECAY,
         name: str = "adam_weight_decay",
         **kwargs: Any,
@@ -111,6 +116,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.beta_1 = beta_1
         self.beta_2 = beta_2
         self.epsilon = epsilon
+        self.bias_correction = bias_correction
         self.excluded_patterns = tuple(exclude_from_weight_decay)
 
     def build(self, variables: Sequence[Any]) -> None:
@@ -174,6 +180,11 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """
         rate, scale = _scalar(learning_rate), _scalar(gradient_scale)
         decay, zero = _scalar(self.weight_decay_rate), _scalar(0.0)
+        decay_factor = 1.0 - rate * decay
+        if self.bias_correction:
+            step = _scalar(self.iterations + 1)
+            debias = ops.sqrt(1.0 - self.beta_2**step) / (1.0 - self.beta_1**step)
+            rate, decay = rate * debias, decay / debias  # The product stays.
         kernel = None
         if keras.backend.backend() == "tensorflow":
             # The kernel computes 1 - beta_2 in float32, which for 0.999 is too small by
@@ -182,7 +193,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             rounded = 1 - float(np.float32(self.beta_2))
             correction = math.sqrt((1 - self.beta_2) / rounded)
             kernel = _KernelScalars(
-                decay_factor=1.0 - rate * decay,
+                decay_factor=decay_factor,
                 gradient_factor=scale * correction,
                 settings={
                     # Powers of 0 switch the kernel's bias correction off.
@@ -274,6 +285,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             epsilon=self.epsilon,
+            bias_correction=self.bias_correction,
             exclude_from_weight_decay=self.excluded_patterns,
         )
         return config

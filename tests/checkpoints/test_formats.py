@@ -37,6 +37,20 @@ def test_a_released_folder_is_opened_with_everything_in_it(released_folder):
     assert source.shapes["cls/seq_relationship/output_weights"] == (2, 16)
 
 
+def test_the_model_in_the_package_is_opened_by_name(tmp_path, monkeypatch):
+    source = formats.open_source("bert-tf-mini")
+    assert source.config.num_hidden_layers == 4
+    assert len(source.vocabulary) == source.config.vocab_size == 8000
+    assert source.do_lower_case is True
+    assert source.head == checkpoint_heads.Head(kind="masked_lm")
+    names = ["cls/predictions/output_bias"]
+    assert all(np.isfinite(array).all() for _, array in source.read_each(names))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bert-tf-mini").mkdir()  # A folder of that name comes first.
+    with pytest.raises(ValueError, match="unknown format"):
+        formats.open_source("bert-tf-mini")
+
+
 def test_slots_are_no_weights(golden):
     source = formats.open_source(golden / "model" / "trained.ckpt")
     assert len(source.shapes) == 46

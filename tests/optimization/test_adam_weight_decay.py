@@ -10,13 +10,14 @@ from bert_tf.optimization import lamb
 NAMES = ("kernel", "bias")
 
 
-def reference_updates(weight, gradients, *, rate, decay):
+def reference_updates(weight, gradients, *, rate, decay, bias_correction=False):
     """Computes the formula of the optimizer's docstring in NumPy, float64."""
     m, v = np.zeros_like(weight), np.zeros_like(weight)
-    for gradient in gradients:
+    for step, gradient in enumerate(gradients, start=1):
         m = 0.9 * m + 0.1 * gradient
         v = 0.999 * v + 0.001 * gradient**2
-        weight = weight - rate * (m / (np.sqrt(v) + 1e-6) + decay * weight)
+        factor = np.sqrt(1 - 0.999**step) / (1 - 0.9**step) if bias_correction else 1
+        weight = weight - rate * (factor * m / (np.sqrt(v) + 1e-6) + decay * weight)
     return weight, m, v
 
 
@@ -30,26 +31,32 @@ def reference_updates(weight, gradients, *, rate, decay):
     ],
 )
 @pytest.mark.parametrize("update", ["kernel", "plain"])
-def test_updates_follow_the_release_formula(name, decay, update, monkeypatch):
+@pytest.mark.parametrize("corrects", [False, True])
+def test_updates_follow_the_formula(name, decay, update, corrects, monkeypatch):
     if update == "plain":  # The formula that other backends compute.
         monkeypatch.setattr(adam_weight_decay.keras.backend, "backend", lambda: "jax")
     rng = np.random.RandomState(0)
     start = rng.randn(3, 2)
     gradients = rng.randn(5, 3, 2)
     weight = keras.Variable(start.astype("float32"), name=name)
-    optimizer = adam_weight_decay.AdamWeightDecay(0.1)
+    optimizer = adam_weight_decay.AdamWeightDecay(0.1, bias_correction=corrects)
     optimizer.build([weight])
     for gradient in gradients:
         optimizer.apply_gradients([(gradient.astype("float32"), weight)])
-    expected, m, v = reference_updates(start, gradients, rate=0.1, decay=decay)
+    expected, m, v = reference_updates(
+        start, gradients, rate=0.1, decay=decay, bias_correction=corrects
+    )
     np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-5)
     np.testing.assert_allclose(optimizer.slots()["adam_m"][0].numpy(), m, rtol=1e-5)
     np.testing.assert_allclose(optimizer.slots()["adam_v"][0].numpy(), v, rtol=1e-5)
 
 
 def test_optimizer_is_rebuilt_from_its_config():
-    optimizer = adam_weight_decay.AdamWeightDecay(0.1, weight_decay_rate=0.3)
+    optimizer = adam_weight_decay.AdamWeightDecay(
+        0.1, weight_decay_rate=0.3, bias_correction=True
+    )
     copy = adam_weight_decay.AdamWeightDecay.from_config(optimizer.get_config())
+    assert copy.bias_correction is True
     assert copy.weight_decay_rate == 0.3
     assert copy.excluded_patterns == optimizer.excluded_patterns
 

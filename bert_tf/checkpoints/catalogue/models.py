@@ -1,11 +1,18 @@
-"""The released models: the URL of each zip, and the names of each model."""
+"""Models by name: the URL of each released model's zip, and the model in this package.
+
+Files and folders of the same name come first; see `formats.open_source`.
+"""
 
 import dataclasses
+import pathlib
 
 from bert_tf.modeling import released
 
 BASE_URL = "https://storage.googleapis.com/bert_models"
 _SMALL_RELEASE = "2020_02_20"
+# The model in this package; its README.md says what it learned.
+SHIPPED = "bert-tf-mini"
+SHIPPED_FOLDER = str(pathlib.Path(__file__).with_name(SHIPPED))
 # Name -> path of its zip below the URL, without ".zip". The small models follow a rule.
 _PATHS = {
     "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",
