@@ -64,10 +64,7 @@ def main():
 
 
 def measure(library, cases, args):
-    """Measures one library and writes its rows.
-
-    Returns the cases with what was measured: the other library takes them as its cases.
-    """
+    """Measures one library; returns the cases, with what the other one needs."""
 
     def start(case):
         peer = "bert_tf" if library == OURS else "hugging_face"
