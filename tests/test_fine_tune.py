@@ -346,23 +346,6 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
             {},
             r"Row 1 is 'wet'; expected a dictionary or \(text, label\)",
         ),
-        (
-            [("a", "b", "c", "d")],
-            {},
-            r"Row 1 has 4 values; expected \(text, label\) or",
-        ),
-        ({"text": ["a"], "label": ["x", "y"]}, {}, "'text' has 1, 'label' has 2"),
-        (
-            {"body": ["a"], "label": ["x"]},
-            {},
-            "Row 1 has no column 'text'; its columns",
-        ),
-        (
-            [("a", b"x")],
-            {},
-            "Row 1, 'label': expected text, a number or a list, got b'x'",
-        ),
-        ([("a", None), ("b", "c")], {}, "train.jsonl:1: column 'label' is null"),
         ([("a", "x"), ("b", "c", "y")], {}, "Row 1 has no column 'text_b'"),
         ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
         ([("a", "x")], {"max_seq_length": 0}, "^max_seq_length: expected at least 3"),

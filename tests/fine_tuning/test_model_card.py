@@ -224,11 +224,6 @@ def test_an_edited_card_stays_as_it_is(run_dir, caplog):
     assert "| eval_accuracy | 0.9000 |" in path.read_text()
 
 
-def test_evaluating_a_foreign_checkpoint_writes_no_card(run_dir):
-    assert write(run_dir, evaluated()) is None
-    assert list(run_dir.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "changed",
     [

@@ -1,8 +1,6 @@
 """A student learns from a teacher's logits, on any replicas, killed or not."""
 
 import dataclasses
-import json
-import shutil
 
 import keras
 import numpy as np
@@ -13,7 +11,6 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
-from bert_tf.serving import predictors
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import loss
@@ -151,27 +148,6 @@ def test_columns_follow_the_students_classes(tmp_path, student_options, teacher)
     turned = dataclasses.replace(task, labels=task.labels[::-1])
     other = loss.Teacher(str(teacher), turned).logits(examples, options)
     np.testing.assert_array_equal(other, logits[:, ::-1])
-
-
-def test_a_teacher_of_windows_reads_long_texts_in_windows(
-    tmp_path, student_options, teacher
-):
-    folder = shutil.copytree(teacher, tmp_path / "teacher")
-    values = json.loads((folder / "task.json").read_text())
-    windows = {"doc_stride": 10, "max_seq_length": 16}
-    (folder / "task.json").write_text(json.dumps(values | windows))
-    student = fine_tuning_run.Run(student_options(tmp_path / "a"))
-    texts = ["wet and rain", "dry " * 13 + "wet " * 40]
-    examples = [
-        dataclasses.replace(student.task.examples["train"][0], text_a=text)
-        for text in texts
-    ]
-    options, task = student.options, student.task.record
-    logits = loss.Teacher(str(folder), task).logits(examples, options)
-    answers = predictors.load(str(folder)).predict(texts)
-    for row, answer in zip(logits, answers, strict=True):
-        share = 1 / (1 + np.exp(row[1] - row[0]))
-        assert share == pytest.approx(answer["probabilities"]["rain"], abs=1e-4)
 
 
 def test_a_teacher_of_other_classes_or_texts_is_refused(

@@ -29,23 +29,6 @@ def test_the_defaults_are_the_releases():
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        {**TASK, "do_train": True},
-        {**TASK, "task_name": "MRPC", "do_eval": True},  # 2018 lowercased it.
-        {**OWN, "do_train": True, "do_eval": True, "do_predict": True},
-        {"output_dir": "out", "predict_file": "c.tsv", "do_predict": True},
-        {**OWN, "do_train": True, "labels": "no,yes", "text_column": "review"},
-        {**TASK, "task_name": "XNLI", "do_eval": True, "eval_language": "de,fr"},
-        {**TASK, "task_name": "AX", "do_predict": True},
-        {**MODEL, "tfds_name": "glue/mrpc", "do_train": True},
-    ],
-)
-def test_options_that_fit_together_are_taken(values):
-    classification_options.RunClassifierOptions(**values)
-
-
-@pytest.mark.parametrize(
     "values, message",
     [
         (TASK, "Nothing to do; expected --do_train, --do_eval or --do_predict"),

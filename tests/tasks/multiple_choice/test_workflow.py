@@ -41,27 +41,6 @@ def test_both_files_of_predictions_say_the_same(run_dir):
     np.testing.assert_allclose(columns, by_number, rtol=1e-6)
 
 
-def test_the_run_has_a_model_card(run_dir, tmp_path, choice_options, write):
-    text = (run_dir / "README.md").read_text()
-    assert "pipeline_tag: multiple-choice" in text
-    assert "Chooses the most plausible of 3 endings" in text
-    wrong = write(
-        "wrong.tsv",
-        "startphrase\tending0\tending1\tending2\tlabel\n"
-        "the bee\tis warm\tball ball\twheel wheel\t1\n",
-    )
-    run = shutil.copytree(run_dir, tmp_path / "run")
-    fine_tuning_run.evaluate(choice_options(run, eval_file=wrong))
-    # It is other data than the run's own, so the card stays as it is.
-    assert (run / "README.md").read_text() == text
-    [line] = (run / "wrong_examples-wrong.jsonl").read_text().splitlines()
-    assert json.loads(line) == {
-        "text": "the bee",
-        "expected": "ball ball",
-        "predicted": "is warm",
-    }
-
-
 def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
     path = write("a.csv", "x,He,runs,1,sits\ny,She,eats,0,goes\n")
     options = choice_options(
