@@ -117,14 +117,15 @@ def prepare(
         task.check_head(head)
     if options.trains:
         run_dir = options.output_dir
-        if rotation.latest(run_dir) is not None:
-            task.record.check_resumes(run_dir, declaration.MAY_CHANGE)
-            vocabulary = task.vocabulary.fingerprint
-            run_folder.RunFolder(run_dir).check_same_vocabulary(vocabulary)
-        else:
+        has_checkpoint = rotation.latest(run_dir) is not None
+        if not has_checkpoint:
             task_record.warn_of_label_order(task.record, options, task.start.source)
         if not task_record.is_run(run_dir):
             task.config.check_segments(task.record.num_segments)
+        elif has_checkpoint:
+            task.record.check_resumes(run_dir, declaration.MAY_CHANGE)
+            vocabulary = task.vocabulary.fingerprint
+            run_folder.RunFolder(run_dir).check_same_vocabulary(vocabulary)
     task.config.check_vocabulary_size(len(task.vocabulary))
     task.config.check_sequence_length(task.longest_sequence)
     return task
