@@ -24,6 +24,7 @@ memory are written to the folder `data` of the run.
 
 import contextlib
 import difflib
+import itertools
 import logging
 import os
 import re
@@ -38,6 +39,7 @@ import keras
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
+from bert_tf.data import hold_out
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
@@ -130,9 +132,21 @@ class Run:
     def divided(
         self, rows: Sequence[Any], texts: Sequence[Sequence[str]], share: float
     ) -> tuple[list[Any], list[Any]]:
-        """Returns the rows to train on and those to evaluate on; see `given_data`."""
+        """Returns the rows to train on and those to evaluate on.
+
+        Args:
+            rows: N examples.
+            texts: the texts of each example. Examples that share one are on the same
+                side.
+            share: share of the rows to evaluate on.
+
+        Raises:
+            ValueError: see `hold_out.held_out`.
+        """
         seed = self.option("random_seed")
-        return given_data.divided(rows, texts, share=share, seed=seed)
+        chosen = hold_out.held_out(texts, [0] * len(rows), share=share, seed=seed)
+        held_out = list(itertools.compress(rows, chosen))
+        return list(itertools.compress(rows, ~chosen)), held_out
 
     def predictor(self) -> Any:
         """Trains and evaluates; returns the predictor of the run."""

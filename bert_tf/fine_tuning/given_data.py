@@ -12,19 +12,16 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import TypeVar
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import hold_out
 from bert_tf.data import in_memory
 from bert_tf.data import tables
 
 FOLDER = "data"
 CORPUS = "corpus.jsonl"
 TABLES = (".csv", ".tsv", ".jsonl")
-RowT = TypeVar("RowT")
 
 
 def file_path(data: Any) -> str | None:
@@ -96,31 +93,6 @@ def is_share(validation: Any) -> bool:
             "examples."
         )
     return True
-
-
-def divided(
-    rows: Sequence[RowT],
-    texts: Sequence[Sequence[str]],
-    *,
-    share: float,
-    seed: int,
-) -> tuple[list[RowT], list[RowT]]:
-    """Returns the rows to train on and those to evaluate on.
-
-    Args:
-        rows: N examples.
-        texts: the texts of each example. Examples that share one are on the same side.
-        share: share of the rows to evaluate on.
-        seed: a different seed gives a different choice.
-
-    Raises:
-        ValueError: see `hold_out.held_out`.
-    """
-    chosen = hold_out.held_out(texts, [0] * len(rows), share=share, seed=seed)
-    sides: tuple[list[RowT], list[RowT]] = ([], [])
-    for row, is_held_out in zip(rows, chosen, strict=True):
-        sides[int(is_held_out)].append(row)
-    return sides
 
 
 def write(
