@@ -331,15 +331,18 @@ class Pretraining:
             last_step = phase.num_train_steps
             if self.trainer.time_limit is not None:
                 last_step = self.trainer.num_train_steps
-            estimate = estimates.estimate(
-                self.trainer,
+            workload = estimates.Workload(
                 sequence_length=phase.max_seq_length,
-                options=phase,
-                num_steps=max(last_step - first_step, 0),
                 num_predictions=phase.max_seq_length
                 if is_causal
                 else phase.max_predictions_per_seq,
                 keeps_logits=not is_causal,
+            )
+            estimate = estimates.estimate(
+                self.trainer,
+                workload,
+                options=phase,
+                num_steps=max(last_step - first_step, 0),
             )
             parts.append(str(estimate))
             if self.trainer.time_limit is None:

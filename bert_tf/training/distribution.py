@@ -114,8 +114,8 @@ def _mirrored_strategy(num_replicas, gpus_found):
     count = num_replicas or 1
     logger.warning(
         "--device=mirrored: TensorFlow finds no GPU on this machine, so the run uses "
-        "the CPU (%s).",
-        "1 replica" if count == 1 else f"{count} replicas",
+        "the CPU (%d replicas).",
+        count,
     )
     _divide_cpu(count)
     # Collective ops would tie the process to the first number of replicas it used.
@@ -128,10 +128,8 @@ def _mirrored_strategy(num_replicas, gpus_found):
 def _divide_cpu(count):
     """Makes `count` logical devices of the CPU."""
     cpu = tf.config.list_physical_devices("CPU")[0]
-    configured = tf.config.get_logical_device_configuration(cpu)
-    if configured is not None and len(configured) >= count:
-        return
-    if count == 1:
+    configured = tf.config.get_logical_device_configuration(cpu) or ()
+    if count == 1 or len(configured) >= count:
         return
     try:
         tf.config.set_logical_device_configuration(

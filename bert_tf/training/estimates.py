@@ -45,13 +45,17 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """The data of a training run."""
+    """The data of a training run, and what the model does with it."""
 
-    num_examples: int  # Per epoch.
+    num_examples: int = 0  # Per epoch.
     sequence_length: int  # S of the longest batch; determines the memory.
-    padded_length: int  # S of a typical batch; determines the time.
+    padded_length: int | None = None  # S of a typical batch; determines the time.
     sequences_per_example: float = 1  # 4 for multiple choice with four endings.
     reads_all_positions: bool = True  # See `heads.TaskModel`.
+    # M, positions per sequence with an output over the vocabulary, and whether these
+    # outputs are kept for the backward pass.
+    num_predictions: int = 0
+    keeps_logits: bool = True
 
 
 def padded_length(lengths: np.ndarray, options: Any) -> int:
@@ -69,11 +73,8 @@ def padded_length(lengths: np.ndarray, options: Any) -> int:
 
 def estimate(
     trainer: loop.Trainer,
+    workload: Workload,
     *,
-    sequence_length: int,
-    sequences_per_example: float = 1,
-    num_predictions: int = 0,
-    keeps_logits: bool = True,
     options: training_options.TrainerOptions | None = None,
     num_steps: int | None = None,
 ) -> Estimate:
@@ -81,10 +82,7 @@ def estimate(
 
     Args:
         trainer: the run.
-        sequence_length: S.
-        sequences_per_example: 4 for multiple choice with four endings.
-        num_predictions: M, positions per sequence with an output over the vocabulary.
-        keeps_logits: whether these outputs are kept for the backward pass.
+        workload: the data. `num_examples` and `reads_all_positions` are ignored.
         options: of another run of the same model; default: the trainer's.
         num_steps: steps of that run; default: those that the trainer has left.
     """
@@ -94,24 +92,17 @@ def estimate(
     estimated = _estimate(
         model.config,
         options or trainer.options,
-        sequence_length,
-        sequences_per_example=sequences_per_example,
-        num_predictions=num_predictions,
-        keeps_logits=keeps_logits,
-        reads_all_positions=model.reads_all_positions,
+        dataclasses.replace(workload, reads_all_positions=model.reads_all_positions),
         num_parameters=model.count_params(),
         num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
         trained_share=building.trained_share(model),
         num_steps=num_steps,
         num_replicas=trainer.strategy.num_replicas_in_sync,
     )
-    limit = trainer.time_limit
-    return estimated if limit is None else _limit_time(estimated, 60.0 * limit.minutes)
-
-
-def _limit_time(estimated, seconds):
-    """Returns the estimate of the part of a run that fits into some seconds."""
-    num_steps = int(estimated.num_train_steps * seconds / estimated.seconds)
+    if trainer.time_limit is None:
+        return estimated
+    seconds = 60.0 * trainer.time_limit.minutes
+    num_steps = int(num_steps * seconds / estimated.seconds)
     return dataclasses.replace(estimated, num_train_steps=num_steps, seconds=seconds)
 
 
@@ -131,21 +122,16 @@ def estimate_fine_tuning(
         num_train_epochs: passes over the data.
     """
     num_parameters = count_encoder_parameters(config)
+    num_rows = workload.num_examples * num_train_epochs
     return _estimate(
         config,
         options,
-        workload.sequence_length,
-        sequences_per_example=workload.sequences_per_example,
-        num_predictions=0,
+        workload,
         num_parameters=num_parameters,
         num_trained=num_parameters,
         trained_share=1.0,
-        num_steps=int(
-            workload.num_examples * num_train_epochs / options.train_batch_size
-        ),
+        num_steps=int(num_rows / options.train_batch_size),
         num_replicas=1,
-        padded_length=workload.padded_length,
-        reads_all_positions=workload.reads_all_positions,
     )
 
 
@@ -162,37 +148,32 @@ def count_encoder_parameters(config: Any) -> int:
 def _estimate(
     config,
     options,
-    sequence_length,
+    workload,
     *,
-    sequences_per_example,
-    num_predictions,
-    keeps_logits=True,
     num_parameters,
     num_trained,
     trained_share,
     num_steps,
     num_replicas,
-    padded_length=None,
-    reads_all_positions=True,
 ):
-    sequences = options.train_batch_size * sequences_per_example
+    length, num_predictions = workload.sequence_length, workload.num_predictions
+    sequences = options.train_batch_size * workload.sequences_per_example
     forward = sequences * forward_flops(
         config,
-        padded_length or sequence_length,
+        workload.padded_length or length,
         num_predictions=num_predictions,
-        reads_all_positions=reads_all_positions,
+        reads_all_positions=workload.reads_all_positions,
     )
     recomputed = 1 if options.recompute_layers else 0
     flops = (1 + (BACKWARD_COST + recomputed) * trained_share) * forward
     parts = num_replicas * options.gradient_accumulation_steps
-    num_kept = num_predictions if keeps_logits else 0
-    kept = (
-        sequences
-        / parts
-        * _activations(
-            config, sequence_length, num_kept, recomputes=options.recompute_layers
-        )
+    kept = _activations(
+        config,
+        length,
+        num_predictions if workload.keeps_logits else 0,
+        recomputes=options.recompute_layers,
     )
+    kept *= sequences / parts
     num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
     speed = matrix_product_speed(config, options.dtype)
     return Estimate(

@@ -113,10 +113,10 @@ class Evaluation:
                 rows[key].append(values[key].numpy()[is_real])
         places = slice(None) if order is None else np.argsort(order)
         # Each output's batches are freed before the next output is copied.
-        found = {key: np.concatenate(rows.pop(key))[places] for key in keys}
-        for key, output in found.items():
+        outputs = {key: np.concatenate(rows.pop(key))[places] for key in keys}
+        for key, output in outputs.items():
             _check_numbers(key, output)
-        return found
+        return outputs
 
     def _order(self, examples):
         """Returns the examples' indices, the longest first; None: as they come.

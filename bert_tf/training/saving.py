@@ -228,7 +228,7 @@ def remove_leftovers(output_dir: str) -> None:
 
 
 def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int | None:
-    """Loads the latest checkpoint of a run.
+    """Loads weights, slots and step of the latest checkpoint of a run.
 
     Args:
         output_dir: folder of the run.
@@ -244,25 +244,17 @@ def restore(output_dir: str, model: protocols.TaskModel, optimizer: Any) -> int 
     prefix = rotation.latest(output_dir)
     if prefix is None:
         return None
-    return restore_checkpoint(prefix, model, optimizer)
-
-
-def restore_checkpoint(prefix: str, model: protocols.TaskModel, optimizer: Any) -> int:
-    """Loads weights, slots and step of a checkpoint and returns the step.
-
-    Raises:
-        ValueError: as `restore`.
-    """
     state = state_variables(model, optimizer)
     shapes = bundle.read_names_and_shapes(prefix)
-    missing = [name for name in state if name not in shapes]
+    name = checkpoint_names.GLOBAL_STEP
+    missing = [name for name in (*state, name) if name not in shapes]
     if missing:
         raise ValueError(
             f"Cannot resume from {prefix}: it lacks {len(missing)} tensors of this "
             f"model and optimizer, such as {missing[0]}. To start from its weights, "
             "pass it as --init_checkpoint together with a new --output_dir."
         )
-    step = read_step(prefix)
+    step = int(bundle.read(prefix, [name])[name])
     bundle.assign(prefix, state)
     if optimizer is not None:
         optimizer.iterations.assign(step)
@@ -277,18 +269,3 @@ def read_train_seconds(output_dir: str) -> float:
     if prefix is None or name not in bundle.read_names_and_shapes(prefix):
         return 0.0
     return float(bundle.read(prefix, [name])[name])
-
-
-def read_step(prefix: str) -> int:
-    """Returns the finished optimizer steps that a checkpoint records.
-
-    Raises:
-        ValueError: it records none.
-    """
-    name = checkpoint_names.GLOBAL_STEP
-    if name in bundle.read_names_and_shapes(prefix):
-        return int(bundle.read(prefix, [name])[name])
-    raise ValueError(
-        f"Cannot resume from {prefix}: it lacks {name}. To start from its "
-        "weights, pass it as --init_checkpoint together with a new --output_dir."
-    )
