@@ -29,7 +29,6 @@ CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
 SERVING = ["tensorflow-serving-api>=2.20"]
 SERVER = ["prometheus-client>=0.20", "uvicorn>=0.51"]
-SEARCH = ["faiss-cpu>=1.8"]
 CHINESE = ["jieba>=0.42.1"]
 NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
 # Extras for users of the package; `bert_tf[all]` has all of them.
@@ -41,7 +40,6 @@ EXTRAS = {
     "datasets": DATASETS,
     "huggingface": HUGGING_FACE,
     "entities": ENTITIES,
-    "search": SEARCH,
     "serving": SERVING,
     "server": SERVER,
     "corpus": CORPUS,

@@ -68,9 +68,14 @@ def report(
             parts of different sizes, for which a rate is meaningless.
         values: latest numbers to show, such as the loss.
     """
-    reporter = _reporters[-1] if _reporters else None
+    reporter = current()
     if reporter is not None:
         reporter(stage, done, total, unit=unit, values=values)
+
+
+def current() -> Progress | None:
+    """Returns the current reporter."""
+    return _reporters[-1] if _reporters else None
 
 
 # The default of functions that still take a callback: the current reporter.
@@ -79,8 +84,11 @@ silent = report
 
 @contextlib.contextmanager
 def reporting_to(reporter: Progress | None) -> Iterator[None]:
-    """Passes the progress of the block to a reporter; None shows nothing."""
-    _reporters.append(reporter)
+    """Passes the progress of the block to a reporter; None shows nothing.
+
+    `report` itself leaves the reporter as it is.
+    """
+    _reporters.append(current() if reporter is report else reporter)
     try:
         yield
     finally:

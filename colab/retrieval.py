@@ -176,8 +176,6 @@ figure
 
 # %% [markdown]
 # ## 5. Searching
-#
-# For millions of passages, use `run_retrieval --search=faiss`.
 
 # %%
 queries = ["The fan broke when it fell.", "Rain came in and my drill got wet."]

@@ -41,7 +41,6 @@ NEEDED_FOR = {
     "importlib-resources": "tensorflow-datasets, which does not require it",
     "huggingface-hub": "models on Hugging Face's hub",
     "seqeval": "scores of entities",
-    "faiss-cpu": "search in many vectors",
     "sentencex": "sentence splitting",
     "mwparserfromhell": "Wikipedia's markup",
     "zstandard": "compressed input (.zst)",

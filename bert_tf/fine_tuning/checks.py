@@ -125,7 +125,7 @@ def _check_pieces(task, findings, name, items, tokenizer):
     rows = np.array([index[text] for text in texts]).reshape(-1, len(items[0].texts))
     lengths, unknown = (count[rows] for count in counts)
     longest = task.row_lengths(lengths)
-    limit, windows = task.options.max_seq_length, task.num_windows(longest)
+    windows = task.num_windows(longest)
     if windows is not None:
         share = float(np.mean(windows > 1))
         findings.passed(
@@ -134,13 +134,8 @@ def _check_pieces(task, findings, name, items, tokenizer):
             f"--max_seq_length={limit}",
         )
     else:
-        text_checks.check_lengths(
-            findings,
-            name,
-            longest,
-            room=limit - task.num_special,
-            limit=f"--max_seq_length={limit}",
-        )
+        for values, room, limit in task.limits(lengths):
+            text_checks.check_lengths(findings, name, values, room=room, limit=limit)
     text_checks.check_unknown(
         findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )

@@ -395,6 +395,16 @@ class Task(abc.ABC):
         """
         return lengths.sum(axis=1)
 
+    def limits(self, lengths: np.ndarray) -> Sequence[tuple[np.ndarray, int, str]]:
+        """Returns lengths [N] that are limited, their maxima, and the flags.
+
+        Args:
+            lengths: as for `row_lengths`.
+        """
+        limit = self.options.max_seq_length
+        room, flag = limit - self.num_special, f"--max_seq_length={limit}"
+        return [(self.row_lengths(lengths), room, flag)]
+
     def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
         """Returns the number of windows of each example; None if texts are truncated.
 

@@ -12,7 +12,7 @@ from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
 from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import features
 
 
 class VectorSignatures(signatures.TaskSignatures):
@@ -109,9 +109,7 @@ class ScoreSignatures(signatures.TaskSignatures):
         queries = queries[:, : task.max_query_length - 2]
         # Only the passage is truncated, even if it is shorter than the query.
         room = (
-            task.max_seq_length
-            - record_module.NUM_SPECIAL_OF_PAIR
-            - queries.row_lengths()
+            task.max_seq_length - features.NUM_SPECIAL_OF_PAIR - queries.row_lengths()
         )
         passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
         return self.in_parts(packed(queries, passages))

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.serving import export
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import features
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def all_exports(exports, write_model, tmp_path_factory):
         ("bi_encoder", {"pooling": "mean", "temperature": 0.05}),
         ("cross_encoder", {}),
     ):
-        task = record_module.Record(
+        task = features.Record(
             model=model,
             max_query_length=8,
             max_seq_length=16,

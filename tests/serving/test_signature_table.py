@@ -8,7 +8,7 @@ from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
 from bert_tf.serving import request_limits
 from bert_tf.tasks.classification import features as features_module
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import features
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "signatures.md"
 HEADER = "| model | signature | takes | returns |"
@@ -44,8 +44,8 @@ def modules(request, write_model, tmp_path_factory):
         "regression": features_module.Record(
             labels=(), label_kind="regression", **SIZES
         ),
-        "encoder, bi-encoder": record_module.Record(**vectors, **ranker),
-        "cross-encoder": record_module.Record(model="cross_encoder", **ranker),
+        "encoder, bi-encoder": features.Record(**vectors, **ranker),
+        "cross-encoder": features.Record(model="cross_encoder", **ranker),
     }
     runs = {
         "classifier": "single_run",

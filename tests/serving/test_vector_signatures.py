@@ -12,7 +12,7 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import features
 from tests.serving import rest_double
 
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
@@ -23,7 +23,7 @@ SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
 def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     write_model, tmp_path, pooling
 ):
-    task = record_module.Record(
+    task = features.Record(
         model="bi_encoder", pooling=pooling, temperature=0.05, **SIZES
     )
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
@@ -34,7 +34,9 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     np.testing.assert_allclose([one["embedding"] for one in found], expected, atol=1e-5)
     queries = client.open_saved_model(folder).ask(signature="query", text=TEXTS)
     np.testing.assert_allclose(
-        [one["embedding"] for one in queries], trained.encoder.queries(TEXTS), atol=1e-5
+        [one["embedding"] for one in queries],
+        trained.retriever.queries(TEXTS),
+        atol=1e-5,
     )
     with rest_double.serving(rest_double.RestDouble(folder).reply) as address:
         server = client.open_server(f"{address}/v1/models/topics")
@@ -94,11 +96,11 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):
-    task = record_module.Record(model="cross_encoder", **SIZES)
+    task = features.Record(model="cross_encoder", **SIZES)
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     pairs = [(query, passage) for query in TEXTS for passage in TEXTS]
     queries, passages = ([pair[index] for pair in pairs] for index in (0, 1))
     found = client.open_saved_model(folder).ask(text=queries, text_b=passages)
-    expected = predictors.load(run_dir).scorer.scores(queries, passages)
+    expected = [one["score"] for one in predictors.load(run_dir).predict(pairs)]
     np.testing.assert_allclose([one["score"] for one in found], expected, atol=1e-5)

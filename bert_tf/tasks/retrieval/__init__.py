@@ -8,7 +8,7 @@ pass per pair. So the bi-encoder provides the recall: it finds the candidates. T
 cross-encoder provides the ranking: it orders the best of them.
 
 Reading order: `task` declares the task, `examples` reads queries and passages,
-`features` builds training batches and draws negatives, `ranking` applies a model to
-texts, `search` stores vectors and finds the nearest ones, `scores` scores rankings, and
-`predictor` applies a finished model. The models are in `modeling.rankers`.
+`features` builds training batches and draws negatives, `search` computes and stores
+vectors and finds the nearest ones, `scores` scores rankings, and `predictor` applies a
+finished model. The models are in `modeling.rankers`.
 """

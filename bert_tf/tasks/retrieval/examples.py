@@ -8,7 +8,6 @@ import logging
 import os
 import typing
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ class RankingExample:
 
     guid: str  # The row's id, or set and row number: "dev-7".
     query: str
-    passage: str | None  # None if it is to be predicted.
+    passage: str | None = None  # None if it is to be predicted.
     negatives: tuple[str, ...] = ()  # Passages known to be wrong.
     place: str = ""  # "file:line", for error messages.
 
@@ -75,33 +74,23 @@ def read_examples(
     """
     name = path.lower()
     if name.endswith(".json"):
-        examples = [
-            RankingExample(guid=guid, query=question, passage=context, place=path)
-            for guid, question, context in read_questions(
-                path, with_passages=with_passages
-            )
-        ]
-    elif with_passages or name.endswith((".jsonl", ".tsv", ".csv")):
+        examples = _questions(path, with_passages)
+    elif with_passages or name.endswith(_TABLES):
         examples = _rows(path, set_type, with_passages, broken_rows)
     else:
         examples = [
             RankingExample(
-                guid=f"{set_type}-{number}",
-                query=text,
-                passage=None,
-                place=f"{path}:{number}",
+                guid=f"{set_type}-{number}", query=text, place=f"{path}:{number}"
             )
             for number, text in enumerate(files.read_lines(path), start=1)
             if text.strip()
         ]
     if not examples and not broken_rows:
         raise ValueError(f"{path} has no queries; expected at least one.")
-    return _with_own_ids(examples, broken_rows)
+    return _with_different_ids(examples, broken_rows)
 
 
-def _rows(
-    path: str, set_type: str, with_passages: bool, broken_rows: list[str] | None
-) -> list[RankingExample]:
+def _rows(path, set_type, with_passages, broken_rows):
     columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
     has_lists = with_passages and path.lower().endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
@@ -112,10 +101,7 @@ def _rows(
     for number, row in enumerate(rows, start=1):
         with tables.row_faults(broken_rows):
             for name in columns:
-                if not row.cells[name].strip():
-                    raise ValueError(
-                        f"{row.place}: the {name} is empty; expected text."
-                    )
+                _check_text(row, name)
             example = RankingExample(
                 guid=row.cells.get(ID_COLUMN) or f"{set_type}-{number}",
                 query=row.cells[QUERY_COLUMN],
@@ -128,39 +114,35 @@ def _rows(
     return examples
 
 
-def _check_negatives(example: RankingExample) -> None:
+def _check_text(row, name):
+    if not row.cells[name].strip():
+        raise ValueError(f"{row.place}: the {name} is empty; expected text.")
+
+
+def _check_negatives(example):
     if not all(text.strip() for text in example.negatives):
         raise ValueError(
             f"{example.place}: a text in negatives is empty; remove it from the list."
         )
-    if example.passage is None:
-        return
-    wrong = {key(text) for text in example.negatives}
-    if key(example.passage) in wrong:
+    if example.passage and key(example.passage) in set(map(key, example.negatives)):
         raise ValueError(
             f"{example.place}: the passage is also in negatives; expected only "
             "passages that do not answer the query there."
         )
 
 
-def _with_own_ids(
-    examples: list[RankingExample], broken_rows: list[str] | None
-) -> list[RankingExample]:
-    """Returns the examples whose id is not that of an earlier one."""
-    first: dict[str, RankingExample] = {}
-    for example in examples:
+def _with_different_ids(rows, broken_rows):
+    """Returns the rows whose `guid` is not that of an earlier one."""
+    first: dict[str, Any] = {}
+    for row in rows:
         with tables.row_faults(broken_rows):
-            if example.guid in first:
+            if row.guid in first:
                 raise ValueError(
-                    f"{example.place}: the id {example.guid!r} is already used by "
-                    f"{first[example.guid].place}; give every row its own id."
+                    f"{row.place}: the id {row.guid!r} is already used by "
+                    f"{first[row.guid].place}; give every row its own id."
                 )
-            first[example.guid] = example
+            first[row.guid] = row
     return list(first.values())
-
-
-ID_COLUMN = "id"
-PASSAGE_COLUMN = "passage"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -191,13 +173,21 @@ class Corpus:
         """The number of each passage: the index of the first one with its text."""
         return [self.number_of[key(passage)] for passage in self.passages]
 
-    def has(self, text: str) -> bool:
-        """Returns whether a text is a passage."""
-        return key(text) in self.number_of
+    def relevant(self, examples: Iterable[RankingExample]) -> dict[str, set[int]]:
+        """Returns the numbers of the passages that answer each query."""
+        numbers: dict[str, set[int]] = {}
+        for example in examples:
+            number = self.number_of[key(example.require_passage())]
+            numbers.setdefault(example.query, set()).add(number)
+        return numbers
 
-    def number_of_text(self, text: str) -> int:
-        """Returns the number of a text; raises a KeyError if it is not a passage."""
-        return self.number_of[key(text)]
+    def missing(self, examples: Iterable[RankingExample]) -> list[RankingExample]:
+        """Returns the examples whose passage is not in the corpus."""
+        return [
+            example
+            for example in examples
+            if key(example.require_passage()) not in self.number_of
+        ]
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -211,18 +201,6 @@ class Corpus:
 def key(text: str) -> str:
     """Returns a text with whitespace normalized: texts with equal keys are equal."""
     return " ".join(text.split())
-
-
-def create_corpus(texts: Iterable[str], path: str) -> Corpus:
-    """Returns a corpus of texts without duplicates, with ids from 1.
-
-    Args:
-        texts: the passages.
-        path: the file that they are from, for error messages.
-    """
-    passages = tuple({key(text): text for text in texts}.values())
-    ids = tuple(str(number) for number in range(1, len(passages) + 1))
-    return Corpus(path=path, ids=ids, passages=passages)
 
 
 def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
@@ -249,84 +227,86 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     """
     name = path.lower()
     if name.endswith(".json"):
-        found = read_paragraphs(path)
+        rows = _squad_passages(path)
     elif name.endswith(_TABLES):
-        found = _corpus_rows(path, broken_rows)
+        rows = _passage_rows(path, broken_rows)
     else:
-        lines = enumerate(files.read_lines(path), start=1)
-        found = [(str(number), text) for number, text in lines if text.strip()]
-    if not found:
+        rows = [
+            _Passage(guid=str(number), text=text, place=f"{path}:{number}")
+            for number, text in enumerate(files.read_lines(path), start=1)
+            if text.strip()
+        ]
+    rows = _with_different_ids(rows, broken_rows)
+    if not rows:
         raise ValueError(f"{path} has no passages; expected at least one.")
-    ids, passages = zip(*found, strict=True)
-    return Corpus(path=path, ids=ids, passages=passages)
+    return Corpus(
+        path=path,
+        ids=tuple(row.guid for row in rows),
+        passages=tuple(row.text for row in rows),
+    )
 
 
-def _corpus_rows(path: str, broken_rows: list[str] | None) -> list[tuple[str, str]]:
-    """Returns (id, text) of every row of a table."""
-    found = []
-    place_of: dict[str, str] = {}  # Id -> where it was first used.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Passage:
+    guid: str
+    text: str
+    place: str  # "file:line", for error messages.
+
+
+def _passage_rows(path, broken_rows):
+    passages = []
     for row in tables.read_table(path, [PASSAGE_COLUMN], broken_rows=broken_rows):
         with tables.row_faults(broken_rows):
-            passage = row.cells[PASSAGE_COLUMN]
-            if not passage.strip():
-                raise ValueError(f"{row.place}: the passage is empty; expected text.")
-            own_id = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
-            first_place = place_of.setdefault(own_id, row.place)
-            if first_place != row.place:
-                raise ValueError(
-                    f"{row.place}: the id {own_id!r} is already used by {first_place}; "
-                    "give every passage its own id."
-                )
-            found.append((own_id, passage))
-    return found
+            _check_text(row, PASSAGE_COLUMN)
+            guid = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
+            text = row.cells[PASSAGE_COLUMN]
+            passages.append(_Passage(guid=guid, text=text, place=row.place))
+    return passages
 
 
-logger = logging.getLogger(__name__)
-
-
-def read_paragraphs(path: str) -> list[tuple[str, str]]:
-    """Returns (id, text) of every paragraph.
+def _squad_passages(path):
+    """Returns the paragraphs of a SQuAD file.
 
     The id is title and number of the paragraph: "Super_Bowl_50/1". If an article has
     no title, or that of an earlier article, the id contains the article's number:
     "article 3/1", "Rivers (article 3)/1".
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not a SQuAD file, or a paragraph is blank or too long.
     """
-    article_of: dict[str, int] = {}  # Name of an article -> its number.
-    found = []
+    article_of: dict[str, int] = {}  # Title -> number of the first article with it.
+    passages = []
     for paragraph in _paragraphs(path):
-        name = _name(paragraph, article_of)
-        article_of[name] = paragraph.article
-        found.append((f"{name}/{paragraph.number}", _context(paragraph)))
-    return found
+        name = number = f"article {paragraph.article}"
+        if paragraph.title:
+            name = paragraph.title
+            first = article_of.setdefault(name, paragraph.article)
+            if first != paragraph.article:
+                name += f" ({number})"
+        passages.append(
+            _Passage(
+                guid=f"{name}/{paragraph.number}",
+                text=_context(paragraph),
+                place=paragraph.place,
+            )
+        )
+    return passages
 
 
-def read_questions(
-    path: str, *, with_passages: bool = True
-) -> list[tuple[str, str, str]]:
-    """Returns (id, question, paragraph) of every question.
+def _questions(path, with_passages):
+    """Returns the questions of a SQuAD file with their paragraphs.
 
-    Args:
-        path: the file.
-        with_passages: whether the paragraphs count as right ones. If so, a warning
-            says how many questions of SQuAD 2.0 have no answer in theirs.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: as for `read_paragraphs`, or a question is blank or incomplete.
+    A warning says how many questions of SQuAD 2.0 have no answer in their paragraph if
+    the paragraphs count as right ones.
     """
-    found, num_impossible = [], 0
+    examples, num_impossible = [], 0
     for paragraph in _paragraphs(path):
         context = _context(paragraph)
         questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
         for number, question in enumerate(questions, start=1):
             place = f"{paragraph.place}, question {number}"
-            own_id = squad_json.value(question, "id", str, place)
-            text = squad_json.question_text(question, f"{place} ({own_id})")
-            found.append((own_id, text, context))
+            guid = squad_json.value(question, "id", str, place)
+            text = squad_json.question_text(question, f"{place} ({guid})")
+            examples.append(
+                RankingExample(guid=guid, query=text, passage=context, place=path)
+            )
             num_impossible += question.get("is_impossible") is True
     if num_impossible and with_passages:
         logger.warning(
@@ -334,12 +314,12 @@ def read_questions(
             "but count as queries for it.",
             path,
             num_impossible,
-            len(found),
+            len(examples),
         )
-    return found
+    return examples
 
 
-def _paragraphs(path: str) -> Iterator[squad_json.Paragraph]:
+def _paragraphs(path):
     content = files.parse_json(
         "\n".join(files.read_lines(path)),
         path,
@@ -348,19 +328,10 @@ def _paragraphs(path: str) -> Iterator[squad_json.Paragraph]:
     return squad_json.paragraphs(content, path)
 
 
-def _context(paragraph: squad_json.Paragraph) -> str:
+def _context(paragraph):
     text = squad_json.value(paragraph.record, "context", str, paragraph.place)
     squad_json.check_context(text, paragraph.place)
     return text
-
-
-def _name(paragraph: squad_json.Paragraph, article_of: Mapping[str, int]) -> str:
-    """Returns the article's part of a paragraph's id."""
-    number = f"article {paragraph.article}"
-    name = paragraph.title or number
-    while article_of.get(name, paragraph.article) != paragraph.article:
-        name += f" ({number})"
-    return name
 
 
 def given_rows(data: Any) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ Shape letters: B batch, C candidates, S sequence, N examples.
 """
 
 import dataclasses
+import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -12,17 +13,119 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import text_encoding
 from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
+from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Large enough for an efficient tokenizer call, small enough for smooth progress.
 TEXTS_PER_CALL = 1024
 NO_PASSAGE = -2  # Pads `positive_ids`; not the number of any passage.
+NUM_SPECIAL_OF_PAIR = 3  # [CLS], and a [SEP] after each text.
+# Names of prompts, in the order in which sentence-transformers looks for them.
+_QUERY_PROMPTS = ("query",)
+_PASSAGE_PROMPTS = ("document", "passage", "corpus")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    """How to apply a retrieval model to new texts: the content of task.json.
+
+    `max_seq_length` limits a passage or, for a cross-encoder, a query with a passage.
+    Fields that also exist in `TextEncoding` have the same names, so that they are read
+    when the run's folder is opened as a checkpoint.
+    """
+
+    KIND = "retrieval"
+
+    model: str  # One of `options.MODELS`.
+    max_query_length: int  # In word pieces, including [CLS] and [SEP].
+    # None for a cross-encoder.
+    pooling: str | None = None
+    temperature: float | None = None
+    normalize: bool = True  # Whether a bi-encoder's vectors have length 1.
+    # See `TextEncoding`.
+    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    default_prompt_name: str | None = None
+    output_activation: str | None = None  # Of a cross-encoder's score.
+    # Whether the longer text of a pair is truncated (`packing.truncate_longer`),
+    # instead of always the passage.
+    longer_keeps_more: bool = False
+
+    @property
+    def query_prompt(self) -> str:
+        """The text that is put before a query."""
+        return self._prompt(_QUERY_PROMPTS if self.is_bi_encoder else ())
+
+    @property
+    def passage_prompt(self) -> str:
+        """The text that is put before a passage; a pair only has the query's."""
+        return self._prompt(_PASSAGE_PROMPTS) if self.is_bi_encoder else ""
+
+    @property
+    def is_bi_encoder(self) -> bool:
+        """Whether the model embeds queries and passages separately."""
+        return self.model == retrieval_options.BI_ENCODER
+
+    @property
+    def num_special(self) -> int:
+        """The special tokens in the row of a passage."""
+        return 2 if self.is_bi_encoder else NUM_SPECIAL_OF_PAIR
+
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 1 if self.is_bi_encoder else 2
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """See `TaskRecord.create_model`."""
+        if not self.is_bi_encoder:
+            return rankers.BertCrossEncoder(config, dtype=dtype)
+        return rankers.BertBiEncoder(
+            config,
+            pooling=typing.cast(str, self.pooling),
+            temperature=typing.cast(float, self.temperature),
+            normalize=self.normalize,
+            dtype=dtype,
+        )
+
+    def _prompt(self, names: Sequence[str]) -> str:
+        encoding = text_encoding.TextEncoding(
+            prompts=self.prompts, default_prompt_name=self.default_prompt_name
+        )
+        return encoding.prompt(names)
+
+
+def is_cosine(text: text_encoding.TextEncoding, path: str) -> bool:
+    """Returns whether a search has to scale an encoder's vectors to length 1.
+
+    A search computes dot products. At length 1 they are cosines, whatever length the
+    encoder's own vectors have.
+
+    Args:
+        text: of the encoder.
+        path: of its checkpoint, for the message.
+
+    Raises:
+        ValueError: the encoder compares vectors by a distance.
+    """
+    similarity = text.similarity or text_encoding.COSINE
+    if similarity not in (text_encoding.COSINE, text_encoding.DOT):
+        raise ValueError(
+            f"{path} compares vectors by their {similarity} distance, but a search "
+            "here uses the cosine or the dot product; train it first (--do_train)."
+        )
+    return similarity == text_encoding.COSINE or bool(text.normalize)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,21 +141,16 @@ class TrainingData:
     positives: tuple[frozenset[int], ...]  # All relevant passages of each query.
     negatives: tuple[tuple[int, ...], ...]  # Wrong passages that each example gives.
 
-    def length_facts(self, task: record_module.Record) -> tuple[str, ...]:
+    def length_facts(self, task: Record) -> tuple[str, ...]:
         """Returns sentences about truncated queries and relevant passages."""
-        queries = np.array([len(pieces) for pieces in self.queries])
-        num_special = 2 if task.is_bi_encoder else 3
-        passages = self.passage_lengths(task) - num_special
-        query_room = task.max_query_length - 2
-        query_limit = f"--max_query_length={task.max_query_length}"
         of_queries = text_checks.truncation(
-            queries,
-            room=query_room,
-            limit=query_limit,
+            list(map(len, self.queries)),
+            room=task.max_query_length - 2,
+            limit=f"--max_query_length={task.max_query_length}",
         )
         of_passages = text_checks.truncation(
-            passages,
-            room=task.max_seq_length - num_special,
+            self.passage_lengths(task) - task.num_special,
+            room=task.max_seq_length - task.num_special,
             limit=f"--max_seq_length={task.max_seq_length}",
         )
         suffix = "" if task.is_bi_encoder else " with their queries"
@@ -61,22 +159,17 @@ class TrainingData:
             f"Of the training passages{suffix}, {of_passages}.",
         )
 
-    def passage_lengths(self, task: record_module.Record) -> np.ndarray:
+    def passage_lengths(self, task: Record) -> np.ndarray:
         """Returns the pieces of each relevant passage in its row, before truncation.
 
-        These are int [N], with [CLS] and [SEP]; the row of a cross-encoder has the
-        query as well.
+        These are int [N], with special tokens; the row of a cross-encoder has the query
+        as well.
         """
         passages = np.array([len(self.passages[i]) for i in self.passage_ids])
-        if task.is_bi_encoder:
-            return passages + 2
-        queries = np.array([len(pieces) for pieces in self.queries])
-        return passages + np.minimum(queries, task.max_query_length - 2) + 3
-
-    @property
-    def max_negatives(self) -> int:
-        """The largest number of negatives that an example gives."""
-        return max(map(len, self.negatives))
+        if not task.is_bi_encoder:
+            queries = np.array([len(pieces) for pieces in self.queries])
+            passages = passages + np.minimum(queries, task.max_query_length - 2)
+        return passages + task.num_special
 
 
 def convert_examples_to_features(
@@ -86,7 +179,6 @@ def convert_examples_to_features(
     corpus: examples_module.Corpus | None = None,
     query_prompt: str = "",
     passage_prompt: str = "",
-    progress: progress_module.Progress = progress_module.silent,
 ) -> TrainingData:
     """Returns the training data of examples.
 
@@ -100,33 +192,29 @@ def convert_examples_to_features(
         corpus: further passages to draw negatives from.
         query_prompt: text that is put before every query.
         passage_prompt: text that is put before every passage.
-        progress: called with the number of texts tokenized.
     """
+    texts: dict[str, str] = {}  # The first text with each key, by its key.
     numbers: dict[str, int] = {}
-    texts: list[str] = []
 
     def number_of(text: str) -> int:
-        number = numbers.setdefault(examples_module.key(text), len(texts))
-        if number == len(texts):
-            texts.append(text)
-        return number
+        key = examples_module.key(text)
+        texts.setdefault(key, text)
+        return numbers.setdefault(key, len(numbers))
 
     passage_ids = [number_of(example.require_passage()) for example in examples]
     negatives = [tuple(map(number_of, example.negatives)) for example in examples]
     for text in corpus.passages if corpus else ():
         number_of(text)
-    right: dict[str, set[int]] = {}
+    relevant: dict[str, set[int]] = {}
     for example, number in zip(examples, passage_ids, strict=True):
-        right.setdefault(examples_module.key(example.query), set()).add(number)
-    positives = [right[examples_module.key(example.query)] for example in examples]
-    pieces = token_ids(
-        tokenizer,
-        [
-            *(f"{query_prompt}{example.query}" for example in examples),
-            *(f"{passage_prompt}{text}" for text in texts),
-        ],
-        progress=progress,
-    )
+        relevant.setdefault(examples_module.key(example.query), set()).add(number)
+    positives = [relevant[examples_module.key(example.query)] for example in examples]
+    prompted = [f"{query_prompt}{example.query}" for example in examples]
+    prompted += [f"{passage_prompt}{text}" for text in texts.values()]
+    pieces: list[list[int]] = []
+    for start in range(0, len(prompted), TEXTS_PER_CALL):
+        pieces += packing.token_ids(tokenizer, prompted[start : start + TEXTS_PER_CALL])
+        progress_module.report("tokenize", len(pieces), len(prompted), unit="texts")
     return TrainingData(
         queries=tuple(pieces[: len(examples)]),
         passages=tuple(pieces[len(examples) :]),
@@ -134,30 +222,10 @@ def convert_examples_to_features(
         positives=tuple(map(frozenset, positives)),
         # A passage that another row gives as right is not a negative.
         negatives=tuple(
-            tuple(number for number in own if number not in known)
-            for own, known in zip(negatives, positives, strict=True)
+            tuple(number for number in wrong if number not in right)
+            for wrong, right in zip(negatives, positives, strict=True)
         ),
     )
-
-
-def token_ids(
-    tokenizer: Any,
-    texts: Sequence[str],
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-) -> list[list[int]]:
-    """Returns the word piece ids of each text.
-
-    Args:
-        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        texts: the texts.
-        progress: called with the number of texts tokenized.
-    """
-    found: list[list[int]] = []
-    for start in range(0, len(texts), TEXTS_PER_CALL):
-        found += packing.token_ids(tokenizer, texts[start : start + TEXTS_PER_CALL])
-        progress("tokenize", len(found), len(texts), unit="texts")
-    return found
 
 
 def pack_rows(
@@ -226,7 +294,7 @@ class RankingSource(batching.Source):
     def __init__(
         self,
         data: TrainingData,
-        task: record_module.Record,
+        task: Record,
         vocabulary: vocabulary_module.Vocabulary,
         *,
         num_negatives: int,
@@ -244,10 +312,8 @@ class RankingSource(batching.Source):
                 f"All {len(data.passages)} passages answer one query, so there are no "
                 "negatives to draw; add passages with --corpus_file."
             )
-        self._shapes = {
-            name: column.shape[1:]
-            for name, column in self._rows(np.int64(0), np.zeros(1, np.int64)).items()
-        }
+        first_row = self._rows(0, np.zeros(1, np.int64))
+        self._shapes = {name: column.shape[1:] for name, column in first_row.items()}
         self.columns = tuple(
             schema_module.Column(
                 name=name, length=shape[-1] if shape else None, dtype="int32"
@@ -272,12 +338,8 @@ class RankingSource(batching.Source):
 
     def row_lengths(self) -> np.ndarray:
         """Returns the pieces of each example's relevant passage, int64 [N]."""
-        return np.array(
-            [
-                min(len(self._data.passages[number]) + 2, self._task.max_seq_length)
-                for number in self._data.passage_ids
-            ]
-        )
+        lengths = [len(self._data.passages[i]) + 2 for i in self._data.passage_ids]
+        return np.minimum(lengths, self._task.max_seq_length)
 
     def candidates(self, step: int, indices: np.ndarray) -> np.ndarray:
         """Returns int32 [B, 1 + num_negatives]: the relevant passage, then wrong ones.
@@ -286,63 +348,48 @@ class RankingSource(batching.Source):
             step: the training step.
             indices: int64 [B], indices of the examples.
         """
-        found = np.empty((len(indices), 1 + self._num_negatives), np.int32)
-        for place, index in enumerate(indices):
-            found[place, 0] = self._data.passage_ids[index]
-            found[place, 1:] = self._negatives(step, int(index))
-        return found
+        numbers = [
+            [self._data.passage_ids[index], *self._negatives(step, int(index))]
+            for index in indices
+        ]
+        shape = (len(indices), 1 + self._num_negatives)
+        return np.array(numbers, np.int32).reshape(shape)
 
-    def _negatives(self, step: int, index: int) -> np.ndarray:
+    def _negatives(self, step, index):
         random = np.random.default_rng([self._seed, step, index])
-        given = self._data.negatives[index]
-        if len(given) > self._num_negatives:
-            return random.choice(given, self._num_negatives, replace=False)
-        chosen = list(given)
+        listed = self._data.negatives[index]
+        if len(listed) > self._num_negatives:
+            return random.choice(listed, self._num_negatives, replace=False)
+        chosen = list(listed)
         while len(chosen) < self._num_negatives:
             number = int(random.integers(len(self._data.passages)))
             if number not in self._data.positives[index]:
                 chosen.append(number)
-        return np.array(chosen, np.int32)
+        return chosen
 
-    def _rows(self, step: np.int64, indices: np.ndarray) -> dict[str, np.ndarray]:
+    def _rows(self, step, indices):
+        """Returns the columns of a batch, [B, ...]."""
+        data, task = self._data, self._task
         candidates = self.candidates(int(step), indices)  # [B, C]
-        if self._task.is_bi_encoder:
-            return self._rows_of_texts(indices, candidates)
-        queries = [self._data.queries[index] for index in indices]
-        columns = pack_pairs(
-            self._vocabulary,
-            [query for query in queries for _ in candidates[0]],
-            [self._data.passages[number] for number in candidates.ravel()],
-            self._task,
-        )
-        return _by_example(columns, candidates.shape)
-
-    def _rows_of_texts(
-        self, indices: np.ndarray, candidates: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        task, data = self._task, self._data
-        queries = pack_rows(
-            self._vocabulary,
-            [data.queries[index] for index in indices],
-            task.max_query_length,
-        )
-        passages = pack_rows(
-            self._vocabulary,
-            [data.passages[number] for number in candidates.ravel()],
-            task.max_seq_length,
-        )
-        passages = _by_example(passages, candidates.shape)
+        queries = [data.queries[index] for index in indices]
+        passages = [data.passages[number] for number in candidates.ravel()]
+        if not task.is_bi_encoder:
+            repeated = [query for query in queries for _ in candidates[0]]
+            rows = pack_pairs(self._vocabulary, repeated, passages, task)
+            return _by_example(rows, candidates.shape)
+        packed = pack_rows(self._vocabulary, queries, task.max_query_length)
+        rows = pack_rows(self._vocabulary, passages, task.max_seq_length)
+        rows = _by_example(rows, candidates.shape)
         positive_ids = np.full(
             (len(indices), self._most_positives), NO_PASSAGE, np.int32
         )
-        for place, index in enumerate(indices):
-            own = sorted(data.positives[index])
-            positive_ids[place, : len(own)] = own
+        for row, index in zip(positive_ids, indices, strict=True):
+            row[: len(data.positives[index])] = sorted(data.positives[index])
         return {
-            "query_input_ids": queries["input_ids"],
-            "query_input_mask": queries["input_mask"],
-            "input_ids": passages["input_ids"],
-            "input_mask": passages["input_mask"],
+            "query_input_ids": packed["input_ids"],
+            "query_input_mask": packed["input_mask"],
+            "input_ids": rows["input_ids"],
+            "input_mask": rows["input_mask"],
             "passage_ids": candidates,
             "positive_ids": positive_ids,
         }
@@ -352,7 +399,7 @@ def pack_pairs(
     vocabulary: vocabulary_module.Vocabulary,
     queries: Sequence[Sequence[int]],
     passages: Sequence[Sequence[int]],
-    task: record_module.Record,
+    task: Record,
 ) -> dict[str, np.ndarray]:
     """Returns the features of pairs, int32 [B, S], for a cross-encoder.
 
@@ -362,28 +409,21 @@ def pack_pairs(
         passages: word piece ids of B passages.
         task: its max_query_length and max_seq_length limit query and pair.
     """
-    if task.longer_keeps_more:
-        room = task.max_seq_length - record_module.NUM_SPECIAL_OF_PAIR
-        pairs = [
-            packing.truncate_longer(query, passage, room)
-            for query, passage in zip(queries, passages, strict=True)
-        ]
-        queries, passages = [a for a, _ in pairs], [b for _, b in pairs]
-        return pack_rows(vocabulary, queries, task.max_seq_length, passages)
-    room = task.max_query_length - 2  # For [CLS] and [SEP].
-    queries = [pieces[:room] for pieces in queries]
-    # Truncate the passage to the room that the query leaves. Truncating the longer text
-    # first, as for sentence pairs, could cut off the question.
-    passages = [
-        pieces[: task.max_seq_length - record_module.NUM_SPECIAL_OF_PAIR - len(query)]
-        for query, pieces in zip(queries, passages, strict=True)
-    ]
-    return pack_rows(vocabulary, queries, task.max_seq_length, passages)
+    room = task.max_seq_length - NUM_SPECIAL_OF_PAIR
+    pairs: list[tuple[Sequence[int], Sequence[int]]] = []
+    for query, passage in zip(queries, passages, strict=True):
+        if task.longer_keeps_more:
+            pairs.append(packing.truncate_longer(query, passage, room))
+            continue
+        # Truncate the passage to the room that the query leaves. Truncating the longer
+        # text first, as for sentence pairs, could cut off the question.
+        query = query[: task.max_query_length - 2]
+        pairs.append((query, passage[: room - len(query)]))
+    firsts, seconds = [a for a, _ in pairs], [b for _, b in pairs]
+    return pack_rows(vocabulary, firsts, task.max_seq_length, seconds)
 
 
-def _by_example(
-    columns: Mapping[str, np.ndarray], shape: tuple[int, ...]
-) -> dict[str, np.ndarray]:
+def _by_example(columns, shape):
     """Returns columns [B * C, S] as [B, C, S]."""
     return {
         name: column.reshape(*shape, column.shape[-1])

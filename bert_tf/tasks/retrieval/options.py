@@ -1,7 +1,6 @@
 """Options of run_retrieval."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import ClassVar
 from typing import Self
 
@@ -13,12 +12,10 @@ from bert_tf.training import options as training_options
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
-SEARCHES = ("exact", "faiss")
-DEFAULT_MAX_QUERY_LENGTH = 64
-DEFAULT_MAX_SEQ_LENGTH = 256
+_MAX_QUERY_LENGTH = 64
+_MAX_SEQ_LENGTH = 256
 _OF_BI_ENCODER = ("pooling", "temperature")
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
-_NEGATIVES_OF_CROSS_ENCODER = 4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,13 +147,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         help="Number of passages per query in the predictions.",
         group="evaluation",
     )
-    search: str = option(
-        "exact",
-        choices=SEARCHES,
-        help="exact: NumPy, low memory use; faiss: also exact and faster, but keeps "
-        "all vectors in memory and must be installed.",
-        group="evaluation",
-    )
     retrieve_with: str | None = option(
         None,
         help="Run folder of the bi_encoder whose best passages a cross_encoder ranks, "
@@ -198,55 +188,21 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
             )
 
     def with_lengths(self, length: int | None) -> Self:
-        """Returns options whose lengths are a checkpoint's unless flags were given.
+        """Returns options with the lengths of flags, of a checkpoint, or defaults.
 
         Training pads every query to the maximum length, so it ignores a checkpoint's.
         """
         query_length = None if self.trains else length
         return dataclasses.replace(
             self,
-            max_query_length=self.max_query_length or query_length,
-            max_seq_length=self.max_seq_length or length,
+            max_query_length=self.max_query_length or query_length or _MAX_QUERY_LENGTH,
+            max_seq_length=self.max_seq_length or length or _MAX_SEQ_LENGTH,
         )
 
     @property
     def ranks(self) -> bool:
         """Whether the run searches a corpus."""
         return self.evaluates or self.do_predict
-
-    def negatives_per_query(self, most_given: Callable[[], int]) -> int:
-        """Returns the number of wrong passages per query in training.
-
-        Args:
-            most_given: returns the largest number of negatives in a row of train_file;
-                called only if the flag and the model do not decide.
-        """
-        if self.num_negatives is not None:
-            return self.num_negatives
-        if self.model == CROSS_ENCODER:
-            return _NEGATIVES_OF_CROSS_ENCODER
-        return most_given()
-
-    def sequences_per_example(self, num_negatives: int) -> float:
-        """Returns the size of a training example in sequences of max_seq_length.
-
-        Args:
-            num_negatives: the result of `negatives_per_query`.
-        """
-        sequences: float = 1 + num_negatives
-        if self.model == BI_ENCODER:
-            sequences += self.query_limit / self.sequence_limit
-        return sequences
-
-    @property
-    def query_limit(self) -> int:
-        """The maximum length of a query, in word pieces."""
-        return self.max_query_length or DEFAULT_MAX_QUERY_LENGTH
-
-    @property
-    def sequence_limit(self) -> int:
-        """The maximum length of a passage, or of a pair, in word pieces."""
-        return self.max_seq_length or DEFAULT_MAX_SEQ_LENGTH
 
     def _check_files(self) -> None:
         if self.trains:

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +14,14 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
+from bert_tf.data import packing
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.modeling import output_activation
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
+from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import ranking
-from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.tasks.retrieval import search as search_module
 
 TOP_K = 10
@@ -51,10 +53,9 @@ def load(
         settings = dataclasses.replace(settings, start=start, has_task_file=False)
     if not settings.has_task_file:
         return load_checkpoint(run_dir, settings, searches=searches)
-    task = record_module.Record.read(run_dir)
-    if task.is_bi_encoder:
-        return BiEncoderPredictor(run_dir, task, settings=settings)
-    return CrossEncoderPredictor(run_dir, task, settings=settings)
+    task = features.Record.read(run_dir)
+    predictor = BiEncoderPredictor if task.is_bi_encoder else CrossEncoderPredictor
+    return predictor(run_dir, task, settings=settings)
 
 
 def load_checkpoint(
@@ -90,38 +91,32 @@ def load_checkpoint(
             "output_dir of a training run, or a folder of sentence-transformers."
         )
     values = settings.task_values()
-    task = record_module.Record(
-        model=retrieval_options.BI_ENCODER,
-        max_query_length=values["max_seq_length"],
-        **values,
-        prompts=dict(text.prompts),
-        default_prompt_name=text.default_prompt_name,
-    )
+    values |= {
+        "max_query_length": values["max_seq_length"],
+        "prompts": dict(text.prompts),
+        "default_prompt_name": text.default_prompt_name,
+    }
     if is_ranker:
-        task = dataclasses.replace(
-            task,
+        task = features.Record(
             model=retrieval_options.CROSS_ENCODER,
             output_activation=text.output_activation,
             longer_keeps_more=True,
+            **values,
         )
         return CrossEncoderPredictor(path, task, settings=settings)
     is_unit = text.normalize is not False
-    task = dataclasses.replace(
-        task,
+    task = features.Record(
+        model=retrieval_options.BI_ENCODER,
         pooling=pooling or text.pooling or rankers.DEFAULT_POOLING,
         temperature=rankers.DEFAULT_TEMPERATURE,
-        normalize=record_module.is_cosine(text, path) if searches else is_unit,
+        normalize=features.is_cosine(text, path) if searches else is_unit,
+        **values,
     )
     return EncoderPredictor(path, task, settings=settings)
 
 
 def answer(
-    query: str,
-    numbers: np.ndarray,
-    scores: np.ndarray,
-    *,
-    ids: Sequence[str],
-    passages: Sequence[str],
+    query: str, numbers: np.ndarray, scores: np.ndarray, corpus: examples_module.Corpus
 ) -> dict[str, Any]:
     """Returns the prediction for one query.
 
@@ -129,26 +124,59 @@ def answer(
         query: the query.
         numbers: int [K], indices of its passages in the corpus, best first.
         scores: float32 [K], their scores.
-        ids: the ids of all passages of the corpus.
-        passages: the texts of all passages of the corpus.
+        corpus: the passages.
 
     Returns:
         `query`, and `passages`: a list of dicts with `id`, `score` and `text`, best
         first.
     """
-    found = [
-        {"id": ids[number], "score": float(score), "text": passages[number]}
-        for number, score in zip(numbers, scores, strict=True)
+    best = [
+        {"id": corpus.ids[i], "score": float(score), "text": corpus.passages[i]}
+        for i, score in zip(numbers, scores, strict=True)
     ]
-    return {"query": query, "passages": found}
+    return {"query": query, "passages": best}
+
+
+def score_pairs(
+    apply: search_module.Apply,
+    tokenizer: Any,
+    task: features.Record,
+    queries: Sequence[str],
+    passages: Sequence[str],
+) -> np.ndarray:
+    """Returns a cross-encoder's scores of N pairs, float32 [N].
+
+    Args:
+        apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
+            [B].
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        task: the task of the cross-encoder.
+        queries: N queries.
+        passages: N passages.
+    """
+    blocks = [np.zeros(0, np.float32)]
+    queries = search_module.with_prompt(queries, task.query_prompt)
+    for start in range(0, len(queries), search_module.TEXTS_PER_BLOCK):
+        part = slice(start, start + search_module.TEXTS_PER_BLOCK)
+        packed = features.pack_pairs(
+            tokenizer.vocabulary,
+            packing.token_ids(tokenizer, queries[part]),
+            packing.token_ids(tokenizer, passages[part]),
+            task,
+        )
+        blocks.append(search_module.apply_sorted(apply, packed))
+        done = min(part.stop, len(queries))
+        progress_module.report("score pairs", done, len(queries), unit="pairs")
+    scores = output_activation.apply(np.concatenate(blocks), task.output_activation)
+    return np.asarray(scores)
 
 
 class RetrievalPredictor(fine_tuning_predictor.Predictor):
     """The base of the predictors of retrieval; `load` chooses one of them."""
 
-    RECORD = record_module.Record
+    RECORD = features.Record
 
-    task: record_module.Record
+    task: features.Record
 
     @classmethod
     def load(
@@ -166,14 +194,13 @@ class TextEmbedder(RetrievalPredictor):
     """A model that embeds texts; see `fine_tuning.predictor.Predictor`.
 
     Attributes:
-        encoder: embeds texts.
-        retriever: searches a corpus.
+        retriever: embeds texts and searches a corpus.
     """
 
     def __init__(
         self,
         run_dir: str,
-        task: record_module.Record,
+        task: features.Record,
         *,
         settings: fine_tuning_predictor.LoadSettings = (
             fine_tuning_predictor.DEFAULT_SETTINGS
@@ -181,19 +208,13 @@ class TextEmbedder(RetrievalPredictor):
     ):
         super().__init__(run_dir, task, settings=settings)
         embeddings = self._compiled(
-            lambda features: self.model(features)["embeddings"],
-            ("input_ids", "input_mask"),
+            lambda batch: self.model(batch)["embeddings"], ("input_ids", "input_mask")
         )
-        self.encoder = ranking.TextEncoder(
+        self.retriever = search_module.Retriever(
+            self.model,
             functools.partial(self._applied, embeddings),
             self.tokenizer,
             task,
-        )
-        self.retriever = ranking.Retriever(
-            self.model,
-            self.encoder,
-            task=task,
-            vocabulary=self.vocabulary,
             checkpoint=self.checkpoint,
         )
 
@@ -220,13 +241,11 @@ class TextEmbedder(RetrievalPredictor):
         # block is tokenized in one call and computed in batches of similar length.
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
-        if texts:
-            progress("predict", 0, len(texts), unit="texts")
         done = 0
-        for block in self.encoder.passages([texts[index] for index in order]):
-            vectors[order[done : done + len(block)]] = block
-            done += len(block)
-            progress("predict", done, len(texts), unit="texts")
+        with progress_module.reporting_to(progress):
+            for block in self.retriever.passages([texts[index] for index in order]):
+                vectors[order[done : done + len(block)]] = block
+                done += len(block)
         return vectors
 
 
@@ -252,7 +271,8 @@ class BiEncoderPredictor(TextEmbedder):
             ValueError: the file contains no passages.
         """
         corpus = examples_module.read_corpus(corpus_file)
-        self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
+        with progress_module.reporting_to(progress):
+            self._index = self.retriever.index(corpus, self.run_dir)
         self._corpus = corpus
 
     def predict(
@@ -282,14 +302,13 @@ class BiEncoderPredictor(TextEmbedder):
         if not queries:
             return []
         corpus = self._corpus
-        if self._index is None:
-            self._index = self.retriever.index(corpus, self.run_dir, progress=progress)
-        found = self.retriever.rank(queries, self._index, top_k, progress=progress)
+        with progress_module.reporting_to(progress):
+            if self._index is None:
+                self._index = self.retriever.index(corpus, self.run_dir)
+            best = self.retriever.rank(queries, self._index, top_k)
         return [
-            answer(query, numbers, scores, ids=corpus.ids, passages=corpus.passages)
-            for query, numbers, scores in zip(
-                queries, found.numbers, found.scores, strict=True
-            )
+            answer(*ranking, corpus)
+            for ranking in zip(queries, best.numbers, best.scores, strict=True)
         ]
 
     @functools.cached_property
@@ -313,41 +332,24 @@ class EncoderPredictor(TextEmbedder):
         *,
         progress: progress_module.Progress = progress_module.silent,
     ) -> list[dict[str, Any]]:
-        """Returns `{"embedding": float32 [H]}` for each text; see `embed`.
-
-        Raises:
-            ValueError: `texts` is not an iterable of texts.
-        """
+        """Returns `{"embedding": float32 [H]}` for each text; see `embed`."""
         return [{"embedding": v} for v in self.embed(texts, progress=progress)]
 
 
 class CrossEncoderPredictor(RetrievalPredictor):
-    """A trained cross-encoder.
+    """A trained cross-encoder; see `fine_tuning.predictor.Predictor`.
 
-    See `fine_tuning.predictor.Predictor`.
-
-    Attributes:
-        scorer: scores pairs of a query and a passage.
+    Its inputs are (query, passages), a text and a list of texts, or pairs of texts. Its
+    answers have `query` and `passages`: a list of dicts with `id` (the index in the
+    list of the input, as text), `score` and `text`, best first. The answer to a pair of
+    texts is `{"score": ...}`.
     """
 
     uses_pooler = True
 
-    def __init__(
-        self,
-        run_dir: str,
-        task: record_module.Record,
-        *,
-        settings: fine_tuning_predictor.LoadSettings = (
-            fine_tuning_predictor.DEFAULT_SETTINGS
-        ),
-    ):
-        super().__init__(run_dir, task, settings=settings)
-        logits = self._compiled(lambda features: self.model(features)["logits"])
-        self.scorer = ranking.PairScorer(
-            functools.partial(self._applied, logits),
-            self.tokenizer,
-            task,
-        )
+    def outputs(self, features: Mapping[str, Any]) -> Any:
+        """See `Predictor.outputs`."""
+        return self.model(features)["logits"]
 
     def predict(
         self,
@@ -357,34 +359,30 @@ class CrossEncoderPredictor(RetrievalPredictor):
     ) -> list[dict[str, Any]]:
         """Returns the passages of each query, ranked, or the scores of pairs.
 
-        Args:
-            inputs: (query, passages), a text and a list of texts; or pairs of texts.
-            progress: see `bert_tf.progress`.
-
-        Returns:
-            A dict for each query: `query`, and `passages`: a list of dicts with `id`
-            (the index in the given list, as text), `score` and `text`, best first. For
-            a pair of texts `{"score": ...}`.
-
         Raises:
             ValueError: an input has another form.
         """
-        items = _split(inputs)
-        pairs = [(query, passage) for query, own, _ in items for passage in own]
+        items = _divided(inputs)
+        pairs = [(query, one) for query, passages, _ in items for one in passages]
         scores = iter(self._answered(pairs, self._scores, progress=progress))
         answers = []
         for query, passages, is_pair in items:
-            own = np.array([next(scores) for _ in passages], np.float32)
+            values = np.array([next(scores) for _ in passages], np.float32)
             if is_pair:
-                answers.append({"score": float(own[0])})
+                answers.append({"score": float(values[0])})
                 continue
-            order = np.argsort(-own, kind="stable")
-            ids = [str(place) for place in range(len(passages))]
-            answers.append(answer(query, order, own[order], ids=ids, passages=passages))
+            order = np.argsort(-values, kind="stable")
+            ids = tuple(map(str, range(len(passages))))
+            candidates = examples_module.Corpus(
+                path="", ids=ids, passages=tuple(passages)
+            )
+            answers.append(answer(query, order, values[order], candidates))
         return answers
 
     def _scores(self, pairs):
-        return self.scorer.scores(*map(list, zip(*pairs, strict=True)))
+        queries, passages = map(list, zip(*pairs, strict=True))
+        apply = functools.partial(self._applied, self.apply)
+        return score_pairs(apply, self.tokenizer, self.task, queries, passages)
 
 
 def _texts(texts: Iterable[str]) -> list[str]:
@@ -396,19 +394,18 @@ def _texts(texts: Iterable[str]) -> list[str]:
     return items
 
 
-def _split(inputs: Iterable[Any]) -> list[tuple[str, list[str], bool]]:
+def _divided(inputs):
     """Returns the query and passages of each input, and whether it is a pair."""
-    found = []
+    divided = []
     items = input_items.read(inputs, "a list of (query, passages)")
     for index, item in enumerate(items):
-        is_pair = isinstance(item, tuple | list) and len(item) == 2
-        if not is_pair or not isinstance(item[1], tuple | list | str):
+        is_two = isinstance(item, tuple | list) and len(item) == 2
+        if not is_two or not isinstance(item[1], tuple | list | str):
             raise ValueError(
                 f"Input {index} is {item!r:.60}; expected (query, passages): a text "
                 "and a list of texts, or a pair of texts."
             )
-        is_single = isinstance(item[1], str)
-        passages = [item[1]] if is_single else item[1]
-        query, *passages = _texts([item[0], *passages])
-        found.append((query, passages, is_single))
-    return found
+        is_pair = isinstance(item[1], str)
+        query, *passages = _texts([item[0], *([item[1]] if is_pair else item[1])])
+        divided.append((query, tuple(passages), is_pair))
+    return divided

@@ -22,11 +22,7 @@ def recall_at(
         rankings: for each query, the numbers of passages, best first.
         positives: for each query, the numbers of its relevant passages, at least one.
         k: number of passages to look at.
-
-    Raises:
-        ValueError: there are no queries, or a query has no relevant passage.
     """
-    _check(rankings, positives)
     shares = [
         len(set(positive) & set(ranking[:k])) / len(set(positive))
         for ranking, positive in zip(rankings, positives, strict=True)
@@ -48,14 +44,10 @@ def mean_reciprocal_rank(
         rankings, positives: as for `recall_at`.
         depth: number of passages to consider. None: all of a ranking.
 
-    Raises:
-        ValueError: there are no queries, or a query has no relevant passage.
-
     Example:
         >>> mean_reciprocal_rank([[7, 3], [5, 9], [1, 2]], [{3}, {5}, {4}])
         0.5
     """
-    _check(rankings, positives)
     reciprocals = [
         next(
             (1 / rank for rank, n in enumerate(ranking[:depth], 1) if n in positive),
@@ -112,15 +104,3 @@ def scores_by_chance(
     found = [min(1.0, k / num_passages) for k in ks]
     found.append(sum(reciprocals) / len(reciprocals))
     return dict(zip(names_of(ks), found, strict=True))
-
-
-def _check(
-    rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
-) -> None:
-    if len(rankings) != len(positives) or not rankings:
-        raise ValueError(
-            "Expected one ranking per query and at least one query, got "
-            f"{len(rankings)} rankings and {len(positives)} queries."
-        )
-    if not all(positives):
-        raise ValueError("Expected at least one relevant passage for every query.")

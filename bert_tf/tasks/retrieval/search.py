@@ -1,4 +1,4 @@
-"""Passage vectors in a file, and exact search over them in NumPy or with faiss.
+"""Text vectors of a bi-encoder: computed, stored in a file, and searched.
 
 The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
 metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
@@ -14,25 +14,32 @@ import operator
 import os
 import struct
 import weakref
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
-from typing import Protocol
 
 import numpy as np
 
 from bert_tf import files
+from bert_tf import locks
 from bert_tf import progress as progress_module
-from bert_tf.modeling import heads
+from bert_tf.data import packing
 from bert_tf.tasks.retrieval import examples as examples_module
-from bert_tf.tasks.retrieval import options as retrieval_options
-from bert_tf.tasks.retrieval import record as record_module
+from bert_tf.tasks.retrieval import features
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 VECTORS_FILE = "passage_embeddings.safetensors"
 PASSAGES_FILE = "passages.jsonl"
 TENSOR = "embeddings"
 ROWS_PER_BLOCK = 8192
+QUERIES_PER_BLOCK = 1024
+# Texts or pairs in memory at a time. They are sorted by length within this block.
+TEXTS_PER_BLOCK = 1024
+# Applies a model to features: columns int32 [B, S] to float32 [B, ...].
+Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 _LENGTH = struct.Struct("<Q")  # The file begins with the header's length in bytes.
 _BYTES_PER_FLOAT = 4
 # What reading the header of a damaged file may raise.
@@ -104,8 +111,8 @@ class PassageIndex:
 
 
 def fingerprint(
-    model: heads.TaskModel,
-    task: record_module.Record,
+    model: Any,
+    task: features.Record,
     vocabulary: vocabulary_module.Vocabulary,
     *,
     checkpoint: str,
@@ -148,13 +155,8 @@ def find(folder: str, made_by: dict[str, str]) -> PassageIndex | None:
     except (FileNotFoundError, ValueError):
         return None  # A damaged file is recomputed. Another process removes old ones.
     names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
-    is_right = all(index.made_by.get(name) == made_by[name] for name in names)
-    return index if is_right else None
-
-
-def is_made_by(folder: str, made_by: dict[str, str]) -> bool:
-    """Returns whether a folder has the vectors of a model and a corpus; see `find`."""
-    return find(folder, made_by) is not None
+    is_same = all(index.made_by.get(name) == made_by[name] for name in names)
+    return index if is_same else None
 
 
 def write(
@@ -204,9 +206,6 @@ def _size(shape: tuple[int, int]) -> int:
     return shape[0] * shape[1] * _BYTES_PER_FLOAT
 
 
-QUERIES_PER_BLOCK = 1024
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neighbors:
     """The best passages of each query, best first."""
@@ -215,107 +214,49 @@ class Neighbors:
     scores: np.ndarray  # float32 [N, K]; dot products or a cross-encoder's scores.
 
 
-class Index(Protocol):
-    """Passage vectors that are read in blocks, such as `PassageIndex`."""
-
-    shape: tuple[int, int]  # (M, H)
-
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields the index of the first passage and float32 [block, H]."""
-
-
-def search(
-    queries: np.ndarray,
-    index: Index,
-    top_k: int,
-    *,
-    kind: str = "exact",
-    progress: progress_module.Progress = progress_module.silent,
-) -> Neighbors:
+def search(queries: np.ndarray, index: PassageIndex, top_k: int) -> Neighbors:
     """Returns the passages with the highest dot products.
+
+    One block of passages is in memory at a time.
 
     Args:
         queries: float32 [N, H].
         index: the passage vectors, M in total.
         top_k: K; M if there are fewer passages.
-        kind: "exact" holds one block of passages in memory at a time; "faiss" is also
-            exact and faster, but holds all vectors in memory.
-        progress: called with the number of passages searched.
-
-    Raises:
-        ImportError: faiss is not installed.
-        ValueError: `kind` is unknown.
     """
-    if kind not in retrieval_options.SEARCHES:
-        known = " or ".join(retrieval_options.SEARCHES)
-        raise ValueError(f"Unknown search {kind!r}; expected {known}.")
-    top_k = min(top_k, index.shape[0])
-    find = {"exact": _search_blocks, "faiss": _search_with_faiss}[kind]
-    return find(queries, _with_progress(index, progress), index.shape[1], top_k)
-
-
-def check_installed(kind: str) -> None:
-    """Raises an ImportError that names the package to install if it is missing."""
-    if kind == "faiss":
-        _import_faiss()
-
-
-def _with_progress(
-    index: Index, progress: progress_module.Progress
-) -> Iterator[tuple[int, np.ndarray]]:
+    num_passages = index.shape[0]
+    top_k = min(top_k, num_passages)
+    numbers = np.zeros((len(queries), top_k), np.int64)
+    scores = np.full((len(queries), top_k), -np.inf, np.float32)
     for first, block in index.blocks():
-        yield first, block
-        progress("search", first + len(block), index.shape[0], unit="passages")
-
-
-def _search_blocks(
-    queries: np.ndarray,
-    blocks: Iterable[tuple[int, np.ndarray]],
-    width: int,
-    top_k: int,
-) -> Neighbors:
-    numbers = np.zeros((len(queries), 0), np.int64)
-    scores = np.zeros((len(queries), 0), np.float32)
-    for first, block in blocks:
-        parts = [
-            _merge_block(
-                numbers[start : start + QUERIES_PER_BLOCK],
-                scores[start : start + QUERIES_PER_BLOCK],
-                queries[start : start + QUERIES_PER_BLOCK] @ block.T,
-                first,
-                top_k,
+        for start in range(0, len(queries), QUERIES_PER_BLOCK):
+            part = slice(start, start + QUERIES_PER_BLOCK)
+            numbers[part], scores[part] = _merge_block(
+                numbers[part], scores[part], queries[part] @ block.T, first
             )
-            for start in range(0, len(queries), QUERIES_PER_BLOCK)
-        ]
-        numbers = np.concatenate([numbers for numbers, _ in parts])
-        scores = np.concatenate([scores for _, scores in parts])
+        done = first + len(block)
+        progress_module.report("search", done, num_passages, unit="passages")
     return Neighbors(numbers=numbers, scores=scores)
 
 
-def _merge_block(
-    numbers: np.ndarray,
-    scores: np.ndarray,
-    new_scores: np.ndarray,
-    first: int,
-    top_k: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the best of the results so far and of a new block.
+def _merge_block(numbers, scores, new_scores, first):
+    """Returns the best of the results so far, [N, K], and of a new block.
 
     The passage that comes first in the corpus wins a tie, so that the results do not
     depend on how the passages are divided into blocks.
     """
+    top_k = scores.shape[1]
     new_numbers = np.broadcast_to(
         np.arange(first, first + new_scores.shape[1]), new_scores.shape
     )
     numbers = np.concatenate([numbers, new_numbers], axis=1)
     scores = np.concatenate([scores, new_scores], axis=1)
-    if scores.shape[1] > top_k:
-        # Keep every passage that ties with the last one; the sort below decides.
-        last = np.partition(-scores, top_k - 1, axis=1)[:, top_k - 1 : top_k]
-        kept = int(np.max(np.sum(-scores <= last, axis=1)))
-        places = np.argsort(-scores <= last, axis=1, kind="stable")[:, -kept:]
-        numbers = np.take_along_axis(numbers, places, axis=1)
-        scores = np.take_along_axis(scores, places, axis=1)
+    # Keep every passage that ties with the last one; the sort below decides.
+    last = np.partition(-scores, top_k - 1, axis=1)[:, top_k - 1 : top_k]
+    most = int(np.max(np.sum(-scores <= last, axis=1)))
+    places = np.argsort(-scores <= last, axis=1, kind="stable")[:, -most:]
+    numbers = np.take_along_axis(numbers, places, axis=1)
+    scores = np.take_along_axis(scores, places, axis=1)
     places = np.lexsort((numbers, -scores), axis=1)[:, :top_k]
     return (
         np.take_along_axis(numbers, places, axis=1),
@@ -323,26 +264,106 @@ def _merge_block(
     )
 
 
-def _search_with_faiss(
-    queries: np.ndarray,
-    blocks: Iterable[tuple[int, np.ndarray]],
-    width: int,
-    top_k: int,
-) -> Neighbors:
-    index = _import_faiss().IndexFlatIP(width)
-    for _, block in blocks:
-        index.add(np.ascontiguousarray(block, np.float32))
-    scores, numbers = index.search(np.ascontiguousarray(queries, np.float32), top_k)
-    return Neighbors(numbers=numbers.astype(np.int64), scores=scores)
+class Retriever:
+    """Embeds texts with a bi-encoder, stores the vectors, and searches them.
+
+    Vectors usually have length 1. Then the dot product of two vectors is their cosine.
+    So search needs only a matrix product, and a passage cannot rank high merely because
+    its vector is long. Cosines are between -1 and 1, where a softmax is almost uniform,
+    so the loss divides them by a small temperature; without it the model could never
+    become confident.
+
+    Args:
+        model: built `BertBiEncoder`.
+        apply: applies it: `input_ids` and `input_mask`, int32 [B, S], to float32
+            [B, H].
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        task: the model's task.
+        checkpoint: name of the checkpoint, recorded for information only.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        apply: Apply,
+        tokenizer: Any,
+        task: features.Record,
+        *,
+        checkpoint: str,
+    ):
+        self._model = model
+        self._apply = apply
+        self._tokenizer = tokenizer
+        self._task = task
+        self._checkpoint = checkpoint
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the vectors of N queries, at least one: float32 [N, H]."""
+        texts = with_prompt(texts, self._task.query_prompt)
+        blocks = self._blocks(texts, self._task.max_query_length, "queries")
+        return np.concatenate(list(blocks))
+
+    def passages(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
+        """Yields the vectors of passages in order, float32 [at most 1024, H]."""
+        texts = with_prompt(texts, self._task.passage_prompt)
+        yield from self._blocks(texts, self._task.max_seq_length, "passages")
+
+    def index(self, corpus: examples_module.Corpus, folder: str) -> PassageIndex:
+        """Returns the vectors of a corpus, computed if the folder does not have them.
+
+        Raises:
+            OSError: the vectors cannot be written.
+        """
+        made_by = fingerprint(
+            self._model,
+            self._task,
+            self._tokenizer.vocabulary,
+            checkpoint=self._checkpoint,
+            corpus=corpus,
+        )
+        index = find(folder, made_by)
+        if index is not None:
+            return index
+        path = os.path.join(folder, VECTORS_FILE)
+        with locks.output_file(path, waits=True):
+            # Another process may have written it in the meantime.
+            if find(folder, made_by) is None:
+                vectors = self.passages(corpus.passages)
+                width = self._model.config.hidden_size
+                write(folder, corpus, vectors, width=width, made_by=made_by)
+            return PassageIndex(path)
+
+    def rank(
+        self, queries: Sequence[str], index: PassageIndex, top_k: int
+    ) -> Neighbors:
+        """Returns the best passages of each query; see `search`."""
+        return search(self.queries(queries), index, top_k)
+
+    def _blocks(self, texts, max_seq_length, unit):
+        for start in range(0, len(texts), TEXTS_PER_BLOCK):
+            part = texts[start : start + TEXTS_PER_BLOCK]
+            pieces = packing.token_ids(self._tokenizer, part)
+            packed = features.pack_rows(
+                self._tokenizer.vocabulary, pieces, max_seq_length
+            )
+            del packed["segment_ids"]  # All 0.
+            yield apply_sorted(self._apply, packed)
+            done = start + len(part)
+            progress_module.report(f"embed {unit}", done, len(texts), unit=unit)
 
 
-def _import_faiss() -> Any:
-    try:
-        import faiss
-    except ImportError:
-        raise ImportError(
-            "--search=faiss needs a package that is not installed: pip install "
-            "faiss-cpu, or pip install 'bert_tf[search]'. --search=exact needs no "
-            "extra package."
-        ) from None
-    return faiss
+def with_prompt(texts: Sequence[str], prompt: str) -> Sequence[str]:
+    """Returns the texts with a prompt before each of them."""
+    return [f"{prompt}{text}" for text in texts] if prompt else texts
+
+
+def apply_sorted(apply: Apply, packed: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Applies a model to rows sorted by length, and restores their order.
+
+    Sorted rows form batches of similar length, which need little padding.
+    """
+    order = np.argsort(np.sum(packed["input_mask"], axis=1), kind="stable")
+    results = apply({name: column[order] for name, column in packed.items()})
+    unsorted = np.empty_like(results)
+    unsorted[order] = results
+    return unsorted

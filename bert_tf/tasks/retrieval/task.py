@@ -2,37 +2,34 @@
 
 import dataclasses
 import functools
-import logging
-import typing
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import starting_point
+from bert_tf.checkpoints import text_encoding
 from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
+from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
-from bert_tf.modeling import heads
-from bert_tf.tasks.retrieval import checks
+from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
-from bert_tf.tasks.retrieval import ranking
-from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.tasks.retrieval import scores
 from bert_tf.tasks.retrieval import search as search_module
-from bert_tf.training import estimates
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 
-logger = logging.getLogger(__name__)
-
 # Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
 RETRIEVED = "eval_retrieved_"
+_NEGATIVES_OF_CROSS_ENCODER = 4
 _SUMMARIES = {
     retrieval_options.BI_ENCODER: (
         "sentence-similarity",
@@ -50,14 +47,14 @@ _SUMMARIES = {
 class Retrieval(task_module.Task):
     """Bi-encoders search a corpus; cross-encoders rank what a bi-encoder found."""
 
-    RECORD = record_module.Record
+    RECORD = features.Record
     PREDICTOR = retrieval_predictor.RetrievalPredictor
     # The temperature only affects training.
     FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
     PREDICTION_BATCH = "eval_batch_size"
 
-    options: retrieval_options.RunRetrievalOptions
-    corpus: examples_module.Corpus | None = None  # None if none was given.
+    # None if none was given. The options require one for a run that searches.
+    corpus: Any = None
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
@@ -83,19 +80,28 @@ class Retrieval(task_module.Task):
             path, name, with_passages=name != "test", broken_rows=broken_rows
         )
 
-    def read(self) -> record_module.Record:
+    def read(self) -> features.Record:
         options = self.options
-        search_module.check_installed(options.search)
         if self.trained and self.trained.model != options.model:
             raise ValueError(
                 f"{options.output_dir} is the run of a {self.trained.model}; use "
                 f"--model={self.trained.model}."
             )
-        record = typing.cast(record_module.Record, super().read())
+        record: Any = super().read()
         if options.corpus_file is not None:
             self.corpus = examples_module.read_corpus(options.corpus_file)
-            self._check_in_corpus(self.examples.get("dev", ()))
-        self._check_something_learns()
+            for example in self.corpus.missing(self.examples.get("dev", ())):
+                # No search could find it, so the scores would be too low.
+                raise ValueError(
+                    f"{example.place}: the passage of {example.guid!r} is not in "
+                    f"{self.corpus.path}; add it, or remove the query."
+                )
+        frozen, num_layers = options.frozen_layers, self.start.config.num_hidden_layers
+        if record.is_bi_encoder and frozen and int(frozen) >= num_layers:
+            raise ValueError(
+                f"--frozen_layers={frozen} leaves nothing to train: all weights of a "
+                f"bi_encoder belong to the encoder, which has {num_layers} layers."
+            )
         self.options = dataclasses.replace(
             options,
             max_query_length=record.max_query_length,
@@ -103,8 +109,42 @@ class Retrieval(task_module.Task):
         )
         return record
 
-    def new_record(self) -> record_module.Record:
-        return record_module.new_record(self.options, self.start)
+    def new_record(self) -> features.Record:
+        """Returns the record that options and checkpoint describe.
+
+        Training always learns cosines. A finished encoder keeps its own similarity.
+        """
+        options, text = self.options, self._text
+        lengths = options.with_lengths(text.max_seq_length)
+        record = features.Record(
+            model=options.model,
+            max_query_length=lengths.max_query_length,
+            max_seq_length=lengths.max_seq_length,
+            **self.start.tokenizer_arguments(),
+            prompts=dict(text.prompts),
+            default_prompt_name=text.default_prompt_name,
+        )
+        is_ranker = text.output_activation is not None
+        if record.is_bi_encoder:
+            path = str(options.init_checkpoint)
+            if is_ranker and not options.trains:
+                raise ValueError(
+                    f"{path} scores pairs of texts and has no vectors; use "
+                    "--model=cross_encoder, or train first (--do_train)."
+                )
+            return dataclasses.replace(
+                record,
+                pooling=options.pooling or text.pooling or rankers.DEFAULT_POOLING,
+                temperature=options.temperature,
+                normalize=options.trains or features.is_cosine(text, path),
+            )
+        record = dataclasses.replace(record, output_activation=text.output_activation)
+        if options.trains or not is_ranker or options.max_query_length is not None:
+            return record
+        # An external ranker truncates the longer text of a pair, whichever it is.
+        return dataclasses.replace(
+            record, max_query_length=lengths.max_seq_length, longer_keeps_more=True
+        )
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         """Refuses to rank with an untrained head; a bi-encoder needs no head."""
@@ -120,10 +160,12 @@ class Retrieval(task_module.Task):
         return max(self.record.max_query_length, self.record.max_seq_length)
 
     def sequences_per_example(self) -> float:
-        return self.options.sequences_per_example(self._num_negatives)
+        sequences: float = 1 + self._num_negatives
+        if self.options.model == retrieval_options.BI_ENCODER:
+            sequences += self.options.max_query_length / self.options.max_seq_length
+        return sequences
 
     def counts(self) -> dict[str, int]:
-        self._warn_of_depth()
         _ = self._source  # Refuses data without negatives before a folder is created.
         return super().counts() | {"Num negatives": self._num_negatives}
 
@@ -134,7 +176,6 @@ class Retrieval(task_module.Task):
             corpus=self.corpus,
             query_prompt=self.record.query_prompt,
             passage_prompt=self.record.passage_prompt,
-            progress=self.progress,
         )
 
     def training_data(self) -> task_module.TrainingData:
@@ -153,9 +194,7 @@ class Retrieval(task_module.Task):
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores; the outputs are the first passage of each query."""
-        if not self.options.do_train:
-            self._warn_of_depth()
-        right, ks = self._relevant_passages(), self.options.recall_at
+        right, ks = self.corpus.relevant(self.examples["dev"]), self.options.recall_at
         queries, positives = list(right), list(right.values())
         ranked = self._rank(queries, max(*ks, scores.MRR_DEPTH), predict)
         results = scores.all_scores(self._by_text(ranked), positives, ks)
@@ -167,13 +206,15 @@ class Retrieval(task_module.Task):
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         """Returns the queries with a wrong first passage, and scores by chance."""
-        corpus, right = self._required_corpus, self._relevant_passages()
-        expected: dict[str, str] = {}
-        for example in self.examples["dev"]:
-            expected.setdefault(example.query, example.require_passage())
+        corpus, right = self.corpus, self.corpus.relevant(self.examples["dev"])
+        expected = {row.query: row.passage for row in reversed(self.examples["dev"])}
         by_chance = scores.scores_by_chance(
             len(set(corpus.numbers)), list(right.values()), self.options.recall_at
         )
+        baselines = {
+            name: plot_data.baseline("random order", value)
+            for name, value in by_chance.items()
+        }
         return task_module.Details(
             wrong=[
                 model_card.WrongExample(
@@ -185,27 +226,17 @@ class Retrieval(task_module.Task):
                 if corpus.numbers[number] not in right[query]
             ],
             num_examples=len(right),
-            plots={
-                "baselines": {
-                    name: plot_data.baseline("random order", value)
-                    for name, value in by_chance.items()
-                }
-            },
+            plots={"baselines": baselines},
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        corpus, top_k = self._required_corpus, self.options.top_k
-        examples = self.examples["test"]
+        examples, top_k = self.examples["test"], self.options.top_k
         queries = [example.query for example in examples]
         ranked = self._rank(queries, top_k, predict)
         records = (
             {"id": example.guid}
             | retrieval_predictor.answer(
-                example.query,
-                numbers[:top_k],
-                values[:top_k],
-                ids=corpus.ids,
-                passages=corpus.passages,
+                example.query, numbers[:top_k], values[:top_k], self.corpus
             )
             for example, numbers, values in zip(
                 examples, ranked.numbers, ranked.scores, strict=True
@@ -231,10 +262,54 @@ class Retrieval(task_module.Task):
         path, count = self.corpus.path, len(self.corpus)
         return (*files, self.data_file("corpus", path, count))
 
-    def check(
-        self, start: starting_point.StartingPoint, findings: findings_module.Findings
-    ) -> estimates.Workload | None:
-        return checks.check(self, start, findings)
+    def read_for_check(self, findings: findings_module.Findings) -> None:
+        self.options = self.options.with_lengths(self._text.max_seq_length)
+        super().read_for_check(findings)
+        if path := self.options.corpus_file:
+            read = functools.partial(examples_module.read_corpus, path)
+            self.corpus = fine_tuning_checks.read_file(findings, "corpus", path, read)
+
+    def item(self, example: examples_module.RankingExample) -> text_checks.Item:
+        texts = [text for text in (example.query, example.passage) if text is not None]
+        return text_checks.Item(texts=tuple(texts), label=None, place=example.place)
+
+    def check_items(
+        self,
+        findings: findings_module.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        if self.corpus is None:
+            return
+        repeated = len(self.corpus) - len(self.corpus.number_of)
+        findings.judge(
+            "corpus",
+            f"{repeated:,} of {len(self.corpus):,} passages occurred before",
+            is_good=not repeated,
+        )
+        for example in self.corpus.missing(self.examples.get("dev", ())):
+            sentence = f"the passage of {example.guid!r} is not in {self.corpus.path}"
+            findings.error("corpus", sentence, example.place)
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        queries, passages = lengths[:, 0], lengths[:, -1]
+        if self.num_special == 2 or lengths.shape[1] == 1:
+            return passages
+        return passages + np.minimum(queries, self.options.max_query_length - 2)
+
+    def limits(self, lengths: np.ndarray) -> list[tuple[np.ndarray, int, str]]:
+        limit = self.options.max_query_length
+        queries = (lengths[:, 0], limit - 2, f"--max_query_length={limit}")
+        has_passages = lengths.shape[1] == 2
+        return [queries, *(super().limits(lengths) if has_passages else ())]
+
+    @property
+    def num_special(self) -> int:
+        is_bi_encoder = self.options.model == retrieval_options.BI_ENCODER
+        return 2 if is_bi_encoder else features.NUM_SPECIAL_OF_PAIR
+
+    def reads_all_positions(self) -> bool:
+        # A bi-encoder's pooling may come from the checkpoint.
+        return self.num_special == 2 and self.options.pooling != "cls"
 
     @classmethod
     def give_data(
@@ -249,11 +324,9 @@ class Retrieval(task_module.Task):
             train = None
         elif validation is not None:
             held_out = examples_module.given_rows(validation)
-        path = given_data.file_path(train)
-        run.values["train_file"] = path or _table(run, rows, "train")
+        run.values["train_file"] = _file(run, train, rows, "train")
         if validation is not None:
-            path = given_data.file_path(validation)
-            path = path or _table(run, held_out, "validation")
+            path = _file(run, validation, held_out, "validation")
             run.values |= {"eval_file": path, "do_eval": True}
         path = given_data.file_path(corpus)
         if path is None:
@@ -266,73 +339,24 @@ class Retrieval(task_module.Task):
     def prepare_predictor(cls, predictor: Any, run: Any) -> Any:
         """Indexes the corpus for a bi-encoder, so that `predict` can search it."""
         if run.option("model") == retrieval_options.BI_ENCODER:
-            predictor.index(run.values["corpus_file"], progress=run.progress)
+            predictor.index(run.values["corpus_file"])
         return predictor
 
-    def _check_in_corpus(self, examples):
-        """Refuses a passage that is not in the corpus.
-
-        No search could find it, so the scores would be too low without any warning.
-        """
-        for example in examples:
-            if not self._required_corpus.has(example.require_passage()):
-                raise ValueError(
-                    f"{example.place}: the passage of {example.guid!r} is not in "
-                    f"{self._required_corpus.path}; add it, or remove the query."
-                )
-
-    def _check_something_learns(self):
-        """Refuses to freeze all layers of a bi-encoder, which has no other weights."""
-        frozen, num_layers = (
-            self.options.frozen_layers,
-            self.start.config.num_hidden_layers,
-        )
-        is_bi_encoder = self.options.model == retrieval_options.BI_ENCODER
-        if is_bi_encoder and frozen and int(frozen) >= num_layers:
-            raise ValueError(
-                f"--frozen_layers={frozen} leaves nothing to train: all weights of a "
-                f"bi_encoder belong to the encoder, which has {num_layers} layers."
-            )
-
-    def _warn_of_depth(self):
-        """Logs which scores are limited by the candidates of a cross-encoder."""
-        if self.record.is_bi_encoder or not self.options.evaluates:
-            return
-        num_candidates = self.options.num_candidates
-        depths = {f"recall_at_{k}": k for k in self.options.recall_at}
-        depths["mrr"] = scores.MRR_DEPTH
-        limited = [
-            name
-            for name, depth in depths.items()
-            if min(depth, len(self._required_corpus)) > num_candidates
-        ]
-        if limited:
-            logger.warning(
-                "Only --num_candidates=%d passages per query are ranked; these scores "
-                "depend on it: %s.",
-                num_candidates,
-                ", ".join(limited),
-            )
-
-    def _relevant_passages(self) -> dict[str, set[int]]:
-        """Returns the numbers of the relevant passages of each query."""
-        right: dict[str, set[int]] = {}
-        for example in self.examples["dev"]:
-            number = self._required_corpus.number_of_text(example.require_passage())
-            right.setdefault(example.query, set()).add(number)
-        return right
-
-    def _by_text(self, neighbors: search_module.Neighbors) -> list[list[int]]:
-        """Returns rankings in which passages with the same text have one number."""
-        return np.asarray(self._required_corpus.numbers)[neighbors.numbers].tolist()
-
     @property
-    def _required_corpus(self) -> examples_module.Corpus:
-        """The corpus, which the options guarantee for a run that searches."""
-        return typing.cast(examples_module.Corpus, self.corpus)
+    def _text(self):
+        source = self.start.source
+        return source.text if source else text_encoding.TextEncoding()
+
+    def _by_text(self, neighbors):
+        """Returns rankings in which passages with the same text have one number."""
+        return np.asarray(self.corpus.numbers)[neighbors.numbers].tolist()
 
     @functools.cached_property
-    def _source(self) -> features.RankingSource:
+    def _candidates_of(self):
+        return {}
+
+    @functools.cached_property
+    def _source(self):
         return features.RankingSource(
             self.features("train"),
             self.record,
@@ -342,10 +366,13 @@ class Retrieval(task_module.Task):
         )
 
     @property
-    def _num_negatives(self) -> int:
-        return self.options.negatives_per_query(
-            lambda: self.features("train").max_negatives
-        )
+    def _num_negatives(self):
+        options = self.options
+        if options.num_negatives is not None:
+            return options.num_negatives
+        if options.model == retrieval_options.CROSS_ENCODER:
+            return _NEGATIVES_OF_CROSS_ENCODER
+        return max(len(row.negatives) for row in self.examples["train"])
 
     def _rank(self, queries, top_k, predict):
         """Returns the passages of each query, best first.
@@ -353,16 +380,33 @@ class Retrieval(task_module.Task):
         `top_k` is the number of passages that a bi-encoder finds. A cross-encoder
         ranks and returns all its candidates.
         """
-        if self.record.is_bi_encoder:
-            return self._retrieve(self._retriever(predict), queries, top_k)
-        return ranking.rerank(
-            ranking.PairScorer(
-                _applied(predict, "logits"), self.tokenizer, self.record
-            ),
-            queries,
-            self._candidates(tuple(queries)),
-            self._required_corpus.passages,
-            progress=self.progress,
+        if not self.record.is_bi_encoder:
+            return self._rerank(queries, self._candidates(tuple(queries)), predict)
+        step, options = self.trainer.step, self.options
+        trained = f"step {step} of {options.output_dir}"
+        retriever = search_module.Retriever(
+            self.trainer.model,
+            _applied(predict, "embeddings"),
+            self.tokenizer,
+            self.record,
+            checkpoint=trained if step else str(options.init_checkpoint),
+        )
+        return self._retrieve(retriever, queries, top_k)
+
+    def _rerank(self, queries, candidates, predict):
+        """Returns candidates in the order of the cross-encoder's scores."""
+        numbers = candidates.numbers
+        scores = retrieval_predictor.score_pairs(
+            _applied(predict, "logits"),
+            self.tokenizer,
+            self.record,
+            [query for query in queries for _ in numbers[0]],
+            [self.corpus.passages[number] for number in numbers.ravel()],
+        ).reshape(numbers.shape)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        return search_module.Neighbors(
+            numbers=np.take_along_axis(numbers, order, axis=1),
+            scores=np.take_along_axis(scores, order, axis=1),
         )
 
     def _candidates(self, queries):
@@ -370,18 +414,17 @@ class Retrieval(task_module.Task):
 
         They do not change during the run, so they are computed once.
         """
-        if queries in self._candidates_of:
-            return self._candidates_of[queries]
-        path = self.options.retrieve_with or ""
-        bi_encoder = retrieval_predictor.load(path, searches=True)
-        if isinstance(bi_encoder, retrieval_predictor.CrossEncoderPredictor):
-            raise ValueError(
-                f"--retrieve_with={path} is the run of a cross_encoder; expected the "
-                "run of a bi_encoder."
+        if queries not in self._candidates_of:
+            path, count = self.options.retrieve_with or "", self.options.num_candidates
+            predictor = retrieval_predictor.load(path, searches=True)
+            if isinstance(predictor, retrieval_predictor.CrossEncoderPredictor):
+                raise ValueError(
+                    f"--retrieve_with={path} is the run of a cross_encoder; expected "
+                    "the run of a bi_encoder."
+                )
+            self._candidates_of[queries] = self._retrieve(
+                predictor.retriever, queries, count
             )
-        self._candidates_of[queries] = self._retrieve(
-            bi_encoder.retriever, queries, self.options.num_candidates
-        )
         return self._candidates_of[queries]
 
     @functools.cached_property
@@ -403,12 +446,8 @@ class Retrieval(task_module.Task):
 
     def _retrieve(self, retriever, queries, top_k):
         self.trainer.folder.create()  # The vectors of the passages are written there.
-        index = retriever.index(
-            self._required_corpus, self.options.output_dir, progress=self.progress
-        )
-        return retriever.rank(
-            queries, index, top_k, search=self.options.search, progress=self.progress
-        )
+        index = retriever.index(self.corpus, self.options.output_dir)
+        return retriever.rank(queries, index, top_k)
 
 
 def _applied(predict, key):
@@ -416,8 +455,9 @@ def _applied(predict, key):
     return lambda packed: predict(batching.ArraySource(packed), keys=(key,))[key]
 
 
-def _table(run, rows, name):
-    """Returns the path of a table of queries."""
+def _file(run, data, rows, name):
+    """Returns the path of queries, whose rows are written if they are in memory."""
     columns = (("query", "passage"), ("negatives", "id"))
-    content = given_data.json_lines(rows, *columns)
-    return run.add_file(f"{name}.jsonl", content, trains=name == "train")
+    return given_data.file_path(data) or run.add_file(
+        f"{name}.jsonl", given_data.json_lines(rows, *columns), trains=name == "train"
+    )

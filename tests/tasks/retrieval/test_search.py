@@ -1,7 +1,6 @@
 """Passage vectors on disk, and the search for the nearest ones."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -36,13 +35,18 @@ def unit(rows, width, seed):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+def corpus_of(*texts):
+    ids = tuple(str(number) for number in range(1, len(texts) + 1))
+    return examples_module.Corpus(path="corpus.txt", ids=ids, passages=texts)
+
+
 @pytest.fixture
 def index(tmp_path, monkeypatch):
     """Vectors of 50 passages, read 7 at a time."""
     monkeypatch.setattr(search_module, "ROWS_PER_BLOCK", 7)
     vectors = unit(50, 8, 0)
     texts = [f"passage {number}" for number in range(50)]
-    corpus = examples_module.create_corpus(texts, "corpus.txt")
+    corpus = corpus_of(*texts)
     search_module.write(
         str(tmp_path), corpus, np.split(vectors, 5), width=8, made_by=MADE_BY
     )
@@ -66,9 +70,9 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
 
 @pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
 def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, changed):
-    assert search_module.is_made_by(str(tmp_path), MADE_BY | {"checkpoint": "there"})
-    assert not search_module.is_made_by(str(tmp_path), MADE_BY | {changed: "other"})
-    assert not search_module.is_made_by(str(tmp_path / "none"), MADE_BY)
+    assert search_module.find(str(tmp_path), MADE_BY | {"checkpoint": "there"})
+    assert not search_module.find(str(tmp_path), MADE_BY | {changed: "other"})
+    assert not search_module.find(str(tmp_path / "none"), MADE_BY)
 
 
 @pytest.mark.parametrize("size", [4, 100, 1000])
@@ -77,7 +81,7 @@ def test_a_truncated_file_is_refused_and_recomputed(index, tmp_path, size):
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(ValueError, match="is damaged"):
         search_module.PassageIndex(str(path))
-    assert not search_module.is_made_by(str(tmp_path), MADE_BY)
+    assert not search_module.find(str(tmp_path), MADE_BY)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_header_of_wrong_types_is_refused_and_recomputed(index, tmp_path, head
         path.write_bytes(length.to_bytes(8, "little") + header + whole[-1600:])
         with pytest.raises(ValueError, match="is damaged"):
             search_module.PassageIndex(str(path))
-        assert not search_module.is_made_by(str(tmp_path), MADE_BY)
+        assert not search_module.find(str(tmp_path), MADE_BY)
 
 
 class KilledError(Exception):
@@ -119,21 +123,21 @@ def test_vectors_are_never_stored_beside_other_passages(
         yield unit(1, 8, 1)
         raise KilledError
 
-    corpus = examples_module.create_corpus(["one", "two"], "other.txt")
+    corpus = corpus_of("one", "two")
     made_by = MADE_BY | {"corpus_sha256": "other"}
     monkeypatch.setattr(search_module.files, "complete_or_absent", killed)
     with pytest.raises(KilledError):
         search_module.write(str(tmp_path), corpus, blocks(), width=8, made_by=made_by)
     monkeypatch.undo()
     # The vectors match neither the new passages nor the old ones: both recompute.
-    assert not search_module.is_made_by(str(tmp_path), made_by)
-    assert not search_module.is_made_by(str(tmp_path), MADE_BY)
+    assert not search_module.find(str(tmp_path), made_by)
+    assert not search_module.find(str(tmp_path), MADE_BY)
     found = examples_module.read_corpus(str(tmp_path / search_module.PASSAGES_FILE))
     assert len(found) == (50 if place == "vectors removed" else 2)
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 7, 20, 50, 80])
-def test_exact_search_equals_sorting_all_scores(monkeypatch, top_k):
+def test_exact_search_equals_sorting_all_scores(monkeypatch, reported, top_k):
     monkeypatch.setattr(search_module, "QUERIES_PER_BLOCK", 4)
     # Products of whole numbers are exact and often equal; the first passage wins.
     random = np.random.default_rng(0)
@@ -142,39 +146,10 @@ def test_exact_search_equals_sorting_all_scores(monkeypatch, top_k):
     found = Blocks(vectors)
     scores = queries @ vectors.T
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-    calls = []
-    best = search_module.search(
-        queries,
-        found,
-        top_k,
-        progress=lambda stage, done, total, **_: calls.append((done, total)),
-    )
+    best = search_module.search(queries, found, top_k)
     np.testing.assert_array_equal(best.numbers, expected)
     np.testing.assert_allclose(
         best.scores, np.take_along_axis(scores, expected, axis=1), rtol=1e-5
     )
-    assert calls[-1] == (50, 50)
-    assert len(calls) == 8
-
-
-def test_faiss_finds_the_same(index):
-    pytest.importorskip("faiss")
-    found, _ = index
-    queries = unit(9, 8, 1)
-    expected = search_module.search(queries, found, 5)
-    best = search_module.search(queries, found, 5, kind="faiss")
-    np.testing.assert_array_equal(best.numbers, expected.numbers)
-    np.testing.assert_allclose(best.scores, expected.scores, rtol=1e-4)
-
-
-def test_a_missing_faiss_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    message = "--search=faiss needs .* pip install faiss-cpu, or pip install"
-    with pytest.raises(ImportError, match=message):
-        search_module.check_installed("faiss")
-    search_module.check_installed("exact")
-
-
-def test_an_unknown_search_is_refused(index):
-    with pytest.raises(ValueError, match="Unknown search 'near'"):
-        search_module.search(unit(1, 8, 1), index[0], 1, kind="near")
+    assert reported[-1] == ("search", 50, 50)
+    assert len(reported) == 8

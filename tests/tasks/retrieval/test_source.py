@@ -5,7 +5,6 @@ import pytest
 
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
-from bert_tf.tasks.retrieval import record as record_module
 from bert_tf.tokenization import full
 
 
@@ -25,7 +24,9 @@ ROWS = [
     example("the clock", "lamp"),
     example("the  baker", "the door", "river"),  # Right by the first row.
 ]
-OTHERS = examples_module.create_corpus(["lamp", "dark oven", "river"], "corpus")
+OTHERS = examples_module.Corpus(
+    path="corpus", ids=("1", "2", "3"), passages=("lamp", "dark oven", "river")
+)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def data(tokenizer):
 
 
 def source_of(data, tokenizer, *, model="bi_encoder", num_negatives, seed=1):
-    about = record_module.Record(
+    about = features.Record(
         model=model,
         max_query_length=4,
         max_seq_length=6,
@@ -53,7 +54,6 @@ def test_equal_passages_share_a_number_and_rows_of_a_query_share_their_passages(
     assert len(data.passages) == 6
     assert data.positives == ({0, 2}, {1}, {0, 2})
     assert data.negatives == ((3, 4), (), ())
-    assert data.max_negatives == 2
 
 
 def test_negatives_are_the_given_ones_then_random_ones_and_never_right(data, tokenizer):

@@ -1,7 +1,6 @@
 """Whole runs on a task that is learned in seconds, and refused options and files."""
 
 import json
-import logging
 import shutil
 
 import numpy as np
@@ -11,7 +10,6 @@ import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.retrieval import ranking
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import estimates
 from bert_tf.training import plot_data
@@ -60,41 +58,6 @@ def cross_dir(tmp_path_factory, retrieval_options, run_dir):
     return folder
 
 
-def test_the_evaluation_has_recall_and_reciprocal_rank(run_dir):
-    assert read_results(run_dir) == {
-        "eval_mrr": 1.0,
-        "eval_recall_at_1": 1.0,
-        "eval_recall_at_3": 1.0,
-        "global_step": 40,  # int(16 / 8 * 20)
-    }
-
-
-def test_a_run_writes_what_the_plots_need(run_dir):
-    data = plot_data.read(str(run_dir))
-    assert sum(data["lengths"]["counts"]) == 16
-    assert data["lengths"]["limit"] == 16
-    baseline = data["baselines"]["eval_recall_at_3"]
-    assert baseline == {"name": "random order", "value": 3 / 11}  # 11 passages.
-
-
-def test_the_reciprocal_rank_is_that_of_100_passages_whatever_recall_is_asked(
-    tmp_path, retrieval_options, golden
-):
-    def evaluated(recall_at):
-        options = retrieval_options(
-            tmp_path / "run",
-            do_train=False,
-            do_eval=True,
-            init_checkpoint=str(golden / "model" / "bert_model.ckpt"),
-            recall_at=recall_at,
-        )
-        return fine_tuning_run.evaluate(options)
-
-    few, many = evaluated((1,)), evaluated((1, 7))
-    # The relevant passage is not always the first one.
-    assert few["eval_recall_at_1"] < few["eval_mrr"] == many["eval_mrr"]
-
-
 def test_predictions_are_rankings_of_the_corpus(run_dir):
     first, second = read_lines(run_dir / "predictions.jsonl")
     assert (first["id"], first["query"]) == ("test-1", "the bee")
@@ -106,6 +69,28 @@ def test_predictions_are_rankings_of_the_corpus(run_dir):
     scores = [passage["score"] for passage in first["passages"]]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] <= 1.0001
+    baseline = plot_data.read(str(run_dir))["baselines"]["eval_recall_at_3"]
+    assert baseline == {"name": "random order", "value": 3 / 11}  # 11 passages.
+
+
+def test_a_finished_run_ranks_and_embeds(run_dir, tmp_path):
+    model = bert_tf.load(str(run_dir))
+    [answer] = model.predict(["the lamp"], top_k=2)
+    assert answer["query"] == "the lamp"
+    assert answer["passages"][0]["text"] == "light at midnight"
+    assert len(answer["passages"]) == 2
+    with pytest.raises(ValueError, match=r"top_k is 1\.5; expected an integer"):
+        model.predict(["the lamp"], top_k=1.5)
+    vectors = model.embed(["honey and wax", "warm bread"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    stored = search_module.PassageIndex(str(run_dir / search_module.VECTORS_FILE))
+    [(_, block)] = stored.blocks()
+    np.testing.assert_allclose(vectors[0], block[3], atol=1e-6)
+    assert model.embed([]).shape == (0, 16)
+    run = shutil.copytree(run_dir, tmp_path / "run")
+    (run / search_module.PASSAGES_FILE).unlink()
+    with pytest.raises(ValueError, match="has no passages yet; start"):
+        bert_tf.load(str(run)).predict(["the bee"])
 
 
 def test_the_run_has_a_model_card_with_what_is_wrong(
@@ -129,37 +114,18 @@ def test_the_run_has_a_model_card_with_what_is_wrong(
     }
 
 
-def test_the_folder_alone_is_enough_to_rank(run_dir):
-    task = json.loads((run_dir / "task.json").read_text())
-    assert (task["task"], task["model"]) == ("retrieval", "bi_encoder")
-    model = bert_tf.load(str(run_dir))
-    [answer] = model.predict(["the lamp"], top_k=2)
-    assert answer["query"] == "the lamp"
-    assert answer["passages"][0]["text"] == "light at midnight"
-    assert len(answer["passages"]) == 2
-    assert model.predict([]) == []
-    with pytest.raises(ValueError, match=r"top_k is 1\.5; expected an integer"):
-        model.predict(["the lamp"], top_k=1.5)
-    vectors = model.embed(["honey and wax", "warm bread"])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-    kept = search_module.PassageIndex(str(run_dir / search_module.VECTORS_FILE))
-    [(_, block)] = kept.blocks()
-    np.testing.assert_allclose(vectors[0], block[3], atol=1e-6)
-    assert model.embed([]).shape == (0, 16)
-
-
 def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     run_dir, retrieval_options, tmp_path, monkeypatch, write
 ):
     run = shutil.copytree(run_dir, tmp_path / "run")
     embedded = []
-    original = ranking.TextEncoder.passages
+    original = search_module.Retriever.passages
 
-    def watched(self, texts, **arguments):
+    def watched(self, texts):
         embedded.append(len(texts))
-        return original(self, texts, **arguments)
+        return original(self, texts)
 
-    monkeypatch.setattr(ranking.TextEncoder, "passages", watched)
+    monkeypatch.setattr(search_module.Retriever, "passages", watched)
     assert fine_tuning_run.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
     assert embedded == []
     rows = [{"query": "the bee", "passage": "a garden"}]
@@ -180,23 +146,6 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     assert embedded == [2, 2]
     made_by = search_module.PassageIndex(str(run / search_module.VECTORS_FILE)).made_by
     assert made_by["checkpoint"] == f"step 40 of {run}"
-
-
-def test_scores_that_depend_on_the_number_of_candidates_are_announced(
-    tmp_path, cross_dir, retrieval_options, run_dir, caplog
-):
-    shutil.copytree(cross_dir, tmp_path / "run")
-    options = retrieval_options(
-        tmp_path / "run",
-        model="cross_encoder",
-        do_train=False,
-        do_eval=True,
-        retrieve_with=str(run_dir),
-        num_candidates=2,
-    )
-    with caplog.at_level(logging.WARNING):
-        fine_tuning_run.evaluate(options)
-    assert "are ranked; these scores depend on it: recall_at_3, mrr." in caplog.text
 
 
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
@@ -316,39 +265,47 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
     "values, message",
     [
         ({"max_query_length": 65}, "max_position_embeddings"),
-        (
-            {"eval_every_steps": 1, "best_metric": "eval_f2"},
-            "--best_metric=eval_f2 is not among the scores of this run: eval_mrr, "
-            "eval_recall_at_1, eval_recall_at_3.",
-        ),
         ({"frozen_layers": "2"}, "leaves nothing to train"),
         ({"corpus_file": "nowhere.txt"}, "nowhere.txt"),
         (
             {"num_negatives": 1, "corpus_file": None, "train_file": "one"},
             "All 1 passages answer one query",
         ),
+        ({"eval_file": "one", "do_eval": True}, r"one\.jsonl:1: .* is not in .*txt"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_training(
     tmp_path, retrieval_options, values, message, write
 ):
-    if values.get("train_file") == "one":
-        rows = [{"query": "a", "passage": "b"}] * 8
-        values = values | {"train_file": write("train.jsonl", rows)}
+    one = write("one.jsonl", [{"query": "a", "passage": "b"}])
+    values = {name: one if value == "one" else value for name, value in values.items()}
+    options = retrieval_options(tmp_path / "run", train_batch_size=1, **values)
     with pytest.raises((ValueError, OSError), match=message):
-        fine_tuning_run.run(retrieval_options(tmp_path / "run", **values))
+        fine_tuning_run.run(options)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_passage_that_is_not_in_the_corpus_is_refused(
-    tmp_path, retrieval_options, write
+APPLIED = {"do_train": False, "do_eval": True}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"max_query_length": 9}, "max_query_length 8, but this one has 9"),
+        ({"temperature": 0.1}, "temperature 0.05, but this one has 0.1"),
+        ({"model": "cross_encoder"}, "model 'bi_encoder', but this one has"),
+        (APPLIED | {"pooling": "cls"}, "--pooling=cls, but .* with mean; omit"),
+        (
+            APPLIED | {"model": "cross_encoder", "retrieve_with": "x"},
+            "a bi_encoder; use --model=bi_encoder",
+        ),
+    ],
+)
+def test_a_run_is_neither_continued_nor_applied_as_another_one(
+    run_dir, retrieval_options, values, message
 ):
-    rows = [{"query": "a", "passage": "cold  water"}, {"query": "b", "passage": "c"}]
-    options = retrieval_options(
-        tmp_path / "run", do_eval=True, eval_file=write("dev.jsonl", rows)
-    )
-    with pytest.raises(ValueError, match=r"dev\.jsonl:2: .* 'dev-2' is not in .*txt"):
-        fine_tuning_run.run(options)
+    with pytest.raises(ValueError, match=message):
+        fine_tuning_run.run(retrieval_options(run_dir, **values))
 
 
 def test_a_head_that_gives_no_score_does_not_rank(
@@ -372,62 +329,3 @@ def test_a_head_that_gives_no_score_does_not_rank(
     values["retrieve_with"] = str(cross_dir)
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
         fine_tuning_run.run(retrieval_options(cross_dir, **values))
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"max_query_length": 9}, "max_query_length 8, but this one has 9"),
-        ({"pooling": "cls"}, "pooling 'mean', but this one has 'cls'"),
-        ({"temperature": 0.1}, "temperature 0.05, but this one has 0.1"),
-        ({"model": "cross_encoder"}, "model 'bi_encoder', but this one has"),
-    ],
-)
-def test_a_run_of_another_task_is_not_continued(
-    run_dir, retrieval_options, values, message
-):
-    with pytest.raises(ValueError, match=message):
-        fine_tuning_run.run(retrieval_options(run_dir, **values))
-
-
-def test_a_run_is_applied_as_the_model_that_it_is(run_dir, retrieval_options):
-    options = retrieval_options(
-        run_dir,
-        model="cross_encoder",
-        do_train=False,
-        do_eval=True,
-        retrieve_with=str(run_dir),
-    )
-    with pytest.raises(ValueError, match="a bi_encoder; use --model=bi_encoder"):
-        fine_tuning_run.run(options)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"max_query_length": 9}, "--max_query_length=9, but .* trained with 8; omit"),
-        ({"pooling": "cls"}, "--pooling=cls, but .* trained with mean; omit"),
-    ],
-)
-def test_flags_that_contradict_a_finished_run_are_refused(
-    run_dir, retrieval_options, values, message
-):
-    with pytest.raises(ValueError, match=message):
-        fine_tuning_run.run(
-            retrieval_options(run_dir, do_train=False, do_predict=True, **values)
-        )
-
-
-def test_inputs_that_are_no_queries_are_refused(run_dir, cross_dir, tmp_path):
-    model = bert_tf.load(str(run_dir))
-    for inputs in ("a text", [("a", "b")]):
-        with pytest.raises(ValueError, match="xpected a "):
-            model.predict(inputs)
-    model = bert_tf.load(str(cross_dir))
-    for inputs in ("a text", ["a text"], [("a", "b", "c")], [("a", [1])], [(1, "b")]):
-        with pytest.raises(ValueError, match="xpected "):
-            model.predict(inputs)
-    run = shutil.copytree(run_dir, tmp_path / "run")
-    (run / search_module.PASSAGES_FILE).unlink()
-    with pytest.raises(ValueError, match="has no passages yet; start"):
-        bert_tf.load(str(run)).predict(["the bee"])
