@@ -131,7 +131,7 @@ def _check_pieces(task, findings, name, items, tokenizer):
         findings.passed(
             "length",
             f"{name}: {share:.1%} are read in several windows of "
-            f"--max_seq_length={limit}",
+            f"--max_seq_length={task.options.max_seq_length}",
         )
     else:
         for values, room, limit in task.limits(lengths):
