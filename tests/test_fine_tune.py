@@ -173,22 +173,16 @@ def test_tag_learns_from_sentences_and_holds_some_out(quick, tmp_path):
 
 def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
     words, tags = zip(*SENTENCES, strict=True)
-    by_word = {"sentence": [], "word": [], "tag": []}
-    for number, sentence in enumerate(SENTENCES):
-        for word, tag_of_word in zip(*sentence, strict=True):
-            for name, value in zip(by_word, (number, word, tag_of_word), strict=True):
-                by_word[name].append(value)
-    table, lines, columns = (tmp_path / n for n in ("t.csv", "t.jsonl", "t.txt"))
-    with table.open("w", newline="") as file:
-        csv.writer(file).writerows([by_word, *zip(*by_word.values(), strict=True)])
+    lines, columns = tmp_path / "t.jsonl", tmp_path / "t.txt"
     rows = [{"words": a, "tags": b} for a, b in SENTENCES]
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     blocks = [
         "".join(f"{w}\t{t}\n" for w, t in zip(*s, strict=True)) for s in SENTENCES
     ]
     columns.write_text("\n".join(blocks))
-    forms = [SENTENCES, (list(words), list(tags)), rows, new_frame(by_word)]
-    for number, train in enumerate([*forms, str(table), lines, columns]):
+    frame = new_frame({"words": list(words), "tags": list(tags)})
+    forms = [SENTENCES, (list(words), list(tags)), rows, frame, lines, columns]
+    for number, train in enumerate(forms):
         output_dir = tmp_path / str(number)
         # A missing tag ends the call before training, but after the data is read.
         with pytest.raises(ValueError, match="'B-LOC' is not one of the model's tags"):

@@ -7,7 +7,7 @@ From file to tags, module by module:
 3. `schemes` recognizes the tag scheme and lists the tags of the model.
 4. `words` also restores the case of sentences in capitals.
 5. `features` converts words to rows of word pieces with one tag per word.
-6. `scores` computes precision, recall and F1; `checks` has the checks of the data.
+6. `scores` computes precision, recall and F1.
 
 `predictor` tags sentences with a finished run.
 """

@@ -12,10 +12,12 @@ See `schemes` for the tags.
 """
 
 import dataclasses
+import itertools
+import json
+import os
 import re
 from collections.abc import Collection
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,15 +25,14 @@ from bert_tf import files
 from bert_tf.data import in_memory
 from bert_tf.data import named_datasets
 from bert_tf.data import tables
+from bert_tf.fine_tuning import given_data
 from bert_tf.tasks.token_classification import words as words_module
 
 _WORDS = "tokens"
 # Written as the last column, whose tags are learned by default.
 _TAGS = ("ner", "tags")
-# The values of a tuple.
-FORMS = (("words", "tags"),)
-# A table with one word per row. All rows of a sentence have the same `sentence`.
-WORD_COLUMNS = ("sentence", "word", "tag")
+# The columns of a table, and the values of a tuple.
+_FORM = ("words", "tags")
 _LINE_BREAK = re.compile(r"[\t\r\n]")
 DOCUMENT_START = "-DOCSTART-"
 # No other white space: a no-break space may be part of a word.
@@ -45,14 +46,8 @@ class Line:
     number: int  # From 1.
     text: str  # Without the line break.
     cells: tuple[str, ...] = ()  # The columns of a word; empty for other lines.
-    starts_document: bool = False
     has_tabs: bool = False  # The columns are separated by tabs.
     is_broken: bool = False  # The line has the wrong number of columns or an empty one.
-
-    @property
-    def is_word(self) -> bool:
-        """Whether the line contains a word."""
-        return bool(self.cells)
 
     def with_cell(self, column: int, value: str) -> str:
         """Returns the text with a column replaced, or appended if it is missing."""
@@ -61,8 +56,7 @@ class Line:
         if self.has_tabs:
             cells = self.text.split("\t")
             return "\t".join([*cells[:column], value, *cells[column + 1 :]])
-        spans = list(re.finditer("[^ \t]+", self.text))
-        start, end = spans[column].span()
+        start, end = list(re.finditer("[^ \t]+", self.text))[column].span()
         return self.text[:start] + value + self.text[end:]
 
 
@@ -85,20 +79,20 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
     """
     first = None
     for number, text in enumerate(files.read_lines(path), start=1):
-        if text.startswith(DOCUMENT_START):
-            yield Line(number=number, text=text, starts_document=True)
-        elif not text.strip():
+        if text.startswith(DOCUMENT_START) or not text.strip():
             yield Line(number=number, text=text)
-        else:
-            has_tabs = "\t" in text if first is None else first.has_tabs
-            cells = _cells(text, has_tabs=has_tabs)
-            line = Line(number=number, text=text, cells=cells, has_tabs=has_tabs)
-            first = first or line
-            is_broken = True
-            with tables.row_faults(broken_rows):
-                _check(path, line, first)
-                is_broken = False
-            yield dataclasses.replace(line, is_broken=True) if is_broken else line
+            continue
+        has_tabs = "\t" in text if first is None else first.has_tabs
+        cells = [cell.strip() for cell in text.split("\t")]
+        if not has_tabs:
+            cells = _BLANKS.split(text.strip(" \t"))
+        line = Line(number=number, text=text, cells=tuple(cells), has_tabs=has_tabs)
+        first = first or line
+        is_broken = True
+        with tables.row_faults(broken_rows):
+            _check(path, line, first)
+            is_broken = False
+        yield dataclasses.replace(line, is_broken=True) if is_broken else line
     if first is None:
         raise ValueError(
             f"{path} has no words; expected one word with its tag per line, and a "
@@ -113,6 +107,7 @@ class Sentence:
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None  # None if they are unknown.
     document: int = 0  # Index of the document in the file.
+    path: str = ""
     lines: tuple[int, ...] = ()  # Line number of each word, from 1.
 
 
@@ -143,8 +138,9 @@ def read_sentences(
     sentences: list[Sentence] = []
     rows: list[Line] = []
     document = 0
-    for line in read_lines(path, broken_rows=broken_rows):
-        if line.is_word:
+    end = Line(number=0, text="")
+    for line in itertools.chain(read_lines(path, broken_rows=broken_rows), [end]):
+        if line.cells:
             if columns.word >= len(line.cells) and not line.is_broken:
                 raise ValueError(
                     f"{path}:{line.number}: expected words in column {columns.word}, "
@@ -153,10 +149,25 @@ def read_sentences(
                 )
             rows.append(line)
             continue
-        sentences += _sentence(rows, columns, document)
+        if rows and not any(row.is_broken for row in rows):
+            sentence = _sentence(rows, columns)
+            sentences.append(
+                dataclasses.replace(sentence, document=document, path=path)
+            )
         rows = []
-        document += line.starts_document
-    return sentences + _sentence(rows, columns, document)
+        document += line.text.startswith(DOCUMENT_START)
+    return sentences
+
+
+def _sentence(rows, columns):
+    tags = None
+    if columns.tag is not None and columns.tag < len(rows[0].cells):
+        tags = tuple(row.cells[columns.tag] for row in rows)
+    return Sentence(
+        words=tuple(row.cells[columns.word] for row in rows),
+        tags=tags,
+        lines=tuple(row.number for row in rows),
+    )
 
 
 def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str]:
@@ -174,7 +185,7 @@ def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str
     rest = iter(tags)
     for line in read_lines(path):
         text = line.text
-        if line.is_word:
+        if line.cells:
             tag = next(rest, None)
             if tag is None:
                 raise ValueError(
@@ -185,6 +196,37 @@ def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str
         yield text + "\n"
 
 
+def plain_text_lines(
+    path: str, tags: Sequence[str], whole_words: Collection[str]
+) -> Iterator[str]:
+    """Yields one JSON object per line of a text: its number, words, tags, places.
+
+    Args:
+        path: of the file that was tagged.
+        tags: the tags of all words, in order.
+        whole_words: see `words.split_text`.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file has changed since it was tagged.
+    """
+    lines = [
+        words_module.split_text(line, whole_words) for line in files.read_lines(path)
+    ]
+    if len(tags) != sum(len(line.words) for line in lines):
+        raise ValueError(f"{path} changed while it was tagged; predict again.")
+    rest = iter(tags)
+    for number, line in enumerate(lines, start=1):
+        record = {
+            "line": number,
+            "words": line.words,
+            "tags": list(itertools.islice(rest, len(line.words))),
+            "starts": line.starts,
+            "ends": line.ends,
+        }
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
 def resolved_columns(path: str, columns: Columns) -> Columns:
     """Returns the columns of a training file, with the default tag column filled in.
 
@@ -193,7 +235,7 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
         ValueError: the file lacks a column, or words and tags are in the same one.
     """
     lines = read_lines(path)
-    num_columns = len(next(line for line in lines if line.is_word).cells)
+    num_columns = len(next(line.cells for line in lines if line.cells))
     tag = num_columns - 1 if columns.tag is None else columns.tag
     tag_place = "another column, the last" if columns.tag is None else f"column {tag}"
     if tag == columns.word or max(tag, columns.word) >= num_columns:
@@ -203,11 +245,6 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
             "(--word_column, --tag_column)."
         )
     return dataclasses.replace(columns, tag=tag)
-
-
-def has_documents(sentences: Sequence[Sentence]) -> bool:
-    """Returns whether the file marks the starts of documents."""
-    return any(sentence.document for sentence in sentences)
 
 
 def read_plain_text(
@@ -225,9 +262,9 @@ def read_plain_text(
         ValueError: the file is not UTF-8 or has no words.
     """
     sentences = [
-        Sentence(words=found.words, document=number, lines=(number,))
+        Sentence(words=split.words, document=number, path=path, lines=(number,))
         for number, line in enumerate(files.read_lines(path), start=1)
-        if (found := words_module.split_text(line, whole_words)).words
+        if (split := words_module.split_text(line, whole_words)).words
     ]
     if not sentences:
         raise ValueError(f"{path} has no words; expected one sentence per line.")
@@ -255,27 +292,27 @@ def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
         yield "\n"
 
 
-def tagged_sentences(
-    rows: Sequence[Mapping[str, Any]],
-) -> list[tuple[list[str], list[str]]]:
-    """Returns the words and tags of each sentence.
+def given_sentences(data: Any) -> list[tuple[list[str], list[str]]]:
+    """Returns the words and tags of the sentences that a Python caller gives.
 
     Args:
-        rows: one per sentence, with the lists `words` and `tags`; or one per word, with
-            `sentence`, `word` and `tag`.
+        data: a column file, with the tags in its last column; or a table in memory or
+            in a file, with the lists `words` and `tags` of each sentence.
 
     Raises:
-        ValueError: a row lacks a value, the rows of a sentence are not consecutive,
-            words and tags differ in number, or a word is empty or contains a tab or a
-            line break.
+        OSError: the file cannot be read.
+        ValueError: a row lacks a value, words and tags differ in number, or a word is
+            empty or contains a tab or a line break.
     """
-    names = FORMS[0]
-    if not set(names) <= set(rows[0]):
-        rows = _grouped(rows)
+    if not given_data.is_table_or_in_memory(data):
+        path = os.fspath(data)
+        sentences = read_sentences(path, resolved_columns(path, Columns()))
+        return [(list(one.words), list(one.tags or ())) for one in sentences]
     found = []
+    rows = given_data.rows_of(data, (_FORM,), lists=_FORM)
     for number, row in enumerate(rows, start=1):
         place = f"Sentence {number}"
-        words, tags = (_texts(row, name, place) for name in names)
+        words, tags = (_texts(row, name, place) for name in _FORM)
         if len(words) != len(tags) or not words:
             raise ValueError(
                 f"{place} has {len(words)} words and {len(tags)} tags; expected the "
@@ -290,18 +327,12 @@ def tagged_sentences(
     return found
 
 
-def rows_of_file(path: str) -> list[dict[str, list[str]]]:
-    """Returns the sentences of a column file, with the tags in its last column.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not a column file.
-    """
-    columns = resolved_columns(path, Columns())
-    return [
-        {"words": list(sentence.words), "tags": list(sentence.tags or ())}
-        for sentence in read_sentences(path, columns)
-    ]
+def given_file(data: Any) -> bytes:
+    """Returns the sentences that a Python caller gives as a column file."""
+    if given_data.is_table_or_in_memory(data):
+        return column_text(given_sentences(data))
+    with files.open_file(data, "rb") as file:
+        return file.read()
 
 
 def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> bytes:
@@ -311,12 +342,6 @@ def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> byt
         for words, tags in sentences
     ]
     return "\n".join(blocks).encode("utf-8")
-
-
-def _cells(text, *, has_tabs):
-    if has_tabs:
-        return tuple(cell.strip() for cell in text.split("\t"))
-    return tuple(_BLANKS.split(text.strip(" \t")))
 
 
 def _check(path, line, first):
@@ -333,22 +358,6 @@ def _check(path, line, first):
         )
 
 
-def _sentence(rows, columns, document):
-    """Returns [the sentence], or [] if there are no rows or one is broken."""
-    if not rows or any(row.is_broken for row in rows):
-        return []
-    tags = None
-    if columns.tag is not None and columns.tag < len(rows[0].cells):
-        tags = tuple(row.cells[columns.tag] for row in rows)
-    sentence = Sentence(
-        words=tuple(row.cells[columns.word] for row in rows),
-        tags=tags,
-        document=document,
-        lines=tuple(row.number for row in rows),
-    )
-    return [sentence]
-
-
 def _tag_columns(features):
     """Returns the names of the sequences of classes; the entity tags come last."""
     found = [
@@ -362,44 +371,6 @@ def _tag_columns(features):
             f"{_WORDS} and a sequence of classes of the same length, as in conll2003."
         )
     return sorted(found, key=lambda name: name in _TAGS)
-
-
-def _grouped(rows):
-    """Returns one row per sentence of a table with one row per word."""
-    found: list[dict[str, list[Any]]] = []
-    last: str | None = None
-    started: set[str] = set()
-    for number, row in enumerate(rows, start=1):
-        if not set(WORD_COLUMNS) <= set(row):
-            raise ValueError(
-                f"Row {number} has the columns {', '.join(map(repr, row))}; expected "
-                "the lists 'words' and 'tags' of a sentence, or 'sentence', 'word' and "
-                "'tag' of a word."
-            )
-        sentence = _sentence_key(row, number)
-        if sentence != last:
-            if sentence in started:
-                raise ValueError(
-                    f"Row {number} continues sentence {sentence!r:.60} after another "
-                    "one; sort the rows, and give each sentence its own value."
-                )
-            started.add(sentence)
-            found.append({"words": [], "tags": []})
-        last = sentence
-        found[-1]["words"].append(row["word"])
-        found[-1]["tags"].append(row["tag"])
-    return found
-
-
-def _sentence_key(row, number):
-    """Returns the value that all rows of a sentence have."""
-    value = in_memory.json_value(row["sentence"], f"row {number}, 'sentence'")
-    if value is None or value == "":
-        raise ValueError(
-            f"Row {number} has no 'sentence'; expected the same value in every row of "
-            "a sentence, as from frame['sentence'].ffill()."
-        )
-    return str(value)
 
 
 def _texts(row, name, place):

@@ -34,13 +34,6 @@ class Windowing:
     # The usual forms of words, for sentences in capitals. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
 
-    def __post_init__(self):
-        if not 1 <= self.doc_stride <= self.capacity:
-            raise ValueError(
-                f"doc_stride: expected 1 to max_seq_length - 2 ({self.capacity}), got "
-                f"{self.doc_stride}; a larger stride would skip words."
-            )
-
     @property
     def capacity(self) -> int:
         """The maximum number of pieces in a window, without [CLS] and [SEP]."""
@@ -96,8 +89,6 @@ def convert_sentences_to_features(
     labels: Sequence[str],
     tokenizer: Any,
     windowing: Windowing,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> Features:
     """Returns the features of sentences and the positions of their words.
 
@@ -117,64 +108,49 @@ def convert_sentences_to_features(
             with another one, have `NO_TAG` in `tag_ids`.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
         windowing: the settings.
-        progress: reports the number of tokenized words.
 
     Source: section 5.3 of the paper, and "Tokenization" in the README of 2018.
     """
-    words = [
-        words_to_tokenize(sentence.words, windowing.true_cases)
-        for sentence in sentences
-    ]
-    piece_ids = _piece_ids(words, tokenizer, progress)
+    words: list[Sequence[str]] = [sentence.words for sentence in sentences]
+    if windowing.true_cases is not None:
+        words = [words_module.true_cased(one, windowing.true_cases) for one in words]
+    piece_ids = _piece_ids(words, tokenizer)
     label_ids = {label: index for index, label in enumerate(labels)}
-    rows = []
-    lengths = []
+    cls, sep = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
+    input_ids: list[np.ndarray] = []  # Of each row, without padding.
+    rows, positions, tag_ids, lengths = [], [], [], []
     for unit in _units(sentences, windowing):
         ids = [piece_ids[word] for index in unit for word in words[index]]
-        lengths.append(sum(map(len, ids)) + 2)
+        pieces = np.concatenate(ids)
+        sizes = np.array([len(one) for one in ids])
+        first = np.cumsum(sizes) - sizes  # The index of each word's first piece.
+        lengths.append(len(pieces) + 2)
+        spans = packing.window_spans(
+            len(pieces), windowing.capacity, windowing.doc_stride
+        )
+        chosen = packing.most_context(spans, first)
+        for number, (start, end) in enumerate(spans):
+            here = first[chosen == number]
+            if len(here):
+                rows.append(np.full(len(here), len(input_ids)))
+                positions.append(here - start + 1)  # After [CLS].
+                input_ids.append(np.array([cls, *pieces[start:end], sep]))
         tags = [tag for index in unit for tag in _tags(sentences[index])]
-        tag_ids = np.array([label_ids.get(tag, NO_TAG) for tag in tags])
-        rows += _windows(ids, tag_ids, windowing)
-    vocabulary = tokenizer.vocabulary
-    found = _packed(rows, windowing, cls=vocabulary.cls_id, sep=vocabulary.sep_id)
-    return dataclasses.replace(found, lengths=np.array(lengths))
-
-
-def row_lengths(
-    sentences: Sequence[examples.Sentence],
-    num_pieces: Mapping[str, int],
-    windowing: Windowing,
-) -> np.ndarray:
-    """Returns the number of pieces in each row without padding: int64 [N].
-
-    Args:
-        sentences: at least one sentence.
-        num_pieces: the number of pieces of each word, at least 1.
-        windowing: the settings; `true_cases` is ignored.
-    """
-    found = []
-    for unit in _units(sentences, windowing):
-        words = [word for index in unit for word in sentences[index].words]
-        lengths = np.array([num_pieces[word] for word in words])
-        found += [end - start + 2 for start, end, _ in _spans(lengths, windowing)]
-    return np.array(found, np.int64)
-
-
-def words_to_tokenize(
-    words: Sequence[str], cases: Mapping[str, str] | None
-) -> list[str]:
-    """Returns the words of a sentence, true-cased unless `cases` is None."""
-    return list(words) if cases is None else words_module.true_cased(words, cases)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Window:
-    """A range of the pieces of a sentence or document."""
-
-    piece_ids: np.ndarray  # Without [CLS] and [SEP].
-    # For the words that have their tag in this window:
-    positions: np.ndarray  # The position of each word's first piece.
-    tag_ids: np.ndarray
+        tag_ids += [label_ids.get(tag, NO_TAG) for tag in tags]
+    shape = (len(input_ids), windowing.max_seq_length)
+    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
+    for row, row_ids in enumerate(input_ids):
+        columns["input_ids"][row, : len(row_ids)] = row_ids
+        columns["input_mask"][row, : len(row_ids)] = 1
+    columns["tag_ids"] = np.full(shape, NO_TAG, np.int32)
+    words_rows, words_positions = np.concatenate(rows), np.concatenate(positions)
+    columns["tag_ids"][words_rows, words_positions] = tag_ids
+    return Features(
+        columns=columns,
+        rows=words_rows,
+        positions=words_positions,
+        lengths=np.array(lengths),
+    )
 
 
 def _tags(sentence):
@@ -191,7 +167,7 @@ def _units(sentences, windowing):
     return list(units.values())
 
 
-def _piece_ids(sentences, tokenizer, progress):
+def _piece_ids(sentences, tokenizer):
     """Returns the ids of the pieces of each unique word.
 
     A word without pieces, such as one of control characters, becomes [UNK], since it
@@ -206,51 +182,5 @@ def _piece_ids(sentences, tokenizer, progress):
         piece_ids |= {
             word: pieces or unknown for word, pieces in zip(part, ids, strict=True)
         }
-        progress("tokenize", len(piece_ids), len(words), unit="words")
+        progress_module.report("tokenize", len(piece_ids), len(words), unit="words")
     return piece_ids
-
-
-def _windows(ids, tag_ids, windowing):
-    """Returns the windows of a sentence or document that contain the tag of a word."""
-    lengths = np.array([len(pieces) for pieces in ids])
-    first = np.cumsum(lengths) - lengths
-    pieces = np.concatenate(ids)
-    return [
-        _Window(
-            piece_ids=pieces[start:end],
-            positions=first[is_here] - start,
-            tag_ids=tag_ids[is_here],
-        )
-        for start, end, is_here in _spans(lengths, windowing)
-    ]
-
-
-def _spans(lengths, windowing):
-    """Returns (start, end, whether each word has its tag there) per window."""
-    first = np.cumsum(lengths) - lengths  # The index of each word's first piece.
-    spans = packing.window_spans(
-        int(np.sum(lengths)), windowing.capacity, windowing.doc_stride
-    )
-    chosen = packing.most_context(spans, first)
-    return [
-        (start, end, chosen == number)
-        for number, (start, end) in enumerate(spans)
-        if np.any(chosen == number)
-    ]
-
-
-def _packed(rows, windowing, *, cls, sep):
-    shape = (len(rows), windowing.max_seq_length)
-    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
-    columns["tag_ids"] = np.full(shape, NO_TAG, np.int32)
-    for row, window in enumerate(rows):
-        length = len(window.piece_ids) + 2
-        columns["input_ids"][row, :length] = [cls, *window.piece_ids, sep]
-        columns["input_mask"][row, :length] = 1
-        columns["tag_ids"][row, window.positions + 1] = window.tag_ids  # After [CLS].
-    counts = [len(window.positions) for window in rows]
-    return Features(
-        columns=columns,
-        rows=np.repeat(np.arange(len(rows)), counts),
-        positions=np.concatenate([window.positions + 1 for window in rows]),
-    )

@@ -73,11 +73,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         help="All tags, in the order of the model's outputs. Default: O and, for every "
         "entity type in train.txt, all prefixes of the scheme.",
     )
-    label_list: str | None = option(
-        None,
-        help="File with all tags in this order, one per line, instead of labels.",
-        is_path=True,
-    )
     do_lower_case: bool = option(
         True,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones, "
@@ -165,10 +160,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
             raise options_module.OptionError(
                 "--data_dir is required (a folder with train.txt, dev.txt and "
                 "test.txt), except for --do_predict with --predict_file."
-            )
-        if self.labels and self.label_list:
-            raise options_module.OptionError(
-                "Use only one of --labels and --label_list."
             )
 
     def _check_windows(self):

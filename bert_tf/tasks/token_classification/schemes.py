@@ -15,10 +15,8 @@ scheme "none".
 """
 
 import collections
-import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,14 +43,6 @@ _STRAY_SHARE = 0.1
 _END = None  # Follows the last tag of a sentence.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Breach:
-    """A tag that violates its scheme."""
-
-    index: int  # Index of the word; the number of words for the sentence's end.
-    reason: str  # Description of the error, without a full stop.
-
-
 def split_tag(tag: str) -> tuple[str, str]:
     """Returns prefix and type: ("B", "PER") for "B-PER", ("O", "") for "O".
 
@@ -66,24 +56,22 @@ def split_tag(tag: str) -> tuple[str, str]:
     return "", tag
 
 
-def breach(tags: Sequence[str], scheme: str) -> Breach | None:
-    """Returns the first violation of a scheme in a sentence, or None.
+def breach(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """Returns index and description of the first violation of a scheme, or None.
 
     Args:
-        tags: the tags of the sentence.
+        tags: the tags of a sentence; its end has their number as index.
         scheme: one of `SCHEMES`; "none" allows any tags.
     """
-    if scheme == NONE:
-        return None
     for index, (before, tag) in enumerate(_steps(tags)):
-        reason = _reason_against(before, tag, scheme)
+        reason = None if scheme == NONE else _reason_against(before, tag, scheme)
         if reason is not None:
-            return Breach(index=index, reason=reason)
+            return index, reason
     return None
 
 
 def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]:
-    """Yields line number and description of the first breach in each sentence.
+    """Yields line number and description of the first violation in each sentence.
 
     Args:
         sentences: `examples.Sentence`s with tags.
@@ -92,8 +80,8 @@ def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]
     for sentence in sentences:
         first = breach(sentence.tags or (), scheme)
         if first is not None:
-            line = sentence.lines[min(first.index, len(sentence.lines) - 1)]
-            yield line, f"{first.reason}, so the tags are not {scheme.upper()}"
+            line = sentence.lines[min(first[0], len(sentence.lines) - 1)]
+            yield line, f"{first[1]}, so the tags are not {scheme.upper()}"
 
 
 def check_tags(
@@ -153,7 +141,15 @@ def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
             prefixes[split_tag(tag)[0]] += count
     if not prefixes or prefixes[""] > _STRAY_SHARE * prefixes.total():
         return NONE
-    return min(_TRIED, key=lambda scheme: _num_breaches(steps, scheme))
+
+    def num_breaches(scheme):
+        return sum(
+            count
+            for (before, tag), count in steps.items()
+            if _reason_against(before, tag, scheme) is not None
+        )
+
+    return min(_TRIED, key=num_breaches)
 
 
 def scheme_of_labels(labels: Iterable[str]) -> str:
@@ -232,12 +228,10 @@ def convert_to_iobes(tags: Sequence[str], scheme: str) -> list[str]:
     """Converts BILOU tags to IOBES for seqeval; leaves other schemes unchanged."""
     if scheme != "bilou":
         return list(tags)
-    return [_renamed(tag) for tag in tags]
-
-
-def _renamed(tag):
-    prefix, kind = split_tag(tag)
-    return f"{_AS_IOBES[prefix]}-{kind}" if prefix in _AS_IOBES else tag
+    return [
+        _AS_IOBES[tag[0]] + tag[1:] if split_tag(tag)[0] in _AS_IOBES else tag
+        for tag in tags
+    ]
 
 
 def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:
@@ -245,46 +239,24 @@ def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:
     return zip([OUTSIDE, *tags], [*tags, _END], strict=True)
 
 
-def _num_breaches(steps: Mapping[tuple, int], scheme: str) -> int:
-    return sum(
-        count
-        for (before, tag), count in steps.items()
-        if _reason_against(before, tag, scheme) is not None
-    )
-
-
-def _is_open(tag):
-    """Returns whether an IOBES or BILOU entity continues after a tag."""
-    return split_tag(tag)[0] in ("B", "I")
-
-
 def _reason_against(before: str, tag: str | None, scheme: str) -> str | None:
     """Returns why a tag cannot follow another one, or None if it can."""
-    if tag is _END:
-        if scheme in ("iobes", "bilou") and _is_open(before):
-            return f"the sentence ends inside the entity of {before!r}"
-        return None
-    prefix, kind = split_tag(tag)
-    if prefix != OUTSIDE and prefix not in PREFIXES[scheme]:
+    prefix, kind = split_tag(OUTSIDE if tag is _END else tag)
+    if prefix not in (OUTSIDE, *PREFIXES[scheme]):
         expected = ", ".join(f"{letter}-…" for letter in PREFIXES[scheme])
         return f"the tag {tag!r} is not one of {expected} and O"
-    is_inside = split_tag(before)[0] in ("B", "I") and split_tag(before)[1] == kind
+    is_open = split_tag(before)[0] in ("B", "I")
+    is_inside = is_open and split_tag(before)[1] == kind
     if scheme == "iob1":
-        wrong = prefix == "B" and not is_inside
-        expected = f"follow an entity of type {kind}"
+        is_allowed = prefix != "B" or is_inside
     elif scheme == "iob2":
-        wrong = prefix == "I" and not is_inside
-        expected = f"continue an entity of type {kind}"
+        is_allowed = prefix != "I" or is_inside
     else:
-        return _reason_in_iobes(before, tag, is_inside)
-    place = "" if before == OUTSIDE else f" after {before!r}"
-    return f"{tag!r}{place} does not {expected}" if wrong else None
-
-
-def _reason_in_iobes(before, tag, is_inside):
-    continues = split_tag(tag)[0] in ("I", "E", "L")
-    if continues and not is_inside:
-        return f"{tag!r} after {before!r} does not continue an entity that B-… started"
-    if _is_open(before) and not continues:
-        return f"{tag!r} follows {before!r}, whose entity has not ended"
-    return None
+        is_allowed = is_inside if prefix in ("I", "E", "L") else not is_open
+    if is_allowed:
+        return None
+    if tag is _END:
+        return f"the sentence ends inside the entity of {before!r}"
+    if before == OUTSIDE:
+        return f"{tag!r} cannot start an entity"
+    return f"{tag!r} cannot follow {before!r}"

@@ -3,24 +3,23 @@
 import dataclasses
 import functools
 import itertools
-import json
 import logging
 import os
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import numerics
-from bert_tf.tasks.token_classification import checks
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -28,7 +27,6 @@ from bert_tf.tasks.token_classification import predictor
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tasks.token_classification import words as words_module
-from bert_tf.training import estimates
 from bert_tf.training import plot_data
 from bert_tf.training import result_files
 
@@ -148,7 +146,7 @@ class TokenClassification(task_module.Task):
 
     def applied_record(self) -> predictor.Record:
         options, trained = self.options, self.trained
-        labels = self._given_labels()
+        labels = options.labels
         if labels and labels != trained.labels:
             raise ValueError(
                 f"--labels={','.join(labels)}, but the model in {options.output_dir} "
@@ -168,16 +166,13 @@ class TokenClassification(task_module.Task):
             str(self.options.init_checkpoint),
             head,
             self.record.labels,
-            advice="omit --labels and --label_list, or pass --labels=",
+            advice="omit --labels, or pass --labels=",
         )
 
     @property
     def predictions_file(self) -> str:
-        return (
-            "predictions.jsonl"
-            if self.is_plain_text("test")
-            else ("test_predictions.txt")
-        )
+        is_plain = self.is_plain_text("test")
+        return "predictions.jsonl" if is_plain else "test_predictions.txt"
 
     def num_train_rows(self) -> int:
         return len(self.features("train").columns["input_ids"])
@@ -194,7 +189,6 @@ class TokenClassification(task_module.Task):
             self.record.labels,
             self.tokenizer,
             self.record.windowing,
-            progress=self.progress,
         )
 
     def training_data(self) -> task_module.TrainingData:
@@ -253,7 +247,8 @@ class TokenClassification(task_module.Task):
         tags = self._best_tags(self._word_logits("test", predict))
         path = str(self.paths()["test"])
         if self.is_plain_text("test"):
-            lines = _plain_text_lines(path, tags, frozenset(self.record.whole_words))
+            whole_words = frozenset(self.record.whole_words)
+            lines = examples.plain_text_lines(path, tags, whole_words)
         else:
             lines = examples.lines_with_tags(path, self.record.tag_column, tags)
         test_scores: dict[str, float] = {}
@@ -279,21 +274,67 @@ class TokenClassification(task_module.Task):
             data=self.data_files(),
         )
 
-    def check(
-        self, start: starting_point.StartingPoint, findings: findings_module.Findings
-    ) -> estimates.Workload | None:
-        return checks.check(self, start, findings)
+    def item(self, example: examples.Sentence) -> text_checks.Item:
+        return text_checks.Item(
+            texts=(" ".join(example.words),),
+            label=" ".join(example.tags or ()),
+            place=f"{example.path}:{example.lines[0]}",
+        )
+
+    def check_items(
+        self,
+        findings: findings_module.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        """Checks documents, the scheme of the tags, and the balance of their types."""
+        paths, tagged = self.paths(), {}
+        for name, sentences in self.examples.items():
+            try:
+                self._check_documents(paths[name], sentences)
+            except ValueError as error:
+                findings.failure("documents", error)
+            if sentences[0].tags is not None:
+                tagged[name] = sentences
+            elif name != "test":
+                findings.error("tags", f"{paths[name]} has no tags")
+        if not tagged:
+            return
+        scheme = self.options.tag_scheme
+        if scheme == token_classification_options.AUTO:
+            first = next(iter(tagged))
+            scheme = schemes.recognize_scheme(self._true_tags(first))
+        findings.note("tag scheme", scheme)
+        types: dict[str, list[str]] = {}
+        for name, sentences in tagged.items():
+            breaches = list(schemes.breaches(sentences, scheme))
+            for line, reason in breaches:
+                findings.error("tags", reason, f"{paths[name]}:{line}")
+            if not breaches:
+                findings.passed("tags", f"{name}: all tags follow their scheme")
+            tags: Any = itertools.chain.from_iterable(self._true_tags(name))
+            if scheme != schemes.NONE:
+                tags = (schemes.split_tag(t)[1] for t in tags if t != schemes.OUTSIDE)
+            if name != "test" and (kinds := list(tags)):
+                types[name] = kinds
+        text_checks.check_labels(findings, types)
+
+    def num_windows(self, lengths: np.ndarray) -> np.ndarray:
+        options = self.options
+        if options.document_context:
+            return lengths / options.stride  # About, because documents are divided.
+        beyond = np.maximum(lengths - (options.max_seq_length - 2), 0)
+        return 1 + -(-beyond // options.stride)
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         if given_data.is_share(validation):
-            sentences = examples.tagged_sentences(_rows(train))
+            sentences = examples.given_sentences(train)
             texts = [[" ".join(words)] for words, _ in sentences]
             sides = run.divided(sentences, texts, validation)
             contents = [examples.column_text(side) for side in sides]
         else:
             given = [train] if validation is None else [train, validation]
-            contents = list(map(_column_file, given))
+            contents = list(map(examples.given_file, given))
         # The names that `paths` expects.
         for name, content in zip(("train.txt", "dev.txt"), contents, strict=False):
             path = run.add_file(name, content, trains=name == "train.txt")
@@ -318,7 +359,7 @@ class TokenClassification(task_module.Task):
         uses_documents = self.options.document_context
         if self.trained:
             uses_documents = self.trained.document_context
-        if uses_documents and not examples.has_documents(sentences):
+        if uses_documents and not any(sentence.document for sentence in sentences):
             raise ValueError(
                 f"{path} has no line that starts with -DOCSTART-, so its sentences "
                 "cannot be grouped into documents; omit --document_context."
@@ -331,22 +372,9 @@ class TokenClassification(task_module.Task):
         sentences = self.examples.get("train", ())
         return words_module.learned_whole_words(one.words for one in sentences)
 
-    def _given_labels(self):
-        """Returns the tags of --labels or --label_list, or () if neither is set."""
-        path = self.options.label_list
-        if path is None:
-            return self.options.labels
-        labels = tuple(line.strip() for line in files.read_lines(path) if line.strip())
-        if len(set(labels)) != len(labels) or len(labels) < 2:
-            raise ValueError(
-                f"{path}: expected at least two different tags, one per line, got "
-                f"{', '.join(labels)[:80] or 'none'}."
-            )
-        return labels
-
     def _labels_and_scheme(self):
         """Returns the tags of a new model and their scheme."""
-        labels, scheme = self._given_labels(), self.options.tag_scheme
+        labels, scheme = self.options.labels, self.options.tag_scheme
         is_auto = scheme == token_classification_options.AUTO
         if "train" in self.examples:
             path, tags = str(self.paths()["train"]), self._true_tags("train")
@@ -408,43 +436,8 @@ class TokenClassification(task_module.Task):
             logger.info("Entities of %s by type:\n%s", name, report.rstrip())
 
 
-def _plain_text_lines(path, tags, whole_words):
-    """Yields one JSON object per line of a text: its number, words, tags, places."""
-    lines = [
-        words_module.split_text(line, whole_words) for line in files.read_lines(path)
-    ]
-    if len(tags) != sum(len(line.words) for line in lines):
-        raise ValueError(f"{path} changed while it was tagged; predict again.")
-    rest = iter(tags)
-    for number, line in enumerate(lines, start=1):
-        record = {
-            "line": number,
-            "words": line.words,
-            "tags": list(itertools.islice(rest, len(line.words))),
-            "starts": line.starts,
-            "ends": line.ends,
-        }
-        yield json.dumps(record, ensure_ascii=False) + "\n"
-
-
 def _tagged(words, tags):
     """Returns the words in entities, such as "Rome/B-LOC"; "O" if there are none."""
     pairs = zip(words, tags, strict=True)
     named = [f"{word}/{tag}" for word, tag in pairs if tag != schemes.OUTSIDE]
     return " ".join(named) or schemes.OUTSIDE
-
-
-def _rows(data):
-    """Returns the rows of tagged sentences in memory or in a file."""
-    if not given_data.is_table_or_in_memory(data):
-        return examples.rows_of_file(os.fspath(data))
-    names = examples.FORMS[0]
-    return given_data.rows_of(data, (names,), lists=names)
-
-
-def _column_file(data):
-    """Returns tagged sentences as the content of a column file, in bytes."""
-    if given_data.is_table_or_in_memory(data):
-        return examples.column_text(examples.tagged_sentences(_rows(data)))
-    with files.open_file(data, "rb") as file:
-        return file.read()

@@ -34,7 +34,7 @@ CONTRACT = contract.Contract(
         "num_train_epochs": 8.0,
     },
     write_errors=write_errors,
-    errors=("expected 2 columns", "'I-Y' does not continue"),
+    errors=("expected 2 columns", "'I-Y' cannot start an entity"),
     scores={"eval_f1": 0.95},
     num_steps=120,  # int(120 / 8 * 8)
     inputs=[

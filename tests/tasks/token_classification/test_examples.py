@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from bert_tf.tasks.token_classification import examples
@@ -31,17 +29,15 @@ def write(tmp_path):
 
 
 def test_sentences_end_at_blank_lines_and_at_documents(write):
-    sentences = examples.read_sentences(write(CONLL), examples.Columns(tag=3))
-    assert sentences == [
-        examples.Sentence(
-            words=("EU", "rejects"), tags=("B-ORG", "O"), document=1, lines=(3, 4)
-        ),
-        examples.Sentence(words=("Peter",), tags=("B-PER",), document=1, lines=(7,)),
-        examples.Sentence(
-            words=("BRUSSELS",), tags=("B-LOC",), document=2, lines=(10,)
-        ),
+    path = write(CONLL)
+    sentences = examples.read_sentences(path, examples.Columns(tag=3))
+    assert [
+        (one.words, one.tags, one.document, one.path, one.lines) for one in sentences
+    ] == [
+        (("EU", "rejects"), ("B-ORG", "O"), 1, path, (3, 4)),
+        (("Peter",), ("B-PER",), 1, path, (7,)),
+        (("BRUSSELS",), ("B-LOC",), 2, path, (10,)),
     ]
-    assert examples.has_documents(sentences)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +56,7 @@ def test_sentences_end_at_blank_lines_and_at_documents(write):
 def test_words_and_tags_are_in_their_columns(write, content, columns, words, tags):
     [sentence] = examples.read_sentences(write(content), examples.Columns(**columns))
     assert (sentence.words, sentence.tags) == (words, tags)
-    assert not examples.has_documents([sentence])
+    assert sentence.document == 0
 
 
 @pytest.mark.parametrize(
@@ -104,30 +100,27 @@ def test_columns_that_a_file_has_not_are_refused(write, content, columns, messag
         examples.read_sentences(write(content), examples.Columns(word=9, tag=1))
 
 
-def test_tags_that_break_their_scheme_are_refused_with_their_line(write):
-    path = write("EU B-ORG\n\na O\nb I-PER\n")
-    sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    with pytest.raises(ValueError, match=r"train\.txt:4: 'I-PER' does not continue"):
-        schemes.check_tags(path, sentences, "iob2", LABELS)
-    schemes.check_tags(path, sentences, "none", LABELS)
-    untagged = examples.read_sentences(path, examples.Columns(tag=2))
-    with pytest.raises(ValueError, match=r"train\.txt has no column of tags"):
-        schemes.check_tags(path, untagged, "none", LABELS)
-
-
-def test_an_entity_that_the_sentence_cuts_off_is_at_its_last_line(write):
-    path = write("EU B-ORG\nb I-ORG\n\nc O\n")
-    sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    with pytest.raises(ValueError, match=r"train\.txt:2: the sentence ends inside"):
-        schemes.check_tags(path, sentences, "iobes", LABELS)
-
-
-def test_a_tag_that_the_model_has_not_is_refused_with_its_line(write):
-    path = write("EU B-ORG\n\na O\nb B-PER\n")
-    sentences = examples.read_sentences(path, examples.Columns(tag=1))
-    schemes.check_tags(path, sentences, "iob2", ["O", "B-ORG", "B-PER"])
-    with pytest.raises(ValueError, match=r"train\.txt:4: the tag 'B-PER' is not one"):
-        schemes.check_tags(path, sentences, "iob2", ["O", "B-ORG"])
+@pytest.mark.parametrize(
+    "content, tag, scheme, labels, message",
+    [
+        ("EU B-ORG\n\na O\nb I-PER\n", 1, "iob2", LABELS, ":4: 'I-PER' cannot start"),
+        ("EU B-ORG\n\na O\nb I-PER\n", 1, "none", LABELS, None),
+        ("EU B-ORG\nb I-ORG\n\nc O\n", 1, "iobes", LABELS, ":2: the sentence ends"),
+        ("EU B-ORG\n", 2, "none", LABELS, " has no column of tags"),
+        ("EU B-ORG\n\na O\nb B-PER\n", 1, "iob2", ("O", "B-ORG", "B-PER"), None),
+        ("EU O\n\na O\nb B-PER\n", 1, "iob2", LABELS, ":4: the tag 'B-PER' is not"),
+    ],
+)
+def test_tags_follow_their_scheme_and_are_those_of_the_model(
+    write, content, tag, scheme, labels, message
+):
+    path = write(content)
+    sentences = examples.read_sentences(path, examples.Columns(tag=tag))
+    if message is None:
+        schemes.check_tags(path, sentences, scheme, labels)
+        return
+    with pytest.raises(ValueError, match=f"train.txt{message}"):
+        schemes.check_tags(path, sentences, scheme, labels)
 
 
 @pytest.mark.parametrize(
@@ -180,25 +173,3 @@ def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):
     lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, ["O"])
     with pytest.raises(ValueError, match=r"more words than there .* tags \(1\)"):
         list(lines)
-
-
-def rows_of_words(*sentences):
-    """Returns a table with one word per row, of the given values of `sentence`."""
-    return [{"sentence": value, "word": "wet", "tag": "O"} for value in sentences]
-
-
-def test_rows_of_words_are_grouped_by_sentence():
-    found = examples.tagged_sentences(rows_of_words("a", "a", "b", 3, 3))
-    assert [len(words) for words, _ in found] == [2, 1, 2]
-
-
-@pytest.mark.parametrize("missing", [None, math.nan, ""])
-def test_each_row_of_a_word_must_name_its_sentence(missing):
-    # Many published tables name a sentence only in the row of its first word.
-    with pytest.raises(ValueError, match=r"Row 2 has no 'sentence'; .*ffill\(\)"):
-        examples.tagged_sentences(rows_of_words("Sentence: 1", missing, "Sentence: 2"))
-
-
-def test_the_words_of_a_sentence_must_be_consecutive():
-    with pytest.raises(ValueError, match="Row 3 continues sentence '1' after another"):
-        examples.tagged_sentences(rows_of_words(1, 2, 1))

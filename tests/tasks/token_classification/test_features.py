@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -145,10 +143,3 @@ def test_a_tag_that_the_model_has_not_is_no_tag(plain):
         [sentence("a b", "B-Y O")], LABELS, plain, windowing()
     )
     assert found.columns["tag_ids"][0, 1:3].tolist() == [-1, 0]
-
-
-@pytest.mark.parametrize("stride", [0, 7])
-def test_windows_that_leave_words_out_are_refused(stride):
-    with pytest.raises(ValueError, match=r"doc_stride: expected 1 to .* \(6\)"):
-        windowing(length=8, stride=stride)
-    assert dataclasses.replace(windowing(), doc_stride=6).capacity == 6

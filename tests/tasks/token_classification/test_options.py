@@ -28,14 +28,10 @@ def test_the_defaults_are_those_of_the_releases_tools():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"do_train": False}, "Nothing to do; expected --do_train, --do_eval or"),
         ({"vocab_file": None}, "Training without --init_checkpoint needs --vocab_file"),
         ({"labels": "O"}, "--labels=O: expected at least two different tags"),
         ({"labels": "O,B-X,O"}, "expected at least two different tags"),
-        ({"tag_scheme": "bio"}, "--tag_scheme"),
-        ({"feature_based": "first"}, "--feature_based"),
         ({"doc_stride": 127}, "--doc_stride=127: expected at most 126"),
-        ({"max_seq_length": 2}, "--max_seq_length"),
         ({"true_case": True}, "--true_case has no effect on lowercased text"),
         (
             {"feature_based": "last", "frozen_layers": "2"},

@@ -45,9 +45,9 @@ def test_the_scheme_is_recognized(sentences, scheme):
 def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
     tags = [sentence.split()] * 60
     assert schemes.recognize_scheme([*tags, ["O", stray]]) == scheme
-    found = schemes.breach(["O", stray], scheme)
-    assert found.index == 1
-    assert repr(stray) in found.reason
+    index, reason = schemes.breach(["O", stray], scheme)
+    assert index == 1
+    assert repr(stray) in reason
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ def test_the_scheme_of_a_models_tags_is_that_of_their_prefixes(labels, scheme):
 @pytest.mark.parametrize(
     "tags, scheme, index, reason",
     [
-        ("O I-PER", "iob2", 1, "'I-PER' does not continue an entity"),
-        ("B-LOC I-PER", "iob2", 1, "'I-PER' after 'B-LOC' does not continue"),
-        ("B-PER", "iob1", 0, "does not follow an entity of type PER"),
-        ("I-LOC B-PER", "iob1", 1, "'B-PER' after 'I-LOC' does not follow"),
+        ("O I-PER", "iob2", 1, "'I-PER' cannot start an entity"),
+        ("B-LOC I-PER", "iob2", 1, "'I-PER' cannot follow 'B-LOC'"),
+        ("B-PER", "iob1", 0, "'B-PER' cannot start an entity"),
+        ("I-LOC B-PER", "iob1", 1, "'B-PER' cannot follow 'I-LOC'"),
         ("S-PER", "iob2", 0, "'S-PER' is not one of B-…, I-… and O"),
         ("PER", "iob2", 0, "'PER' is not one of"),
-        ("O E-PER", "iobes", 1, "does not continue an entity that B-… started"),
-        ("S-PER I-PER", "iobes", 1, "does not continue an entity"),
-        ("B-PER O", "iobes", 1, "'O' follows 'B-PER', whose entity has not ended"),
+        ("O E-PER", "iobes", 1, "'E-PER' cannot start an entity"),
+        ("S-PER I-PER", "iobes", 1, "'I-PER' cannot follow 'S-PER'"),
+        ("B-PER O", "iobes", 1, "'O' cannot follow 'B-PER'"),
         ("B-PER I-PER", "iobes", 2, "the sentence ends inside the entity"),
-        ("B-PER L-LOC", "bilou", 1, "does not continue an entity"),
+        ("B-PER L-LOC", "bilou", 1, "'L-LOC' cannot follow 'B-PER'"),
         ("B-PER E-PER", "bilou", 1, "'E-PER' is not one of B-…, I-…, L-…, U-… and O"),
     ],
 )
 def test_the_first_tag_that_breaks_a_scheme_is_found(tags, scheme, index, reason):
-    found = schemes.breach(tags.split(), scheme)
-    assert found.index == index
-    assert reason in found.reason
+    place, sentence = schemes.breach(tags.split(), scheme)
+    assert place == index
+    assert reason in sentence
 
 
 @pytest.mark.parametrize(
