@@ -93,15 +93,12 @@ def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
     [
         (["--vocab_size=2000"], 2, "--input_file: expected text files to learn from"),
         (["--input_file={}/none*"], 1, "No file matches"),
-        (["--input_file={}"], 1, "is a folder; expected a file"),
         (["--input_file={}/binary"], 1, "binary:2: not UTF-8"),
         (["--input_file={}/empty"], 1, "There are no words in"),
         (["--input_file={}/text", "--vocab_size=6"], 1, "--vocab_size=6 is too small"),
-        (["--input_file={}/text", "--vocab_size=5"], 2, "expected at least 6, got 5"),
         # Before the text is read.
         (["--input_file={}/binary", "--vocab_file={}"], 1, "is a folder"),
         (["--input_file={}/binary", "--vocab_file=/proc/x"], 1, "/proc/x: cannot be"),
-        (["--input_file={}/text", "--vocab_sise=9"], 2, "--vocab_size"),
         (["--input_file={}/te*", "--vocab_file={}/text"], 2, "file of --input_file"),
         (
             ["--input_file={}/text", "--fill_unused={}/out.txt"],
@@ -114,8 +111,6 @@ def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
             "--output_file can only be used with --fill_unused",
         ),
         (["--fill_unused={}/words", "--vocab_size=9"], 2, "--vocab_size has no effect"),
-        (["--fill_unused={}/words"], 1, "No such file"),
-        (["--fill_unused={}/none", "--vocab_file={}/vocab"], 1, "No such file"),
         (
             ["--fill_unused={}/words", "--vocab_file={}/vocab"],
             1,

@@ -79,9 +79,6 @@ def test_thresholds_are_found_only_with_odds(run_tool, files):
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [
-        ({"data_file": None}, 2, "--data_file is required"),
-        ({"predictions_file": None}, 2, "--predictions_file is required"),
-        ({"predictions_file": "gone.json"}, 1, "No such file: gone.json"),
         ({"predictions_file": "{files}/odds.json"}, 1, "a: expected text, got -4.0"),
         ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),

@@ -9,8 +9,6 @@ import pytest
         ("run", "v2", 1, "'v2' is not a version of TensorFlow Serving; expected"),
         # Before the model is searched for.
         ("none", "/proc/x", 1, "export_saved_model: /proc/x: cannot be written"),
-        ("none", "/proc/no/x", 1, "/proc/no: the folder cannot be created"),
-        ("run", None, 2, "--export_dir is required"),
     ],
 )
 def test_what_cannot_be_exported_ends_in_one_line(
@@ -19,7 +17,7 @@ def test_what_cannot_be_exported_ends_in_one_line(
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
     flags = [f"--output_dir={tmp_path / run}"]
-    flags += [] if export is None else [f"--export_dir={tmp_path / export}"]
+    flags.append(f"--export_dir={tmp_path / export}")
     result = run_tool("export_saved_model", *flags)
     assert result.exit_code == exit_code
     assert message in result.stderr

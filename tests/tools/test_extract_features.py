@@ -49,22 +49,6 @@ def test_lines_in_vectors_out(extract, tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_a_configuration_that_is_named_comes_first(extract, golden, tmp_path):
-    settings = json.loads((golden / "model" / "bert_config.json").read_text())
-    (tmp_path / "c.json").write_text(json.dumps(settings | {"num_attention_heads": 1}))
-    found = []
-    for config in (None, tmp_path / "c.json"):
-        assert extract(bert_config_file=config).exit_code == 0
-        found.append(records(tmp_path / "output.jsonl"))
-    assert found[0] != found[1]
-
-
-def test_cased_text_stays_cased(extract, tmp_path):
-    assert extract(do_lower_case="false").exit_code == 0
-    first, _ = records(tmp_path / "output.jsonl")
-    assert [piece["token"] for piece in first["features"]][1] == "[UNK]"
-
-
 def test_dtype_and_backend_follow_their_flags(extract, tmp_path):
     def values(**flags):
         assert extract(**flags).exit_code == 0
@@ -93,16 +77,9 @@ def refusal(result):
     "changes, exit_code, message",
     [
         ({"input_file": "none.txt"}, 1, "No such file: none.txt"),
-        ({"init_checkpoint": "none/model.ckpt"}, 1, "none/model.ckpt"),
-        ({"vocab_file": None}, 1, "--vocab_file is needed"),
         ({"layers": "-1,5"}, 1, "layer 5 does not exist"),
         ({"max_seq_length": 100}, 1, "max_position_embeddings"),
-        ({"output_file": "/dev/null/x"}, 1, "/dev/null"),
-        ({"output_format": "csv"}, 2, "one of jsonl, npz"),
-        ({"pooling": "sum"}, 2, "one of none, cls, mean, max"),
         ({"normalize": "true"}, 2, "needs --pooling"),
-        ({"input_file": None}, 2, "--input_file is required"),
-        ({"use_tpu": "true"}, 2, "use --device=tpu"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message):

@@ -142,15 +142,6 @@ def test_max_eval_steps_limits_the_evaluation_and_says_so(pretrain, golden, tmp_
     )
 
 
-def test_finished_run_is_left_as_it_is(pretrain, tmp_path):
-    assert pretrain(do_train=True).exit_code == 0
-    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    done = pretrain(do_train=True)
-    assert done.exit_code == 0
-    assert "Trained to step 6" in done.stdout
-    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
-
-
 def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     # With such a high rate, the loss only rises after the first evaluation.
     done = pretrain(
@@ -240,19 +231,6 @@ def test_scores_of_random_weights_are_labeled(pretrain):
     assert "scores of random weights" in done.stderr
 
 
-def test_best_folder_can_be_used_like_a_run(pretrain, golden, tmp_path, run_tool):
-    done = pretrain(do_train=True, eval_every_steps=3, vocab_file=golden / "vocab.txt")
-    assert done.exit_code == 0, done.stderr
-    best = tmp_path / "run" / "best"
-    assert {"task.json", "vocab.txt", "bert_config.json"} <= {
-        path.name for path in best.iterdir()
-    }
-    text = "--text=the [MASK] stands"
-    done = run_tool("fill_mask", f"--init_checkpoint={best}", text, "--top_k=2")
-    assert done.exit_code == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
-
-
 def amount(done, name):
     """Returns the number behind a name in a dry run's report."""
     [line] = [line for line in done.stdout.splitlines() if line.startswith(name)]
@@ -273,21 +251,6 @@ def test_dry_run_reports_the_size_and_writes_nothing(pretrain, golden, tmp_path)
     memory = "memory per device"
     assert amount(again, memory) <= amount(done, memory)
     assert not (tmp_path / "run").exists()
-
-
-def test_mixed_bfloat16_trains_with_float32_weights(pretrain, tmp_path):
-    assert pretrain(do_train=True, log_every_steps=1).exit_code == 0
-    expected = [line["loss"] for line in read_metrics(tmp_path / "run")]
-    output_dir = tmp_path / "half"
-    done = pretrain(
-        do_train=True, dtype="mixed_bfloat16", output_dir=output_dir, log_every_steps=1
-    )
-    assert done.exit_code == 0, done.stderr
-    losses = [line["loss"] for line in read_metrics(output_dir)]
-    assert losses != expected
-    np.testing.assert_allclose(losses, expected, rtol=0.01)
-    saved = tf.train.load_checkpoint(str(output_dir / "model.ckpt-6"))
-    assert set(saved.get_variable_to_dtype_map().values()) == {tf.float32, tf.int64}
 
 
 def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
@@ -314,34 +277,16 @@ def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
 MISTAKES = [
     # Fault, flags, exit code, expected line.
     ("nothing to do", {}, 2, "--do_train, --do_eval or --dry_run"),
-    ("no such file", {"input_file": "/no/such.tfrecord"}, 1, "/no/such.tfrecord"),
     ("no match", {"input_file": "/no/*.tfrecord"}, 1, "/no/*.tfrecord"),
     ("other length", {"max_seq_length": 32}, 1, "max_seq_length 64, expected 32"),
-    (
-        "other number of masks",
-        {"max_predictions_per_seq": 20},
-        1,
-        "max_predictions_per_seq 10, expected 20",
-    ),
     ("too long for the model", {"max_seq_length": 65}, 1, "max_position_embeddings"),
-    ("unknown flag", {"train_batch": 3}, 2, "did you mean --train_batch_size"),
-    ("a flag of 2018 that went", {"use_tpu": True}, 2, "--device=tpu"),
     ("indivisible batch", {"gradient_accumulation_steps": 3}, 1, "not divisible by 3"),
-    ("a choice there is not", {"device": "abacus"}, 2, "auto, cpu"),
-    ("no config", {"bert_config_file": "/no/config.json"}, 1, "/no/config.json"),
-    (
-        "no checkpoint",
-        {"init_checkpoint": "/no/bert_model.ckpt"},
-        1,
-        "/no/bert_model.ckpt",
-    ),
     ("unwritable folder", {"output_dir": "/proc/run"}, 1, "/proc/run"),
-    ("unknown metric", {"best_metric": "eval_f9", "eval_every_steps": 2}, 1, "eval_f9"),
     (
-        "stopping early without evaluating",
-        {"early_stopping_evals": 2},
-        2,
-        "--eval_every_steps",
+        "unknown metric",
+        {"best_metric": "eval_f9", "eval_every_steps": 2},
+        1,
+        "of this run: eval_loss, eval_masked_lm_accuracy, eval_masked_lm_loss, eval_ne",
     ),
 ]
 
@@ -356,25 +301,6 @@ def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
     assert last_line.startswith("run_pretraining: ")
     assert said in last_line
     assert "Traceback" not in done.stderr
-
-
-def test_an_unknown_metric_is_refused_before_training(pretrain, tmp_path):
-    done = pretrain(do_train=True, best_metric="eval_f9", eval_every_steps=2)
-    assert done.exit_code == 1
-    names = "loss masked_lm_accuracy masked_lm_loss next_sentence_accuracy "
-    names = f"{names}next_sentence_loss perplexity".split()
-    expected = f"of this run: {', '.join(f'eval_{name}' for name in names)}."
-    assert done.stderr.strip().endswith(expected)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_truncated_tfrecord_is_named(pretrain, golden, tmp_path):
-    whole = (golden / "model" / "examples.tfrecord").read_bytes()
-    cut = tmp_path / "cut.tfrecord"
-    cut.write_bytes(whole[: len(whole) // 2 + 3])
-    done = pretrain(do_train=True, input_file=cut)
-    assert done.exit_code == 1
-    assert "cut.tfrecord" in done.stderr.strip().splitlines()[-1]
 
 
 def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
@@ -401,12 +327,3 @@ def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
     done = pretrain(do_train=True, input_file=records, num_train_steps=4)
     assert done.exit_code == 1
     assert "contains a run with a different vocabulary" in done.stderr
-
-
-def test_a_vocabulary_larger_than_the_model_is_refused(pretrain, golden, tmp_path):
-    config = json.loads((golden / "model" / "bert_config.json").read_text())
-    small = tmp_path / "small.json"
-    small.write_text(json.dumps(config | {"vocab_size": 50}))
-    done = pretrain(do_train=True, bert_config_file=small)
-    assert done.exit_code == 1
-    assert "vocab_size" in done.stderr.strip().splitlines()[-1]

@@ -79,17 +79,9 @@ def refusal(result):
     "changes, exit_code, message",
     [
         ({"train_file": "none.tsv"}, 1, "No such file: none.tsv"),
-        ({"vocab_file": "none.txt"}, 1, "none.txt"),
-        ({"max_seq_length": 1000}, 1, "max_position_embeddings"),
-        ({"do_train": None, "do_eval": "true", "eval_file": "e.tsv"}, 1, "e.tsv"),
-        ({"do_train": None}, 2, "Nothing to do"),
         ({"train_file": None}, 2, "needs --train_file"),
-        ({"do_eval": "true"}, 2, "needs --eval_file"),
-        ({"do_predict": "true"}, 2, "needs --predict_file"),
         ({"data_dir": "x"}, 2, "--train_file is for your own files"),
         ({"ending_columns": "a,b,a"}, 2, "--ending_columns=a,b,a: expected diff"),
-        ({"output_dir": None}, 2, "--output_dir is required"),
-        ({"use_tpu": "true"}, 2, "use --device=tpu"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(choose, changes, exit_code, message):
