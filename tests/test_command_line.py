@@ -1,7 +1,6 @@
 """The command line: flags, help, subcommands, exit codes, output."""
 
 import dataclasses
-import gc
 import logging
 import os
 import pathlib
@@ -130,7 +129,6 @@ def test_booleans_are_written_as_in_2018(argument, value):
 @pytest.mark.parametrize(
     "variable, flag, before, expected",
     [
-        ("TF_FORCE_GPU_ALLOW_GROWTH", "--do_train", None, "true"),
         ("TF_FORCE_GPU_ALLOW_GROWTH", "--do_train", "false", "false"),
         ("TF_CPP_MIN_LOG_LEVEL", "--do_train", None, "3"),
         ("KERAS_BACKEND", "--do_train", "jax", "tensorflow"),
@@ -145,13 +143,6 @@ def test_the_environment_suits_tensorflow(
     seen = []
     _run("--input_file=a", flag, work=lambda _: seen.append(os.environ.get(variable)))
     assert seen == [expected]
-
-
-def test_a_command_collects_garbage_less_often_while_it_works():
-    before, seen = gc.get_threshold(), []
-    _run("--input_file=a", work=lambda _: seen.append(gc.get_threshold()))
-    assert seen[0][0] > before[0]
-    assert gc.get_threshold() == before
 
 
 @pytest.mark.parametrize(
@@ -228,12 +219,6 @@ def test_a_traceback_is_kept_where_it_helps(argv, failure):
 
     with pytest.raises(type(failure)):
         _run("--input_file=a", *argv, work=fail)
-
-
-def test_a_report_with_errors_is_printed_and_exit_code_1(capsys):
-    report = options_module.FailureReport("2 errors")
-    assert _run("--input_file=a", work=lambda _: report)[0] == 1
-    assert capsys.readouterr().out == "2 errors\n"
 
 
 def test_the_librarys_log_is_shown_and_only_while_a_tool_runs(capsys):
@@ -397,15 +382,3 @@ def test_a_subcommand_does_the_work_of_its_tool(tmp_path, capsys):
     flags = [f"--input_file={corpus}", f"--vocab_file={vocabulary}", "--vocab_size=40"]
     assert command_line.main(["vocabulary", *flags]) == 0
     assert "[MASK]" in vocabulary.read_text().splitlines()
-
-
-def test_python_runs_the_package():
-    done = subprocess.run(
-        [sys.executable, "-m", "bert_tf", "clasify"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "did you mean classify?" in done.stderr

@@ -6,13 +6,6 @@ import pytest
 from bert_tf import files
 
 
-def test_text_is_utf_8_with_plain_line_ends(tmp_path):
-    path = tmp_path / "text"
-    with files.open_file(path, "w") as file:
-        file.write("ü\n")
-    assert path.read_bytes() == b"\xc3\xbc\n"
-
-
 def test_a_complete_file_gets_its_name_and_leaves_nothing_else(tmp_path):
     path = tmp_path / "new folder" / "out.txt"
     with files.complete_or_absent(path) as file:
@@ -73,19 +66,6 @@ def test_the_error_of_a_full_disk_names_the_file():
             file.write("x")
 
 
-@pytest.mark.parametrize(
-    "make, sentence",
-    [
-        (files.make_folders, "^/proc/no/x: the folder cannot be created: No such"),
-        (lambda path: files.open_file(path, "w"), "^/proc/no/x: cannot be written"),
-    ],
-)
-def test_what_cannot_be_made_is_not_called_absent(make, sentence):
-    with pytest.raises(OSError, match=sentence) as raised:
-        make("/proc/no/x")
-    assert not isinstance(raised.value, FileNotFoundError)
-
-
 LEFTOVER = f".out.txt.{'0' * 32}.partial"
 
 
@@ -103,16 +83,6 @@ def test_leftovers_are_removed_and_files_in_progress_are_not(tmp_path, remove):
         remove(tmp_path)
     assert (tmp_path / "out.txt").read_text() == "all of it"
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "out.txt"])
-
-
-def test_only_the_leftovers_of_one_file_are_removed(tmp_path):
-    (tmp_path / LEFTOVER).mkdir()
-    (tmp_path / LEFTOVER / "part").touch()
-    other = LEFTOVER.replace("out", "other")
-    (tmp_path / other).touch()
-    files.remove_leftovers_of(tmp_path / "out.txt")
-    files.remove_leftovers_in(tmp_path / "absent")
-    assert os.listdir(tmp_path) == [other]
 
 
 @pytest.mark.parametrize(
@@ -183,12 +153,6 @@ def test_expand_names_the_pattern_that_matches_nothing(tmp_path):
 def test_read_lines(tmp_path, content, lines):
     (tmp_path / "text").write_bytes(content)
     assert list(files.read_lines(tmp_path / "text")) == lines
-
-
-def test_read_lines_names_the_line_that_is_not_utf_8(tmp_path):
-    (tmp_path / "text").write_bytes(b"good\nb\xe4d\n")
-    with pytest.raises(ValueError, match=r"text:2: not UTF-8 \(byte 2 .* 0xe4\)"):
-        list(files.read_lines(tmp_path / "text"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])  # Of the terminal.

@@ -55,7 +55,6 @@ def test_values_come_into_their_declared_kind():
     "changes, sentence",
     [
         ({"max_seq_length": 0}, "--max_seq_length: expected at least 1, got 0."),
-        ({"max_seq_length": 513}, "--max_seq_length: expected at most 512, got 513."),
         (
             {"max_seq_length": "8"},
             "--max_seq_length: expected a whole number, got '8'.",
@@ -70,14 +69,10 @@ def test_values_come_into_their_declared_kind():
         ),
         ({"dtype": "int8"}, "--dtype: expected one of float32, bfloat16, got 'int8'."),
         ({"do_train": "no"}, "--do_train: expected true or false, got 'no'."),
-        ({"max_steps": 0}, "--max_steps: expected at least 1, got 0."),
-        ({"vocab_file": ""}, "--vocab_file: expected a value, got ''."),
         ({"vocab_file": None}, "--vocab_file: expected text, got None."),
-        ({"input_file": ()}, "--input_file: expected a value, got ()."),
         ({"input_file": " , "}, "--input_file: expected a value, got ()."),
         ({"input_file": 3}, "--input_file: expected a list of text, got 3."),
         ({"layers": (-1, 0)}, "--layers: expected at most -1, got 0."),
-        ({"layers": "-1,x"}, "--layers: expected a whole number, got 'x'."),
     ],
 )
 def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
@@ -92,9 +87,7 @@ def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
         ("max_seq_length", "384", 384),
         ("learning_rate", "2e-5", 2e-5),
         ("do_train", "True", True),
-        ("do_train", "false", False),
         ("init_checkpoint", "", None),  # As 2018's --init_checkpoint= meant.
-        ("max_steps", "", None),
         ("vocab_file", "a,b", "a,b"),  # No list here.
         ("input_file", "a, b,,c*", ("a", "b", "c*")),
         ("layers", "-1,-2,-3", (-1, -2, -3)),
@@ -103,26 +96,6 @@ def test_a_wrong_value_is_refused_with_flag_and_expectation(changes, sentence):
 def test_parse_reads_what_the_command_line_gives(name, text, value):
     declared = {d.name: d for d in options_module.declarations(PackOptions)}
     assert options_module.parse(declared[name], text) == value
-
-
-def test_a_derived_record_adds_options_and_changes_defaults():
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class LongOptions(PackOptions):
-        """Packs long text."""
-
-        max_seq_length: int = options_module.option(384, help="Length.", maximum=512)
-        doc_stride: int = options_module.option(
-            128, help="Step between windows.", minimum=1
-        )
-
-    names = [
-        declaration.name for declaration in options_module.declarations(LongOptions)
-    ]
-    assert names[0] == "input_file"
-    assert names[-1] == "doc_stride"
-    assert names.count("max_seq_length") == 1
-    record = LongOptions(input_file="a", vocab_file="v")
-    assert record.max_seq_length == 384
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,15 +121,6 @@ def test_the_help_group_comes_from_the_option_or_the_class_that_declares_it():
         "dry_run": ("advanced", DeviceOptions),
         "task_name": ("what to do and on which data", RunOptions),
     }
-
-
-def test_an_unknown_help_group_is_refused():
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class BadOptions(options_module.Options):
-        size: int = options_module.option(1, help="Size.", group="modle")
-
-    with pytest.raises(ValueError, match="'size' has the group 'modle'; expected one"):
-        options_module.declarations(BadOptions)
 
 
 def test_an_error_carries_what_it_is_about():
