@@ -245,7 +245,7 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
         (
             {},
             {"train": conll("a/B-X b/O", "c/O d/I-X", "e/B-X")},
-            r"train\.txt:5: 'I-X' cannot follow 'O', .* not IOB2",
+            r"train\.txt:5: 'I-X' cannot start .* not IOB2",
         ),
         (
             {},  # Lines 1 to 180, of 60 sentences; then the slip.
