@@ -191,6 +191,8 @@ def _function(
             if progress is None:
                 shown = progress_module.shown_with_log(sys.stderr)
                 progress = stack.enter_context(shown)
+            else:
+                stack.enter_context(progress_module.reporting_to(progress))
             try:
                 run = Run(options_class, values, progress)
                 run.use_casing_of_checkpoint()
@@ -310,11 +312,9 @@ tag = _function(
             * a list of (words, tags), two lists of the same length;
             * a tuple of columns: a list with the words of each sentence, and a list
               with its tags;
-            * a DataFrame, a dictionary of columns, or a list of dictionaries, with one
-              row per sentence (the lists `words` and `tags`) or one row per word
-              (`sentence`, `word` and `tag`; a sentence is a group of consecutive rows
-              with the same value of `sentence`);
-            * the path of such a table: .csv, .tsv or .jsonl;
+            * a DataFrame, a dictionary of columns, or a list of dictionaries, with the
+              lists `words` and `tags` of each sentence;
+            * the path of such a table (.jsonl);
             * the path of a column file as in CoNLL, with any other extension. The words
               are in the first column, the tags in the last one.
     """,

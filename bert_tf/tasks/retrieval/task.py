@@ -427,23 +427,6 @@ class Retrieval(task_module.Task):
             )
         return self._candidates_of[queries]
 
-    @functools.cached_property
-    def _candidates_of(self) -> dict[tuple[str, ...], search_module.Neighbors]:
-        return {}
-
-    def _retriever(self, predict):
-        step, options = self.trainer.step, self.options
-        start = str(options.init_checkpoint)
-        return ranking.Retriever(
-            typing.cast(heads.TaskModel, self.trainer.model),
-            ranking.TextEncoder(
-                _applied(predict, "embeddings"), self.tokenizer, self.record
-            ),
-            task=self.record,
-            vocabulary=self.vocabulary,
-            checkpoint=f"step {step} of {options.output_dir}" if step else start,
-        )
-
     def _retrieve(self, retriever, queries, top_k):
         self.trainer.folder.create()  # The vectors of the passages are written there.
         index = retriever.index(self.corpus, self.options.output_dir)
