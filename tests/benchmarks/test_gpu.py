@@ -9,11 +9,13 @@ import sys
 import pytest
 
 MEASURE = """
-import json, gpu
-case = {"model": "tiny", "max_seq_length": 16, "batch_size": 2}
+import argparse, json, pathlib, sys, gpu, report
+report.RESULTS_FILE = pathlib.Path(sys.argv[1])
+case = {"model": "bert-tiny", "max_seq_length": 16, "batch_size": 2}
 case |= {"num_steps": 1, "num_predictions": 3}
-seconds, facts, _ = gpu.measure(case, 2)
-print("FOUND", json.dumps([seconds[gpu.OURS], facts["model_flops"]]))
+args = argparse.Namespace(num_rounds=2, limit_s=600)
+[done] = gpu.measure(gpu.OURS, [case], args)
+print("FOUND", json.dumps([done["our_seconds"], done["model_flops"]]))
 """
 
 
@@ -24,7 +26,7 @@ def test_a_pretraining_step_is_measured_on_jax(project_root, tmp_path):
     benchmarks = project_root / "benchmarks"
     paths = [str(project_root), str(benchmarks), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE],
+        [sys.executable, "-c", MEASURE, tmp_path / "RESULTS.md"],
         cwd=benchmarks,
         env={
             **os.environ,
@@ -38,9 +40,9 @@ def test_a_pretraining_step_is_measured_on_jax(project_root, tmp_path):
     )
     [line] = [one for one in done.stdout.splitlines() if one.startswith("FOUND")]
     seconds, flops = json.loads(line.removeprefix("FOUND"))
-    assert len(seconds) == 2
-    assert min(seconds) > 0
-    # Three passes over two sequences: the layer's products, scores and context, the
-    # head over 64 pieces, and the pooler.
-    layer = 2 * 16 * (4 * 32**2 + 2 * 32 * 32) + 4 * 16**2 * 32
-    assert flops == 3 * 2 * (layer + 2 * 3 * 32 * (32 + 64) + 2 * 32**2)
+    assert seconds > 0
+    assert "| bert-tiny | 16 | 2 |" in (tmp_path / "RESULTS.md").read_text()
+    # Three passes over two sequences: both layers' products, scores and context, the
+    # head over the vocabulary, and the pooler.
+    layer = 2 * 16 * (4 * 128**2 + 2 * 128 * 512) + 4 * 16**2 * 128
+    assert flops == 3 * 2 * (2 * layer + 2 * 3 * 128 * (128 + 30522) + 2 * 128**2)
