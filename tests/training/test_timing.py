@@ -103,21 +103,6 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     assert added[0]["learning_rate"] == pytest.approx(0.5e-3, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "flags, line",
-    [
-        ({"max_train_minutes": 1, "num_train_steps": 9}, "--num_train_steps cannot"),
-        ({"max_train_minutes": 1, "num_warmup_steps": 9}, "--num_warmup_steps cannot"),
-        ({"warmup_proportion": 0.2}, "--warmup_proportion needs"),
-        ({"max_train_minutes": 0}, "--max_train_minutes: expected at least 0.001"),
-    ],
-)
-def test_what_does_not_go_with_the_time_is_refused(pretrain, flags, line):
-    done = pretrain(**flags)
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert line in done.stderr
-
-
 def test_calls_take_twice_as_many_steps_until_they_last_a_second():
     pace = timing.Pace(batch_size=8)
     lengths = []
