@@ -27,7 +27,6 @@ DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
-SERVING = ["tensorflow-serving-api>=2.20"]
 SERVER = ["prometheus-client>=0.20", "uvicorn>=0.51"]
 CHINESE = ["jieba>=0.42.1"]
 NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
@@ -40,7 +39,6 @@ EXTRAS = {
     "datasets": DATASETS,
     "huggingface": HUGGING_FACE,
     "entities": ENTITIES,
-    "serving": SERVING,
     "server": SERVER,
     "corpus": CORPUS,
     "chinese": CHINESE,
@@ -68,6 +66,7 @@ SEPARATE_EXTRAS = {
         "pytest>=8",
         "pytest-xdist>=3.8",
         "ruff>=0.6",
+        "tensorflow-serving-api>=2.20",  # Reads what we write for its server.
         "setuptools>=77",  # Installs the checkout without build isolation.
         *PLOTS,
         *VOCABULARY,
@@ -77,7 +76,6 @@ SEPARATE_EXTRAS = {
         *ENTITIES,
         *CORPUS,
         *CHINESE,
-        *SERVING,
         *SERVER,
         *NOTEBOOKS,
     ],

@@ -51,7 +51,6 @@ NEEDED_FOR = {
     "tf2onnx": "exports to ONNX",
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
-    "tensorflow-serving-api": "queries over gRPC",
     "uvicorn": "the HTTP server of `serve_model`",
     "prometheus-client": "metrics of the server",
 }

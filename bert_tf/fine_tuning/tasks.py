@@ -23,21 +23,21 @@ TASKS = {
     "classification": Entry(
         task="bert_tf.tasks.classification.task:Classification",
         options="bert_tf.tasks.classification.options:RunClassifierOptions",
-        signatures="bert_tf.serving.class_signatures:create",
+        signatures="bert_tf.serving.class_signatures:ClassSignatures",
     ),
     "multiple_choice": Entry(
         task="bert_tf.tasks.multiple_choice.task:MultipleChoice",
         options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
-        signatures="bert_tf.serving.choice_signatures:create",
+        signatures="bert_tf.serving.choice_signatures:ChoiceSignatures",
     ),
     "pretraining": Entry(
         predictor="bert_tf.pretraining.predictor:load",
-        signatures="bert_tf.serving.mask_signatures:create",
+        signatures="bert_tf.serving.mask_signatures:MaskSignatures",
     ),
     "question_answering": Entry(
         task="bert_tf.tasks.question_answering.task:QuestionAnswering",
         options="bert_tf.tasks.question_answering.options:RunSquadOptions",
-        signatures="bert_tf.serving.span_signatures:create",
+        signatures="bert_tf.serving.span_signatures:SpanSignatures",
     ),
     "retrieval": Entry(
         task="bert_tf.tasks.retrieval.task:Retrieval",
@@ -47,7 +47,7 @@ TASKS = {
     "token_classification": Entry(
         task="bert_tf.tasks.token_classification.task:TokenClassification",
         options="bert_tf.tasks.token_classification.options:RunNerOptions",
-        signatures="bert_tf.serving.tag_signatures:create",
+        signatures="bert_tf.serving.tag_signatures:TagSignatures",
     ),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 
 # The score of a missing ending; its probability is 0.
@@ -29,7 +29,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
             takes one row per ending and returns `scores`, float32 [B].
     """
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         specs = signatures.texts("text")
         specs["endings"] = tf.TensorSpec([None, None], tf.string, name="endings")
         super().__init__(
@@ -79,10 +79,3 @@ def is_absent(endings: tf.Tensor) -> tf.Tensor:
     is_padding = (endings == "") | (endings == endings[:, :1])
     is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
     return (endings == "") | (is_tail & ~is_first)
-
-
-def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
-) -> ChoiceSignatures:
-    """Returns the signatures of a trained multiple choice model."""
-    return ChoiceSignatures(predictor, limits)

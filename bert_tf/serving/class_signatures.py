@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import predictions as classification_predictions
@@ -32,7 +32,7 @@ class ClassSignatures(signatures.TaskSignatures):
             and returns `labels`, string [B, C]: the columns of `probabilities`.
     """
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
         functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
@@ -92,10 +92,3 @@ class ClassSignatures(signatures.TaskSignatures):
     def _labels(self, text):
         labels = tf.constant(self.predictor.task.labels)
         return {"labels": tf.tile(labels[tf.newaxis], [tf.shape(text)[0], 1])}
-
-
-def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
-) -> ClassSignatures:
-    """Returns the signatures of a trained classifier."""
-    return ClassSignatures(predictor, limits)

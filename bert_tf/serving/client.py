@@ -8,7 +8,6 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.serving import connection
-from bert_tf.serving import rest_connection
 from bert_tf.serving import versions
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -183,35 +182,15 @@ def open_server(url: str, settings: connection.Settings = connection.DEFAULT) ->
     """Returns a client of a model in TensorFlow Serving, or in `serve_model`.
 
     Args:
-        url: such as `http://localhost:8501/v1/models/topics` for the REST API, or
-            `grpc://localhost:8500/v1/models/topics` for gRPC. `https` and `grpcs` use
-            TLS. `/versions/2` or `/labels/stable` at the end selects a version.
+        url: such as `http://localhost:8501/v1/models/topics`. `/versions/2` or
+            `/labels/stable` at the end selects a version.
         settings: time-out, retries, headers and certificates.
 
     Raises:
-        ImportError: gRPC needs a package that is not installed.
-        OSError: a certificate cannot be read.
+        OSError: the file with certificates does not exist.
         ValueError: the URL is not that of a model, or a header is malformed.
     """
-    address = connection.parse_address(url)
-    _check_certificates(settings)
-    if not address.is_grpc:
-        return Client(rest_connection.caller(address, settings))
-    from bert_tf.serving import grpc_connection
-
-    call = grpc_connection.caller(address, settings)
-    return Client(
-        lambda name, inputs: {
-            key: _as_list(array) for key, array in call(name, inputs).items()
-        }
-    )
-
-
-def _check_certificates(settings):
-    named = (settings.ca_file, settings.client_cert_file, settings.client_key_file)
-    for path in named:
-        if path is not None and not files.exists(path):
-            raise FileNotFoundError(f"{path} does not exist; expected a PEM file.")
+    return Client(connection.caller(url, settings))
 
 
 def refusal_reason(error: Exception) -> str:

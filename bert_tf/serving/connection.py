@@ -1,20 +1,25 @@
-"""How to reach a model server: a model's address, time-out, retries and TLS."""
+"""Calls a model through TensorFlow Serving's REST API, which `serve_model` has too."""
 
 import dataclasses
+import json
 import re
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf import files
 
 QUERIES_PER_CALL = 32
 TIMEOUT_SECONDS = 60.0
 NUM_RETRIES = 3
 # The wait before the first retry; it doubles with every retry.
 BACKOFF_SECONDS = 0.5
-MAX_BACKOFF_SECONDS = 10.0
-
-_GRPC = ("grpc", "grpcs")
+_MAX_BACKOFF_SECONDS = 10.0
+# Overloaded, restarting, or a proxy whose server is not ready.
+_RETRIED_STATUSES = (429, 502, 503, 504)
+# A signature of our classifiers, and its only output.
+_KNOWN_ONLY_OUTPUTS = {"labels": "labels"}
 _ADDRESS = re.compile(
-    r"(?P<scheme>https?|grpcs?)://(?P<host>[^/\s]+)(?P<prefix>\S*?)"
-    r"/v1/models/(?P<name>[^/:\s]+)"
-    r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:\s]+))?/?"
+    r"https?://[^/\s]+\S*?/v1/models/[^/:\s]+(/versions/\d+|/labels/[^/:\s]+)?/?"
 )
 
 
@@ -22,15 +27,12 @@ _ADDRESS = re.compile(
 class Settings:
     """How a client talks to a model server."""
 
-    # REST: for one attempt. gRPC: for the call with its retries.
-    timeout_seconds: float = TIMEOUT_SECONDS
+    timeout_seconds: float = TIMEOUT_SECONDS  # For one attempt.
     # Repetitions of a call that found no connection, lost it, or was refused because
     # the server was overloaded. A time-out is final: the server may still be working.
     num_retries: int = NUM_RETRIES
-    headers: tuple[str, ...] = ()  # Each "Name: value"; metadata in gRPC.
+    headers: tuple[str, ...] = ()  # Each "Name: value".
     ca_file: str | None = None  # PEM certificates that sign the server's; None: system.
-    client_cert_file: str | None = None  # PEM certificate that identifies this client.
-    client_key_file: str | None = None  # PEM key of `client_cert_file`.
 
     def header_pairs(self) -> list[tuple[str, str]]:
         """Returns the names and values of the headers.
@@ -40,13 +42,12 @@ class Settings:
         """
         pairs = []
         for header in self.headers:
-            name, colon, value = header.partition(":")
-            if not colon or not name.strip():
+            name, colon, value = (part.strip() for part in header.partition(":"))
+            if not colon or not name:
                 raise ValueError(
                     f"The header {header!r} has no colon; expected "
                     "'Name: value', such as 'Authorization: Bearer TOKEN'."
                 )
-            name, value = name.strip(), value.strip()
             if not ((name + value).isascii() and (name + value).isprintable()):
                 raise ValueError(
                     f"The header {header!r:.80} has a line break or another character "
@@ -59,43 +60,146 @@ class Settings:
 DEFAULT = Settings()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Address:
-    """A model on a server."""
-
-    url: str  # As given, without a slash at the end.
-    target: str  # "host:port".
-    is_grpc: bool
-    has_tls: bool
-    name: str
-    version: int | None
-    label: str | None
-
-
-def parse_address(url: str) -> Address:
-    """Returns the parts of a model's address.
+def caller(
+    url: str, settings: Settings
+) -> Callable[[str, dict[str, list]], dict[str, list]]:
+    """Returns a function that calls a signature; see `client.Client`.
 
     Args:
-        url: `http://HOST:PORT/v1/models/NAME`; `https`, `grpc` and `grpcs` are the
-            other schemes. `/versions/2` or `/labels/stable` at the end selects a
-            version.
+        url: `http://HOST:PORT/v1/models/NAME`, or with https. `/versions/2` or
+            `/labels/stable` at the end selects a version.
+        settings: time-out, retries, headers and certificates.
 
     Raises:
-        ValueError: the URL is not that of a model.
+        OSError: the file with certificates does not exist.
+        ValueError: the URL is not that of a model, or a header is malformed.
     """
-    match = _ADDRESS.fullmatch(url)
-    if match is None or (match["scheme"] in _GRPC and match["prefix"]):
+    if _ADDRESS.fullmatch(url) is None:
         raise ValueError(
             f"{url!r} is not the address of a model; expected "
-            "http://HOST:PORT/v1/models/NAME, or grpc:// for gRPC."
+            "http://HOST:PORT/v1/models/NAME."
         )
-    version = match["version"]
-    return Address(
-        url=url.rstrip("/"),
-        target=match["host"],
-        is_grpc=match["scheme"] in _GRPC,
-        has_tls=match["scheme"] in ("https", "grpcs"),
-        name=match["name"],
-        version=None if version is None else int(version),
-        label=match["label"],
+    if settings.ca_file is not None and not files.exists(settings.ca_file):
+        raise FileNotFoundError(f"{settings.ca_file} does not exist; expected PEM.")
+    model = url.rstrip("/")
+    session = _session(settings)
+    only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Signature -> its only output.
+
+    def call(name, inputs):
+        body = {"signature_name": name, "inputs": inputs}
+        reply = _reply(session.post, model, ":predict", settings, json=body)
+        if not isinstance(reply, dict) or "outputs" not in reply:
+            raise ValueError(
+                f"{model} returned no outputs but {json.dumps(reply)[:200]}."
+            )
+        outputs = reply["outputs"]
+        if isinstance(outputs, dict):
+            return outputs
+        # The server leaves out the name if a signature has only one output.
+        if name not in only_outputs:
+            metadata = _reply(session.get, model, "/metadata", settings)
+            only_outputs[name] = _only_output(metadata, model, name)
+        return {only_outputs[name]: outputs}
+
+    return call
+
+
+def _only_output(metadata, model, name):
+    try:
+        signatures = metadata["metadata"]["signature_def"]["signature_def"]
+        [output] = signatures[name]["outputs"]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"{model}/metadata does not name the output of the signature {name}, but "
+            f"contains {json.dumps(metadata)[:200]}."
+        ) from None
+    return output
+
+
+def _session(settings):
+    import requests
+    import requests.adapters
+    import urllib3
+
+    class Retry(urllib3.Retry):
+        def increment(self, *args: Any, **kwargs: Any) -> Any:
+            error = kwargs.get("error")
+            final = (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.SSLError)
+            if isinstance(error, final):
+                raise error
+            return super().increment(*args, **kwargs)
+
+    retry = Retry(
+        total=settings.num_retries,
+        backoff_factor=BACKOFF_SECONDS,
+        backoff_max=_MAX_BACKOFF_SECONDS,
+        status_forcelist=_RETRIED_STATUSES,
+        allowed_methods=None,  # Also POST: a prediction changes nothing on the server.
+        raise_on_status=False,
+        # A server cannot make the client wait for minutes.
+        respect_retry_after_header=False,
     )
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
+    session.headers.update(settings.header_pairs())
+    if "Authorization" in session.headers:
+        # Otherwise ~/.netrc replaces the header.
+        session.auth = lambda request: request
+    return session
+
+
+def _reply(method, model, path, settings, **body):
+    """Returns the JSON of a reply, given a method of a session."""
+    import requests
+    import urllib3
+
+    try:
+        reply = method(
+            model + path,
+            timeout=settings.timeout_seconds,
+            # Not `session.verify`, which loses to REQUESTS_CA_BUNDLE.
+            verify=settings.ca_file,
+            **body,
+        )
+    except requests.exceptions.RequestException as error:
+        late = (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
+        if any(isinstance(one, late) for one in (error, *error.args)):
+            limit = f"{settings.timeout_seconds:g} seconds"
+            raise TimeoutError(f"{model} did not answer within {limit}.") from error
+        advice = "Is the server running there?"
+        if isinstance(error, requests.exceptions.SSLError):
+            advice = "Does --ca_file contain the certificate of its authority?"
+        raise ConnectionError(
+            f"{model} cannot be reached: {_reason(error)}. {advice}"
+        ) from error
+    if not reply.ok:
+        raise ValueError(f"{model} refused the query: {_refusal(reply)}.")
+    return files.parse_json(
+        reply.content,
+        f"The answer of {model}",
+        advice="expected the REST API of a model server",
+    )
+
+
+def _reason(error):
+    """Returns the message of the innermost error, such as "Connection refused"."""
+    while True:
+        inner = getattr(error, "reason", None)
+        if not isinstance(inner, BaseException):
+            inner = next(
+                (arg for arg in reversed(error.args) if isinstance(arg, BaseException)),
+                None,
+            )
+        if inner is None:
+            return str(error).rsplit(": ", 1)[-1].rstrip(".")
+        error = inner
+
+
+def _refusal(reply):
+    text = reply.content.decode("utf-8", "replace")
+    try:
+        text = json.loads(text)["error"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        text = text or reply.reason
+    return f"{reply.status_code}, {' '.join(str(text).split())[:300].rstrip('.')}"

@@ -30,7 +30,6 @@ from bert_tf.modeling import fusible
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 from bert_tf.serving import server_files
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
@@ -64,7 +63,7 @@ class Target:
     format: str = serving_options.SAVED_MODEL
     # Of a SavedModel's computation, or of the stored weights in other formats.
     dtype: str = "float32"
-    limits: request_limits.RequestLimits = request_limits.DEFAULT
+    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS
 
     @property
     def is_saved_model(self) -> bool:
@@ -82,7 +81,7 @@ def export_saved_model(
     export_dir: str,
     *,
     top_k: int | None = None,
-    limits: request_limits.RequestLimits = request_limits.DEFAULT,
+    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS,
     dtype: str = "float32",
     export_format: str = serving_options.SAVED_MODEL,
 ) -> str:

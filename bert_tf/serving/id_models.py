@@ -17,7 +17,6 @@ import tensorflow as tf
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import input_names
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 
 LITERT, ONNX, OPENVINO = serving_options.ID_FORMATS
@@ -30,7 +29,9 @@ _KERAS_OF_LITERT = (3, 13)  # The first that exports LiteRT.
 _MODULES = {ONNX: ("tf2onnx", "onnxruntime"), OPENVINO: ("openvino",)}
 
 
-def check(export_format: str, dtype: str, limits: request_limits.RequestLimits) -> None:
+def check(
+    export_format: str, dtype: str, limits: serving_options.RequestLimits
+) -> None:
     """Checks what to export, and that what it needs is installed, before any work.
 
     Raises:
@@ -49,7 +50,7 @@ def check(export_format: str, dtype: str, limits: request_limits.RequestLimits) 
             f"dtype is {dtype!r:.60}, but the format {export_format} has only "
             f"{', '.join(dtypes)}; pass one of them."
         )
-    if export_format in FILES and limits != request_limits.DEFAULT:
+    if export_format in FILES and limits != serving_options.DEFAULT_LIMITS:
         raise ValueError(
             f"Only a saved_model limits its requests, but the format is "
             f"{export_format}; omit `limits`."

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.pretraining import predictor as mask_predictor
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.tokenization import in_graph
 
@@ -39,7 +39,7 @@ class MaskSignatures(signatures.TaskSignatures):
             hold the id of [MASK], and `positions`, int32 [B, M], padded with -1.
     """
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         vocabulary, task = predictor.vocabulary, predictor.task
         tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
         self._top_k = min(task.top_k, len(vocabulary))
@@ -115,10 +115,3 @@ class MaskSignatures(signatures.TaskSignatures):
 def _most(counts):
     """Returns M, the largest number of masks in a row, at least 1."""
     return tf.reduce_max(tf.concat([counts, [1]], axis=0))
-
-
-def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
-) -> MaskSignatures:
-    """Returns the signatures of a masked-word model."""
-    return MaskSignatures(predictor, limits)

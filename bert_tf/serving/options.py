@@ -7,7 +7,6 @@ from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 from bert_tf.serving import connection
-from bert_tf.serving import request_limits
 
 FROM_STDIN = "-"
 SAVED_MODEL = "saved_model"
@@ -19,6 +18,19 @@ DTYPES = {
     "onnx": ("float32", "int8"),
     "openvino": ("float32", "float16", "int8"),
 }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RequestLimits:
+    """Limits that bound the memory of a request; they are part of the graph."""
+
+    # Positions that are computed at once, padding included; see `row_parts`.
+    max_batch_tokens: int = 8192
+    # Maximum length of a text in UTF-8. The error of a longer one names this limit.
+    max_text_bytes: int = 2**20
+
+
+DEFAULT_LIMITS = RequestLimits()
 # Options that only a SavedModel, with its graph and server, has.
 _OF_SAVED_MODEL = ("max_batch_tokens", "max_text_bytes", "server_files", "top_k")
 
@@ -103,7 +115,7 @@ class ExportSavedModelOptions(options_module.Options):
         group="advanced",
     )
     max_batch_tokens: int = option(
-        request_limits.DEFAULT.max_batch_tokens,
+        DEFAULT_LIMITS.max_batch_tokens,
         minimum=1,
         help="Word pieces, padding included, that the model computes at once. The rows "
         "of a request are sorted by length and computed in parts of at most this size, "
@@ -111,7 +123,7 @@ class ExportSavedModelOptions(options_module.Options):
         group="advanced",
     )
     max_text_bytes: int = option(
-        request_limits.DEFAULT.max_text_bytes,
+        DEFAULT_LIMITS.max_text_bytes,
         minimum=1,
         help="Maximum length of a text in UTF-8 bytes. Requests with a longer text "
         "are refused with an error that names this limit.",
@@ -165,9 +177,9 @@ class ExportSavedModelOptions(options_module.Options):
                     "own value."
                 )
 
-    def limits(self) -> request_limits.RequestLimits:
+    def limits(self) -> RequestLimits:
         """Returns the limits of the requests."""
-        return request_limits.RequestLimits(
+        return RequestLimits(
             max_batch_tokens=self.max_batch_tokens, max_text_bytes=self.max_text_bytes
         )
 
@@ -252,9 +264,8 @@ class QuerySavedModelOptions(options_module.Options):
     server: str | None = option(
         None,
         help="URL of a model on a server, instead of --export_dir: "
-        "http://localhost:8501/v1/models/NAME for the REST API of TensorFlow Serving "
-        "or serve_model, grpc://localhost:8500/v1/models/NAME for gRPC. https and "
-        "grpcs use TLS. /versions/2 or /labels/stable at the end selects a version.",
+        "http://localhost:8501/v1/models/NAME, or with https, of TensorFlow Serving "
+        "or serve_model. /versions/2 or /labels/stable at the end selects a version.",
     )
     input_file: str | None = option(
         None,
@@ -283,15 +294,14 @@ class QuerySavedModelOptions(options_module.Options):
         options_module.implicit(connection.NUM_RETRIES),
         minimum=0,
         help="How often to repeat a call if the server is overloaded or the connection "
-        "fails. The waits between the calls double. A time-out is not repeated. gRPC "
-        "allows at most 4.",
+        "fails. The waits between the calls double. A time-out is not repeated.",
         group="advanced",
     )
     header: tuple[str, ...] = option(
         (),
         repeated=True,
         help="Header of every call to the server, such as 'Authorization: Bearer "
-        "TOKEN'; repeat the flag for several. gRPC sends it as metadata.",
+        "TOKEN'; repeat the flag for several.",
         group="advanced",
     )
     ca_file: str | None = option(
@@ -299,15 +309,6 @@ class QuerySavedModelOptions(options_module.Options):
         help="PEM file with the certificates that authenticate the server. Default: "
         "the public certificate authorities.",
         group="advanced",
-    )
-    client_cert_file: str | None = option(
-        None,
-        help="PEM file with the certificate of this client, for servers that ask for "
-        "one. Needs --client_key_file.",
-        group="advanced",
-    )
-    client_key_file: str | None = option(
-        None, help="PEM file with the key of --client_cert_file.", group="advanced"
     )
     signature: str = option(
         "serving_default",
@@ -335,8 +336,6 @@ class QuerySavedModelOptions(options_module.Options):
             num_retries=self.num_retries,
             headers=self.header,
             ca_file=self.ca_file,
-            client_cert_file=self.client_cert_file,
-            client_key_file=self.client_key_file,
         )
 
     def _check_connection(self):
@@ -349,10 +348,6 @@ class QuerySavedModelOptions(options_module.Options):
                     f"--{name} needs --server; it has no effect on a SavedModel on "
                     "disk."
                 )
-        if (self.client_cert_file is None) != (self.client_key_file is None):
-            raise options_module.OptionError(
-                "Expected both --client_cert_file and --client_key_file, or neither."
-            )
 
     def _check_queries(self):
         self._check_companion("text_b", "text")

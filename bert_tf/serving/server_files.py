@@ -9,7 +9,7 @@ import re
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import versions
 
 FOLDER = "server"
@@ -48,7 +48,7 @@ def check_layout(export_dir: str) -> None:
     _stable_version(model_dir)
 
 
-def write(export_dir: str, *, limits: request_limits.RequestLimits) -> str:
+def write(export_dir: str, *, limits: serving_options.RequestLimits) -> str:
     """Writes the files, and replaces those of an earlier version.
 
     The version that is stable remains so.

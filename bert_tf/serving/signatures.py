@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.modeling import input_names
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import row_parts
 from bert_tf.tokenization import in_graph
 
@@ -49,7 +49,7 @@ class TaskSignatures(tf.Module):
         self,
         predictor: Any,
         tokenizer: in_graph.InGraphTokenizer,
-        limits: request_limits.RequestLimits,
+        limits: serving_options.RequestLimits,
         **functions: tuple[Callable, dict[str, tf.TensorSpec]],
     ):
         super().__init__()

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.serving import span_alignment
 from bert_tf.serving import span_windows
@@ -40,7 +40,7 @@ class SpanSignatures(signatures.TaskSignatures):
 
     HAS_POSITIONS = True
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         tokenizer = in_graph.InGraphTokenizer(
             predictor.vocabulary, **predictor.task.tokenizer_arguments()
         )
@@ -154,10 +154,3 @@ class SpanSignatures(signatures.TaskSignatures):
     def _gathered(self, values, indices):
         """Returns the values at indices; 0 for the index after the last value."""
         return tf.gather(tf.pad(values, [[0, 1]]), indices)
-
-
-def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
-) -> SpanSignatures:
-    """Returns the signatures of a trained question answering model."""
-    return SpanSignatures(predictor, limits)

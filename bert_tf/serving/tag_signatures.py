@@ -1,16 +1,17 @@
 """The SavedModel of a tagger: texts to words and their tags.
 
-Shape letters: B texts, N windows, S sequence, W words, C classes.
+Shape letters: B texts, P pieces, N windows, S sequence, W words, C classes.
 """
 
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.serving import graph_true_casing
-from bert_tf.serving import request_limits
+from bert_tf.data import graph_packing
+from bert_tf.data import packing
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.serving import tag_windows
 from bert_tf.serving import tag_words
 
 # Pads the positions of texts with fewer words.
@@ -33,7 +34,7 @@ class TagSignatures(signatures.TaskSignatures):
 
     HAS_POSITIONS = True
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         super().__init__(
             predictor,
             predictor.tokenizer,
@@ -42,9 +43,7 @@ class TagSignatures(signatures.TaskSignatures):
         )
         self._split = tag_words.WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
-        self._true_casing = (
-            None if cases is None else graph_true_casing.TrueCasing(cases)
-        )
+        self._true_casing = None if cases is None else tag_words.TrueCasing(cases)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`."""
@@ -72,9 +71,9 @@ class TagSignatures(signatures.TaskSignatures):
             tf.fill([tf.reduce_sum(unknown)], vocabulary.unk_id), unknown
         )
         pieces = words.with_values(tf.concat([pieces, unknown], axis=1))
-        windows = tag_windows.windows_of(pieces, task.windowing)
-        features = tag_windows.features(
-            windows, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
+        windows = _windows(pieces, task.windowing)
+        features = graph_packing.framed(
+            windows.piece_ids, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
         )
         logits = self.in_parts(features)["logits"]
         indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
@@ -82,8 +81,71 @@ class TagSignatures(signatures.TaskSignatures):
         return tf.gather(tf.constant(task.labels), best)
 
 
-def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
-) -> TagSignatures:
-    """Returns the signatures of a trained tagger."""
-    return TagSignatures(predictor, limits)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Windows:
+    """The windows over some texts, in order."""
+
+    piece_ids: tf.RaggedTensor  # int32 [N, pieces]
+    row: tf.Tensor  # int64 [W]: the window from which each word takes its tag.
+    position: tf.Tensor  # int64 [W]: the word's first piece there, without [CLS].
+
+
+def _windows(pieces, windowing):
+    """Returns the windows, and from which of them each word takes its tag.
+
+    The TensorFlow version of `token_classification.features`, which has the reasons.
+
+    Args:
+        pieces: int32 [B, words, pieces]; a word has at least one piece.
+        windowing: capacity and stride.
+    """
+    ids = pieces.merge_dims(1, 2)  # [B, P]
+    lengths = ids.row_lengths()
+    capacity = tf.constant(windowing.capacity, tf.int64)
+    stride = tf.constant(windowing.doc_stride, tf.int64)
+    counts = 1 - (-tf.maximum(lengths - capacity, 0) // stride)  # [B]
+    text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)  # [N]
+    start = tf.ragged.range(counts).values * stride
+    end = tf.minimum(start + capacity, tf.gather(lengths, text))
+    begin = tf.gather(ids.row_starts(), text)
+    indices = tf.ragged.range(begin + start, begin + end)
+    row = _best_windows(pieces, start, end, counts, windowing)
+    return _Windows(
+        piece_ids=indices.with_values(tf.gather(ids.values, indices.values)),
+        row=row,
+        position=pieces.values.row_starts() - tf.gather(begin + start, row),
+    )
+
+
+def _best_windows(pieces, start, end, counts, windowing):
+    """Returns for each word the window with the most context on its shorter side, [W].
+
+    Args:
+        pieces: the pieces by text and word.
+        start, end: int64 [N], each window's first piece in its text and the one after
+            its last.
+        counts: int64 [B], windows of each text.
+        windowing: capacity and stride.
+    """
+    capacity = tf.constant(windowing.capacity, tf.int64)
+    stride = tf.constant(windowing.doc_stride, tf.int64)
+    text = pieces.value_rowids()  # [W]
+    words = pieces.values.row_starts()  # [W], the first piece of each word.
+    first = words - tf.gather(pieces.merge_dims(1, 2).row_starts(), text)
+    # Windows start at the multiples of the stride, so those with the word are a range.
+    earliest = tf.maximum(-(-(first - capacity + 1) // stride), 0)
+    latest = tf.minimum(first // stride, tf.gather(counts, text) - 1)
+    first_window = tf.gather(tf.cumsum(counts, exclusive=True), text)
+    window = tf.ragged.range(first_window + earliest, first_window + latest + 1)
+    word = window.value_rowids()  # [pairs of a word and a window]
+    window = window.values
+    before = tf.gather(first, word) - tf.gather(start, window)
+    after = tf.gather(end, window) - 1 - tf.gather(first, word)
+    length = tf.cast(tf.gather(end - start, window), tf.float64)
+    score = tf.cast(tf.minimum(before, after), tf.float64)
+    score += packing.CONTEXT_LENGTH_WEIGHT * length
+    best = tf.math.segment_max(score, word)
+    is_best = score == tf.gather(best, word)
+    return tf.math.segment_min(
+        tf.boolean_mask(window, is_best), tf.boolean_mask(word, is_best)
+    )

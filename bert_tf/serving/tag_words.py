@@ -1,4 +1,4 @@
-"""Splits texts into words and splits off outer punctuation, in a graph.
+"""Words of texts for a tagger, and their usual case, in a graph.
 
 The TensorFlow version of `token_classification.words`, which explains the rules.
 
@@ -7,6 +7,7 @@ Shape letters: B texts, N chunks of all texts, C characters of all chunks.
 
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Mapping
 
 import tensorflow as tf
 
@@ -126,3 +127,56 @@ class WordSplitter(tf.Module):
         is_suffix &= self._whole_words.lookup(suffix)
         length = tf.strings.length(suffix, unit="UTF8_CHAR")
         return tf.cast(tf.where(is_suffix, length, 0), tf.int64)
+
+
+class TrueCasing(tf.Module):
+    """Rewrites all-capital sentences in the usual case of their words.
+
+    The TensorFlow version of `token_classification.words.true_cased`, which has the
+    rules. TensorFlow lacks the lowercase forms of 41 letters that Unicode 14 added.
+
+    Args:
+        cases: from `words.learned_cases`.
+    """
+
+    def __init__(self, cases: Mapping[str, str]):
+        super().__init__()
+        # A table must not be empty.
+        self._cases = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(["", *cases], tf.string),
+                tf.constant(["", *cases.values()], tf.string),
+            ),
+            default_value="",
+        )
+
+    def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the words in the case for tokenizing, string [B, words].
+
+        Args:
+            words: string [B, words].
+        """
+        texts = words.values  # [N]
+        lower, upper = _lower(texts), _upper(texts)
+        is_cased = lower != upper
+        letters = tf.strings.regex_replace(texts, r"\PL", "")
+        is_capitals = is_cased & (tf.strings.length(letters, unit="UTF8_CHAR") > 1)
+        counts = [
+            tf.reduce_sum(words.with_values(tf.cast(flags, tf.int32)), axis=1)
+            for flags in (is_capitals, is_cased & (texts != upper))
+        ]
+        is_all_capitals = (counts[0] > 1) & (counts[1] == 0)  # [B]
+        usual = self._cases.lookup(lower)
+        first = tf.strings.substr(lower, 0, 1, unit="UTF8_CHAR")
+        rest = tf.strings.regex_replace(lower, r"(?s)^.", "")
+        usual = tf.where(usual == "", tf.strings.join([_upper(first), rest]), usual)
+        is_rewritten = tf.gather(is_all_capitals, words.value_rowids())
+        return words.with_values(tf.where(is_rewritten, usual, texts))
+
+
+def _lower(texts):
+    return tf.strings.lower(texts, encoding="utf-8")
+
+
+def _upper(texts):
+    return tf.strings.upper(texts, encoding="utf-8")

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import request_limits
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.tasks.retrieval import features
 
@@ -32,7 +32,7 @@ class VectorSignatures(signatures.TaskSignatures):
             `embedding` and ignores `segment_ids`.
     """
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         texts = signatures.texts("text")
         super().__init__(
             predictor,
@@ -79,7 +79,7 @@ class ScoreSignatures(signatures.TaskSignatures):
             string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
-    def __init__(self, predictor: Any, limits: request_limits.RequestLimits):
+    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
         texts = signatures.texts("text", "text_b")
         super().__init__(
             predictor,
@@ -120,7 +120,8 @@ def _with_prompt(text: tf.Tensor, prompt: str) -> tf.Tensor:
 
 
 def create(
-    predictor: Any, limits: request_limits.RequestLimits = request_limits.DEFAULT
+    predictor: Any,
+    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS,
 ) -> VectorSignatures | ScoreSignatures:
     """Returns the signatures of a trained bi-encoder or cross-encoder."""
     if predictor.task.is_bi_encoder:

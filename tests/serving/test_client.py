@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from bert_tf.serving import client
 from bert_tf.serving import export
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 from tests.serving import rest_double
 
 TEXTS = [f"text {i}, 中文" for i in range(40)]
@@ -142,7 +142,7 @@ def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(
     folder = export.export_saved_model(
         single_run,
         str(tmp_path / "1"),
-        limits=request_limits.RequestLimits(max_text_bytes=4),
+        limits=serving_options.RequestLimits(max_text_bytes=4),
     )
     message = "/1 refused the query: .*A text is longer than 4 bytes"
     with pytest.raises(ValueError, match=message):

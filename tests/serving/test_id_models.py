@@ -11,7 +11,6 @@ from bert_tf.serving import export
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 
 TEXTS = ["the rain in spain", "Crème brûlée", "中文"]
 PACKAGES = {
@@ -183,7 +182,7 @@ def test_versions_of_one_format_follow_each_other(single_run, tmp_path):
 def test_arguments_that_do_not_fit_the_format_are_refused(
     tmp_path, export_format, dtype, limit, message
 ):
-    limits = request_limits.RequestLimits(max_text_bytes=limit)
+    limits = serving_options.RequestLimits(max_text_bytes=limit)
     with pytest.raises(ValueError, match=message):
         export.export_saved_model(
             "no run",

@@ -175,7 +175,6 @@ def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, messag
     [
         ({"num_retries": 3}, "--num_retries needs --server"),
         ({"header": "A: b"}, "--header needs --server"),
-        ({"server": "http://x", "export_dir": None, "client_key_file": "k"}, "both --"),
     ],
 )
 def test_flags_of_a_connection_need_a_server(values, message):

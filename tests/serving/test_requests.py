@@ -8,8 +8,8 @@ from bert_tf.data import packing
 from bert_tf.serving import choice_signatures
 from bert_tf.serving import class_signatures
 from bert_tf.serving import export
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 from bert_tf.serving import signatures
 
 KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
@@ -100,7 +100,7 @@ def test_no_rows_give_no_rows(loaded, kind):
 
 
 def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
-    limits = request_limits.RequestLimits(max_text_bytes=8)
+    limits = serving_options.RequestLimits(max_text_bytes=8)
     folder = export.export_saved_model(single_run, str(tmp_path / "1"), limits=limits)
     function = tf.saved_model.load(folder).signatures["serving_default"]
     assert function(text=tf.constant(["the rain", "é" * 4]))["label"].shape == (2,)
@@ -112,8 +112,8 @@ def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
 
 
 def test_a_limit_may_exceed_the_lengths_that_tensorflow_counts(single_run):
-    limits = request_limits.RequestLimits(max_text_bytes=2**31)
-    module = class_signatures.create(predictors.load(single_run), limits)
+    limits = serving_options.RequestLimits(max_text_bytes=2**31)
+    module = class_signatures.ClassSignatures(predictors.load(single_run), limits)
     answers = module.functions["serving_default"](tf.constant(["the rain"]))
     assert answers["label"].shape == (1,)
 

@@ -176,6 +176,29 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
     assert lines == ["serve_model: stopped before the model was loaded."]
 
 
+WITHOUT_ANSWER = """
+from bert_tf.serving import server, server_model, server_options
+
+server_model.LoadedModel = lambda *arguments: object()
+server_model.Queue.busy_seconds = lambda queue: 1000.0
+server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
+"""
+
+
+def test_a_model_that_never_answers_ends_the_server(tmp_path):
+    pytest.importorskip("uvicorn", reason="needs the extra server")
+    (tmp_path / "saved_model.pb").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ANSWER.format(str(tmp_path), free_port())],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, "The model does not answer." in done.stderr) == (1, True)
+
+
 def test_new_versions_are_served_and_broken_ones_are_not(single_export, tmp_path):
     folder = tmp_path / "topics"
     shutil.copytree(single_export, folder / "1")

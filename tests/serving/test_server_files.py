@@ -11,7 +11,6 @@ from bert_tf.serving import client
 from bert_tf.serving import connection
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import request_limits
 from bert_tf.serving import server_files
 from bert_tf.serving import warm_up
 
@@ -86,7 +85,7 @@ def exported(tmp_path):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(json.dumps({"max_seq_length": 512}))
         server_files.check_layout(str(folder))
-        server_files.write(str(folder), limits=request_limits.DEFAULT)
+        server_files.write(str(folder), limits=serving_options.DEFAULT_LIMITS)
         return tmp_path / model / "server" / "models.config"
 
     return add

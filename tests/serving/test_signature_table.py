@@ -5,8 +5,8 @@ import pathlib
 import pytest
 
 from bert_tf.fine_tuning import tasks
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.retrieval import features
 
@@ -64,7 +64,9 @@ def modules(request, write_model, tmp_path_factory):
 
 def created(run_dir):
     predictor = predictors.load(run_dir)
-    return tasks.signatures(predictor.task.KIND, predictor, request_limits.DEFAULT)
+    return tasks.signatures(
+        predictor.task.KIND, predictor, serving_options.DEFAULT_LIMITS
+    )
 
 
 def test_the_table_of_signatures_is_that_of_the_code(modules):

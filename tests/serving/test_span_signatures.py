@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import request_limits
 from bert_tf.serving import span_signatures
 
 WORDS = (
@@ -37,7 +37,7 @@ def pairs(count):
 
 
 def ask(trained, asked):
-    signatures = span_signatures.SpanSignatures(trained, request_limits.DEFAULT)
+    signatures = span_signatures.SpanSignatures(trained, serving_options.DEFAULT_LIMITS)
     function = signatures.functions["serving_default"]
     outputs = function([q for q, _ in asked], [c for _, c in asked])
     columns = {name: values.numpy() for name, values in outputs.items()}
