@@ -3,8 +3,7 @@
 - Text: `corpus` and its shards, `sentences`, `tables`, `squad_json`.
 - Records: `schema` (columns), `encoding` (bytes), `tfrecord`,
   `record_index` and `record_checks` (files).
-- Batches: `packing` and `graph_packing` (pieces to rows), `ordering`,
-  `length_buckets`, `batching`.
+- Batches: `packing` and `graph_packing` (pieces to rows), `ordering`, `batching`.
 - Checks of data before training: `findings`, `text_checks`.
 - `parallel`: independent tasks in worker processes or on Apache Beam.
 """

@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.data import length_buckets as length_buckets_module
 from bert_tf.data import ordering
 from bert_tf.data import remote_blocks
 from bert_tf.data import schema as schema_module
@@ -360,7 +359,7 @@ def prepared(
         share: those to return; None: those of `read`.
     """
     if length_buckets:
-        batches = length_buckets_module.cut(batches, length_buckets=length_buckets)
+        batches = batches.map(lambda features: _cut(features, length_buckets))
     options = tf.data.Options()
     options.deterministic = True
     # The autotuning thread sleeps for up to a minute, and an iterator does not end
@@ -396,7 +395,43 @@ def _as_rows(name, array):
 def _check_sizes(batch_size, length_buckets):
     if batch_size < 1:
         raise ValueError(f"batch_size: expected at least 1, got {batch_size}.")
-    length_buckets_module.check(length_buckets)
+    if any(bucket < 1 for bucket in length_buckets):
+        raise ValueError(
+            f"length_buckets: expected lengths of at least 1, got {length_buckets}."
+        )
+
+
+def _cut(features, length_buckets):
+    """Returns features with sequence columns [..., bucket] that fit the longest row.
+
+    Only padding is cut off, and padding does not affect the other positions, so the
+    losses stay the same up to rounding. With dropout, a batch of a different length has
+    different dropout masks, because they depend on the index of an element within its
+    row.
+    """
+    trimmed = dict(features)
+    for mask, names in _COLUMNS_OF_MASK.items():
+        if mask in features:
+            length = _bucket(features[mask] > 0, length_buckets)
+            for name in features.keys() & set(names):
+                trimmed[name] = features[name][..., :length]
+    return trimmed
+
+
+def _bucket(is_used, length_buckets):
+    """Returns the smallest bucket that fits the longest row of bool [..., S]."""
+    full_length = is_used.shape[-1]
+    shorter = {bucket for bucket in length_buckets if bucket < full_length}
+    if not shorter:
+        return full_length
+    buckets = tf.constant(sorted({*shorter, full_length}), tf.int32)
+    used = tf.reduce_any(is_used, axis=list(range(is_used.shape.rank - 1)))  # [S]
+    longest = tf.reduce_max(tf.where(used, tf.range(1, full_length + 1), 0))
+    return tf.reduce_min(tf.boolean_mask(buckets, buckets >= longest))
 
 
 _RECORD_DTYPES = {"int32": tf.int64, "float32": tf.float32}
+_COLUMNS_OF_MASK = {
+    "input_mask": schema_module.SEQUENCE_COLUMNS,
+    "query_input_mask": schema_module.QUERY_COLUMNS,
+}
