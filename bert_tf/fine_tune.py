@@ -110,7 +110,7 @@ class Run:
         if path is None or self.option("do_lower_case") is None:
             return
         if "do_lower_case" not in self.values:
-            source = formats.open_source(os.fspath(path), progress=self.progress)
+            source = formats.open_source(os.fspath(path))
             if source.do_lower_case is not None:
                 self.values["do_lower_case"] = source.do_lower_case
 

@@ -196,8 +196,9 @@ def train(options):
             loss, seconds = float(losses.mean()), time.perf_counter() - started
             print(f"step {first + CHUNK}, {seconds:.0f} s, loss {loss:.3f}", flush=True)
     weights = zip(model.trainable_variables, state[0], strict=True)
+    own_names = {id(v): n for n, v in names.checkpoint_variables(model).items()}
     safetensors.numpy.save_file(
-        {names.checkpoint_name(v, model): np.asarray(w) for v, w in weights},
+        {own_names[id(v)]: np.asarray(w) for v, w in weights},
         options.output,
     )
 
@@ -207,9 +208,9 @@ def save(options):
     import safetensors.numpy
 
     from bert_tf.checkpoints import heads
+    from bert_tf.checkpoints import hugging_face
     from bert_tf.checkpoints import source as source_module
     from bert_tf.checkpoints import text_encoding
-    from bert_tf.checkpoints.hugging_face import writing
     from bert_tf.modeling import config as config_module
     from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -227,7 +228,7 @@ def save(options):
     )
     folder = pathlib.Path(options.output)
     folder.mkdir(parents=True)
-    writing.write(source, str(folder))
+    hugging_face.write(source, str(folder))
     path = folder / "model.safetensors"
     arrays = safetensors.numpy.load_file(path)
     arrays = {name: array.astype(np.float16) for name, array in arrays.items()}

@@ -84,7 +84,7 @@ ONLY_HERE = {
     "absl.flags": "bert_tf/command_line.py",
     "absl.app": "bert_tf/command_line.py",
     "tensorflow_text": "bert_tf/tokenization/in_graph.py",
-    "keras_hub": "bert_tf/checkpoints/keras_hub/library.py",
+    "keras_hub": "bert_tf/checkpoints/keras_hub.py",
 }
 VAGUE_NAME = re.compile(r"(^|_)(utils?|common|helpers?|misc|managers?|handlers?)(_|$)")
 # The release's DataProcessor, and those derived from it, are a term of the field.

@@ -123,15 +123,11 @@ def find_new(
 def grow_source(
     source: source_module.Source, words: Iterable[str], *, words_file: str
 ) -> source_module.Source:
-    """Returns a source with more words in its vocabulary and its weights.
-
-    Args:
-        source: with a configuration, a vocabulary and its casing.
-        words: as for `find_new`.
-        words_file: where they come from, for error messages.
+    """Returns a source with more words, from `words_file`, in vocabulary and weights.
 
     Raises:
-        ValueError: the source lacks one of these, or as `find_new`.
+        ValueError: the source lacks its configuration, vocabulary or casing; or as
+            `find_new`.
     """
     if source.vocabulary is None:
         raise ValueError(

@@ -27,11 +27,7 @@ FINGERPRINT = "vocab_fingerprint"
 
 
 def read_config(folder: str) -> config_module.BertConfig | None:
-    """Returns the configuration in a folder, or None if it has none.
-
-    Raises:
-        ValueError: the file is not a valid configuration.
-    """
+    """Returns the configuration in a folder, or None if it has none."""
     path = os.path.join(folder, CONFIG_FILE)
     if not files.exists(path):
         return None
@@ -87,11 +83,7 @@ def with_fingerprint(
 
 
 def read_task(folder: str) -> Mapping[str, Any]:
-    """Returns the values of a folder's task.json, empty if it has none.
-
-    Raises:
-        ValueError: the file is not a JSON object.
-    """
+    """Returns the values of a folder's task.json, empty if it has none."""
     path = os.path.join(folder, TASK_FILE)
     return files.read_json(path) if files.exists(path) else {}
 
@@ -110,10 +102,6 @@ def local_copy(path: str, suffix: str) -> Iterator[str]:
 
 
 def write_json(path: str, values: Any) -> None:
-    """Writes values as JSON, complete or not at all.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Writes values as JSON, complete or not at all."""
     with files.complete_or_absent(path) as file:
         file.write(json.dumps(values, indent=2, ensure_ascii=False) + "\n")

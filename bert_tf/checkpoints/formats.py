@@ -1,7 +1,7 @@
 """The table of checkpoint formats, and how the format of a path is found.
 
-Every format is a module with the same functions: `is_at(path)` and `open_source(path)`,
-and, if the format is also written, `placement(source)` and `write(source, folder)`.
+Every format is a module with the functions of `FormatModule`, whose errors the
+functions below it raise, too.
 """
 
 import dataclasses
@@ -9,15 +9,46 @@ import importlib
 import logging
 import os
 from typing import Any
+from typing import Protocol
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.catalogue import hub_names
-from bert_tf.checkpoints.catalogue import models
 
 logger = logging.getLogger(__name__)
+
+
+class FormatModule(Protocol):
+    """The functions of a format's module; the last two if the format is written."""
+
+    def is_at(self, path: str | os.PathLike[str]) -> bool:
+        """Returns whether there is a checkpoint of this format, damaged or not."""
+
+    def open_source(self, path: str | os.PathLike[str]) -> source_module.Source:
+        """Returns the `Source` of a checkpoint and the files beside it.
+
+        Raises:
+            OSError: there is no such checkpoint, or a file of it is missing.
+            ValueError: a file is damaged, or the model is not a BERT.
+            ImportError: a package is not installed.
+        """
+
+    def placement(self, source: source_module.Source) -> source_module.Placement:
+        """Returns where the weights of a `Source` go.
+
+        Raises:
+            ValueError: the format cannot store such a source at all.
+        """
+
+    def write(self, source: source_module.Source, folder: str) -> None:
+        """Writes a checkpoint into an empty folder.
+
+        Raises:
+            OSError: a file cannot be written.
+            ValueError: as `placement`; or the source is incomplete or damaged.
+            ImportError: a package is not installed.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,12 +103,6 @@ def module_of(name: str) -> Any:
     return importlib.import_module(FORMATS[name].module)
 
 
-def is_catalogue_name(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path names a released model and no such file exists."""
-    path = without_trailing_slash(path)
-    return models.is_name(path) and not _exists(path)
-
-
 def detect(path: str | os.PathLike[str]) -> str:
     """Returns the name of the format of a checkpoint.
 
@@ -88,7 +113,7 @@ def detect(path: str | os.PathLike[str]) -> str:
         FileNotFoundError: nothing exists at the path.
         ValueError: the format is unknown.
     """
-    path = without_trailing_slash(path)
+    path = _without_trailing_slash(path)
     for name in FORMATS:
         if module_of(name).is_at(path):
             return name
@@ -105,12 +130,7 @@ def detect(path: str | os.PathLike[str]) -> str:
     )
 
 
-def open_source(
-    path: str | os.PathLike[str],
-    format_name: str | None = None,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-) -> source_module.Source:
+def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a checkpoint of any format.
 
     Args:
@@ -120,8 +140,6 @@ def open_source(
             part of this package. "hf://organization/model", or "organization/model" if
             there is no such path, is a model on Hugging Face's hub; "@revision" may
             follow.
-        format_name: a key of `FORMATS`; None detects the format.
-        progress: reports a download.
 
     Raises:
         OSError: there is no such checkpoint, or it cannot be read or downloaded.
@@ -129,37 +147,26 @@ def open_source(
             BERT.
         ImportError: the format needs a package that is not installed.
     """
-    path = without_trailing_slash(path)
-    if path == models.SHIPPED and not _exists(path):
-        path = models.SHIPPED_FOLDER
-    if is_catalogue_name(path):
-        return _open_released(path, progress)
-    name = hub_names.parse(path)
-    if name is not None and (name.is_explicit or not _exists(path)):
-        snapshot = hub_names.cached(name)
-        if snapshot is None and hub_names.downloads(name):
-            snapshot = hub_names.download(name, progress=progress)
-        if snapshot is not None:
-            logger.info("%s is read from %s.", snapshot.name, snapshot.folder)
-            source = open_source(snapshot.folder)
-            return dataclasses.replace(source, hub_name=snapshot.name)
-    return module_of(format_name or detect(path)).open_source(path)
+    path = _without_trailing_slash(path)
+    exists = not path.startswith(hub_names.PREFIX) and (
+        files.exists(path) or files.exists(f"{path}.index")
+    )
+    if path == fetching.SHIPPED and not exists:
+        path, exists = fetching.SHIPPED_FOLDER, True
+    if fetching.is_name(path) and not exists:
+        folder = fetching.fetch(path)
+        source = module_of("bert").open_source(folder)
+        do_lower_case = fetching.find(path).model.do_lower_case
+        text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
+        return dataclasses.replace(source, text=text)
+    snapshot = hub_names.find(path, path_exists=exists)
+    if snapshot is not None:
+        logger.info("%s is read from %s.", snapshot.name, snapshot.folder)
+        source = open_source(snapshot.folder)
+        return dataclasses.replace(source, hub_name=snapshot.name)
+    return module_of(detect(path)).open_source(path)
 
 
-def _open_released(
-    name: str, progress: progress_module.Progress
-) -> source_module.Source:
-    source = open_source(fetching.fetch(name, progress=progress), "bert")
-    do_lower_case = models.find(name).model.do_lower_case
-    text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
-    return dataclasses.replace(source, text=text)
-
-
-def without_trailing_slash(path: str | os.PathLike[str]) -> str:
-    """Returns a path as a string without trailing slashes."""
+def _without_trailing_slash(path: str | os.PathLike[str]) -> str:
     path = os.fspath(path)
     return path.rstrip("/") or path
-
-
-def _exists(path: str) -> bool:
-    return files.exists(path) or files.exists(f"{path}.index")

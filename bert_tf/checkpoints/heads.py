@@ -163,16 +163,15 @@ class Head:
     label_kind: str = SINGLE_LABEL  # One of `LABEL_KINDS`; for classification only.
 
     def __post_init__(self) -> None:
-        if self.kind not in HEADS:
-            raise ValueError(
-                f"Unknown kind of head {self.kind!r}; expected one of "
-                f"{', '.join(KINDS)}."
-            )
-        if self.label_kind not in LABEL_KINDS:
-            raise ValueError(
-                f"Unknown kind of label {self.label_kind!r}; expected one of "
-                f"{', '.join(LABEL_KINDS)}."
-            )
+        for what, value, choices in (
+            ("head", self.kind, KINDS),
+            ("label", self.label_kind, LABEL_KINDS),
+        ):
+            if value not in choices:
+                raise ValueError(
+                    f"Unknown kind of {what} {value!r}; expected one of "
+                    f"{', '.join(choices)}."
+                )
         if self.label_kind == REGRESSION and self.num_labels != 1:
             raise ValueError(
                 f"A regression has 1 output, but the head has {self.num_labels}; pass "
@@ -200,10 +199,6 @@ def head_of(
             names show; `output_weights` alone is taken for a classifier, as in 2018.
         labels: names of the classes or tags, if known.
         label_kind: what a classifier's label is, one of `LABEL_KINDS`.
-
-    Raises:
-        ValueError: `kind` is unknown or its weights are missing, or a regression has
-            several outputs.
     """
     is_known = kind is not None or OUTPUT_WEIGHTS not in shapes
     if kind is None:
@@ -248,13 +243,7 @@ def with_labels(head: Head, labels: Any) -> Head:
 def head_shapes(
     config: config_module.BertConfig, kind: str, num_labels: int | None = None
 ) -> dict[str, checkpoint_names.Shape]:
-    """Returns {release's name: shape} of a head's weights.
-
-    Args:
-        config: BertConfig.
-        kind: a key of `HEADS`.
-        num_labels: number of classes or tags, for kinds that have them.
-    """
+    """Returns {release's name: shape} of a head's weights."""
     letters: dict[str, Any] = {**checkpoint_names.sizes(config), "C": num_labels}
     return {
         name: tuple(int(s) if s.isdigit() else letters[s] for s in shape)
@@ -299,13 +288,7 @@ def kind_of(model: Any) -> str | None:
 
 
 def create_model(config: config_module.BertConfig, head: Head, **kwargs: Any) -> Any:
-    """Returns a built, newly initialized model with a head.
-
-    Args:
-        config: BertConfig.
-        head: `Head`.
-        **kwargs: `name` and `dtype`, as for every Keras model.
-    """
+    """Returns a built, newly initialized model; `kwargs` are `name` and `dtype`."""
     row = head.row
     model_class, arguments = row.models[head.label_kind], dict(row.arguments)
     if config.is_causal and row.causal_model is not None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
@@ -60,12 +59,7 @@ def _summary(names: Iterable[str]) -> str:
     )
 
 
-def load_checkpoint(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-) -> LoadReport:
+def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
     """Loads the weights of a checkpoint of any format into a model.
 
     Args:
@@ -75,7 +69,6 @@ def load_checkpoint(
             run, whose latest checkpoint is read), a Hugging Face folder, a KerasHub
             preset, a SavedModel, a `.keras` or `.weights.h5` file, or the name of a
             released model, such as "bert-base-uncased", which is downloaded.
-        progress: reports a download.
 
     Returns:
         A `LoadReport`: weights read, weights missing in the checkpoint (they keep
@@ -91,18 +84,11 @@ def load_checkpoint(
         report = load_checkpoint(model, "uncased_L-12_H-768_A-12/bert_model.ckpt")
         print(report)
     """
-    return load_source(model, formats.open_source(path, progress=progress))
+    return load_source(model, formats.open_source(path))
 
 
 def load_run(model: Any, run_dir: str) -> str:
-    """Loads the last weights of a training run into its model.
-
-    Args:
-        model: the run's task model; is built if it is not.
-        run_dir: `output_dir` of the run.
-
-    Returns:
-        The checkpoint's prefix.
+    """Loads the last weights of a run into its model; returns the checkpoint's prefix.
 
     Raises:
         OSError: the checkpoint cannot be read.
@@ -114,27 +100,18 @@ def load_run(model: Any, run_dir: str) -> str:
             f"{run_dir} contains no checkpoint; train there first, or choose another "
             "run."
         )
-    report = load_checkpoint(model, prefix)
-    if report.missing:
-        raise ValueError(
-            f"{prefix} lacks {len(report.missing)} of the model's weights, the first "
-            f"{report.missing[0]}; expected a checkpoint of this run."
-        )
+    source = formats.open_source(prefix)
+    report = load_source(model, source)
+    source.check_complete(report.missing, may_lack_pooler=False)
     return prefix
 
 
-def load_model(
-    path: str | os.PathLike[str],
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-    **kwargs: Any,
-) -> Any:
+def load_model(path: str | os.PathLike[str], **kwargs: Any) -> Any:
     """Returns the model that a checkpoint describes, with its weights.
 
     Args:
         path: as for `load_checkpoint`. The checkpoint must include or lie beside its
             configuration.
-        progress: reports a download.
         **kwargs: `name` and `dtype`, as for every Keras model.
 
     Returns:
@@ -144,7 +121,7 @@ def load_model(
         OSError, ValueError, ImportError: as `load_checkpoint`; or the configuration or
             a weight is missing.
     """
-    return model_of(formats.open_source(path, progress=progress), **kwargs)
+    return model_of(formats.open_source(path), **kwargs)
 
 
 def model_of(source: source_module.Source, **kwargs: Any) -> Any:
@@ -248,15 +225,10 @@ def _differences(
 ) -> Iterator[str]:
     if source.config is None:
         return
-    ours, theirs = config.hidden_act, source.config.hidden_act
-    if numerics.activation(ours) is not numerics.activation(theirs):
-        yield f"hidden_act is {theirs} in the checkpoint's configuration, {ours} here"
-    ours, theirs = config.attention, source.config.attention
-    if ours != theirs:
-        yield f"attention is {theirs} in the checkpoint's configuration, {ours} here"
-    epsilon, their_epsilon = config.layer_norm_epsilon, source.config.layer_norm_epsilon
-    if epsilon != their_epsilon:
-        yield (
-            f"layer_norm_epsilon is {their_epsilon:g} in the checkpoint's "
-            f"configuration, {epsilon:g} here"
-        )
+    for name in ("hidden_act", "attention", "layer_norm_epsilon"):
+        ours, theirs = getattr(config, name), getattr(source.config, name)
+        is_same = ours == theirs
+        if name == "hidden_act":  # Some functions have several names.
+            is_same = numerics.activation(ours) is numerics.activation(theirs)
+        if not is_same:
+            yield f"{name} is {theirs} in the checkpoint's configuration, {ours} here"

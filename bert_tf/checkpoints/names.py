@@ -38,25 +38,17 @@ _EMBEDDINGS = {
     "bert/embeddings/LayerNorm/gamma": "H",
     "bert/embeddings/LayerNorm/beta": "H",
 }
+# Parts of a layer -> shape of the kernel; "": a layer normalization.
 _LAYER = {
-    "attention/self/query/kernel": "HH",
-    "attention/self/query/bias": "H",
-    "attention/self/key/kernel": "HH",
-    "attention/self/key/bias": "H",
-    "attention/self/value/kernel": "HH",
-    "attention/self/value/bias": "H",
-    "attention/output/dense/kernel": "HH",
-    "attention/output/dense/bias": "H",
-    "attention/output/LayerNorm/gamma": "H",
-    "attention/output/LayerNorm/beta": "H",
-    "intermediate/dense/kernel": "HI",
-    "intermediate/dense/bias": "I",
-    "output/dense/kernel": "IH",
-    "output/dense/bias": "H",
-    "output/LayerNorm/gamma": "H",
-    "output/LayerNorm/beta": "H",
+    "attention/self/query": "HH",
+    "attention/self/key": "HH",
+    "attention/self/value": "HH",
+    "attention/output/dense": "HH",
+    "attention/output/LayerNorm": "",
+    "intermediate/dense": "HI",
+    "output/dense": "IH",
+    "output/LayerNorm": "",
 }
-_POOLER = {f"{POOLER}dense/kernel": "HH", f"{POOLER}dense/bias": "H"}
 _LAYER_NUMBER = re.compile(r"bert/encoder/layer_(\d+)/")
 
 
@@ -91,14 +83,9 @@ def num_layers(names: Iterable[str]) -> int:
     return max((int(match[1]) + 1 for match in found if match), default=0)
 
 
-def is_of_pooler(name: str) -> bool:
-    """Returns whether a weight belongs to the pooler."""
-    return name.startswith(POOLER)
-
-
 def without_pooler(names: Iterable[str]) -> list[str]:
     """Returns the names that are not the pooler's."""
-    return [name for name in names if not is_of_pooler(name)]
+    return [name for name in names if not name.startswith(POOLER)]
 
 
 def is_of_optimizer(name: str) -> bool:
@@ -106,32 +93,30 @@ def is_of_optimizer(name: str) -> bool:
     return name in _COUNTERS or name.rpartition("/")[2] in SLOTS
 
 
-def checkpoint_name(variable: Any, model: Any) -> str:
-    """Returns a variable's name in a checkpoint: its path without the model's name.
-
-    A bare `BertModel` is an encoder: regardless of its name, it becomes "bert".
-
-    Args:
-        variable: a Keras variable of `model`.
-        model: a built `BertModel` or task model.
-
-    Returns:
-        A name such as "bert/encoder/layer_0/attention/self/query/kernel".
-    """
-    path = variable.path.removeprefix(f"{model.path}/")
-    return f"{ENCODER_SCOPE}/{path}" if isinstance(model, bert.BertModel) else path
-
-
 def checkpoint_variables(model: Any) -> dict[str, Any]:
-    """Returns {checkpoint name: variable} of all weights; builds the model first."""
+    """Returns {checkpoint name: variable} of all weights; builds the model first.
+
+    A variable's name in a checkpoint is its path without the model's name, such as
+    "bert/encoder/layer_0/attention/self/query/kernel". A bare `BertModel` is an
+    encoder: regardless of its name, it becomes "bert".
+    """
     if not model.built:
         model.build()
-    return {checkpoint_name(weight, model): weight for weight in model.weights}
+    scope = f"{ENCODER_SCOPE}/" if isinstance(model, bert.BertModel) else ""
+    return {
+        f"{scope}{variable.path.removeprefix(f'{model.path}/')}": variable
+        for variable in model.weights
+    }
 
 
 def _encoder(num_layers: int) -> Iterator[tuple[str, str]]:
     yield from _EMBEDDINGS.items()
     for number in range(num_layers):
-        for name, shape in _LAYER.items():
-            yield f"bert/encoder/layer_{number}/{name}", shape
-    yield from _POOLER.items()
+        for part, shape in _LAYER.items():
+            scope = f"bert/encoder/layer_{number}/{part}"
+            if shape:
+                yield from {f"{scope}/kernel": shape, f"{scope}/bias": shape[1]}.items()
+            else:
+                yield from {f"{scope}/gamma": "H", f"{scope}/beta": "H"}.items()
+    yield f"{POOLER}dense/kernel", "HH"
+    yield f"{POOLER}dense/bias", "H"

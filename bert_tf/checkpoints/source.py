@@ -75,19 +75,13 @@ class Source:
         return self.config
 
     def check_complete(
-        self,
-        missing: collections.abc.Iterable[str],
-        *,
-        may_lack_pooler: bool = True,
+        self, missing: collections.abc.Iterable[str], *, may_lack_pooler: bool = True
     ) -> None:
-        """Checks that at most the pooler is missing, which some heads do not use.
-
-        Args:
-            missing: names of weights that a model needs and this source lacks.
-            may_lack_pooler: False if the model uses its pooler.
+        """Refuses a source that lacks some weights that a model needs.
 
         Raises:
-            ValueError: another weight is missing.
+            ValueError: one is missing that is not of the pooler, which some heads do
+                not use, or any if `may_lack_pooler` is False.
         """
         missing = list(missing)
         if may_lack_pooler:
@@ -121,10 +115,10 @@ class Source:
         if kind is None:
             return self, ()
         weights = checkpoint_heads.HEADS[kind].weights
-        missing = [name for name in weights if name not in self.shapes]
+        missing = [f" ({n} is missing)" for n in weights if n not in self.shapes]
         is_other = self.head.is_known and self.head.kind != kind
         if missing or (checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other):
-            detail = f" ({missing[0]} is missing)" if missing else ""
+            detail = next(iter(missing), "")
             raise ValueError(
                 f"{argument}={kind}, but {self.path} has no such head{detail}; its "
                 f"head is {self.head.kind}."
@@ -163,15 +157,10 @@ class Source:
 
 
 def check_finite(path: str, name: str, weight: np.ndarray) -> None:
-    """Refuses a weight with NaN or infinite values.
+    """Refuses a weight of the checkpoint `path` with NaN or infinite values.
 
     The argmax over NaNs is the first index, so a model with such weights would give
     every text the same answer, without an error.
-
-    Args:
-        path: the checkpoint, for the message.
-        name: of the weight.
-        weight: its values.
 
     Raises:
         ValueError: a value is not finite.

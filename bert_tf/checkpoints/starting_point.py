@@ -5,24 +5,36 @@ whose `source` is passed on, so that nothing opens the checkpoint a second time;
 weights go into the model with `loading.load_source`. Flags replace the checkpoint's
 configuration and vocabulary. A `--do_lower_case` that contradicts the checkpoint is an
 error, because the run would silently train on the wrong ids.
+
+So does a different vocabulary: no later step fails, the answers are just wrong. A given
+vocabulary is compared with the one beside the checkpoint, in which new words may have
+replaced [unused] pieces. If there is none, only the size is compared, or, for a run,
+the fingerprint in its task.json.
 """
 
 import dataclasses
 import logging
 import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
+
+# The release's vocabularies have these rows for words that users add. Their embeddings
+# are untrained, and replacing them changes no other id.
+_UNUSED = re.compile(r"\[unused[^\]]*\]")
+# Tables are often padded to a multiple of 8, 64 or 128 rows.
+_MAX_PADDING = 128
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +64,6 @@ def find(
     do_lower_case: bool | None = None,
     needs_vocabulary: bool = True,
     logs_casing: bool = True,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> StartingPoint:
     """Opens a checkpoint and returns what a run starts from.
 
@@ -64,7 +75,6 @@ def find(
             vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
         logs_casing: whether to log a vocabulary that does not fit `do_lower_case`.
-        progress: reports a download.
 
     Raises:
         OSError: a file cannot be read.
@@ -77,11 +87,9 @@ def find(
         start = starting_point.find("bert-base-uncased")
         start.config, start.vocabulary, start.do_lower_case
     """
-    if init_checkpoint is not None:
-        init_checkpoint = os.fspath(init_checkpoint)
     source = None
     if init_checkpoint is not None:
-        source = formats.open_source(init_checkpoint, progress=progress)
+        source = formats.open_source(init_checkpoint)
     start = complete_source(
         source,
         bert_config_file=bert_config_file,
@@ -91,17 +99,14 @@ def find(
     )
     # A pretraining without a vocabulary reads records, which are lowercased or not.
     text = text_encoding.TextEncoding() if source is None else source.text
-    if (
-        start.vocabulary is None
-        or not needs_vocabulary
-        or text.do_lower_case is not None
-    ):
+    vocabulary = start.vocabulary if needs_vocabulary else None
+    if vocabulary is None or text.do_lower_case is not None:
         return start
-    text = dataclasses.replace(text, vocabulary=start.vocabulary)
+    text = dataclasses.replace(text, vocabulary=vocabulary)
     path = vocab_file if source is None else source.path
     text.lowercases(do_lower_case, str(path), flag="--do_lower_case")
     warning = full.casing_warning(
-        start.vocabulary,
+        vocabulary,
         do_lower_case=start.do_lower_case,
         never_split=text.never_split,
     )
@@ -110,24 +115,8 @@ def find(
     return start
 
 
-def find_from_options(
-    options: Any,
-    *,
-    logs_casing: bool = True,
-    progress: progress_module.Progress = progress_module.silent,
-) -> StartingPoint:
-    """Returns what a new run of a fine-tuning tool starts from.
-
-    Args:
-        options: has `output_dir`, `init_checkpoint`, `bert_config_file`, `vocab_file`
-            and `do_lower_case`.
-        logs_casing: see `find`.
-        progress: reports a download.
-
-    Raises:
-        OSError, ValueError, ImportError: as `find`; or neither a checkpoint nor both
-            files are given.
-    """
+def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoint:
+    """Returns what a new run of a fine-tuning tool starts from; see `find`."""
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
             raise ValueError(
@@ -140,7 +129,6 @@ def find_from_options(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         logs_casing=logs_casing,
-        progress=progress,
     )
 
 
@@ -164,7 +152,7 @@ def complete_source(
     if vocabulary is not None:
         config.check_vocabulary_size(len(vocabulary))
     if vocabulary is not None and vocab_file is not None and source is not None:
-        warning = vocabulary_checks.check_given(vocabulary, vocab_file, source)
+        warning = check_vocabulary(vocabulary, vocab_file, source)
     return StartingPoint(
         config=config,
         vocabulary=vocabulary,
@@ -174,42 +162,93 @@ def complete_source(
     )
 
 
+def check_vocabulary_size(source: source_module.Source) -> None:
+    """Checks the size of the vocabulary beside a checkpoint.
+
+    A vocabulary that lost or gained lines shifts all following ids.
+
+    Raises:
+        ValueError: it does not have one piece for each row of the embedding table.
+    """
+    fault = _size_fault(source)
+    if fault is not None:
+        raise ValueError(
+            f"{fault}, so ids would be wrong; pass the matching vocabulary as "
+            "--vocab_file."
+        )
+
+
+def check_vocabulary(
+    vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
+) -> str | None:
+    """Compares a given vocabulary with that of a checkpoint.
+
+    Args:
+        vocabulary: the given vocabulary.
+        path: its file, for messages.
+        source: the checkpoint.
+
+    Returns:
+        A warning, which is also logged, or None.
+
+    Raises:
+        ValueError: it does not match the checkpoint.
+    """
+    trained = source.vocabulary
+    if trained is None or _size_fault(source) is not None:
+        return _compare_size(vocabulary, path, source)
+    wrong = [
+        index
+        for index, token in enumerate(trained.tokens)
+        if vocabulary.tokens[index : index + 1] != (token,)
+        and not (index < len(vocabulary) and _UNUSED.fullmatch(token))
+    ]
+    if not wrong:
+        return None
+    first = wrong[0]
+    difference = f"id {first} is {trained.tokens[first]!r} there and " + (
+        f"{vocabulary.tokens[first]!r} here"
+        if first < len(vocabulary)
+        else f"missing here, among {len(vocabulary):,} pieces"
+    )
+    raise ValueError(
+        f"{path} is not the vocabulary of {source.path}: {difference} "
+        f"({len(wrong):,} of {len(trained):,} ids differ); omit --vocab_file to use "
+        "the one beside the checkpoint. Only [unused] pieces may be replaced."
+    )
+
+
 def _config(
     bert_config_file: str | None, source: source_module.Source | None
 ) -> config_module.BertConfig:
-    if bert_config_file is not None:
-        config = config_module.BertConfig.from_json_file(bert_config_file)
-        if source is not None and source.config is not None:
-            _warn_of_differences(bert_config_file, config, source)
-        return config
-    if source is None or source.config is None:
-        raise _not_found("bert_config_file", companion_files.CONFIG_FILE, source)
-    return source.config
-
-
-def _warn_of_differences(
-    path: str, config: config_module.BertConfig, source: source_module.Source
-) -> None:
-    """Logs values with which a checkpoint's weights compute something else.
+    """Returns the configuration; logs what a given one computes differently.
 
     Other sizes are errors when the weights are loaded, but no shape shows the
     activation or the number of heads.
     """
-    values, trained = config.to_dict(), source.required_config().to_dict()
-    names = sorted({*values, *trained} - {*config.FREE_VALUES})
+    trained = None if source is None else source.config
+    if bert_config_file is None:
+        if trained is None:
+            raise _not_found("bert_config_file", companion_files.CONFIG_FILE, source)
+        return trained
+    config = config_module.BertConfig.from_json_file(bert_config_file)
+    if source is None or trained is None:
+        return config
+    ours, theirs = config.to_dict(), trained.to_dict()
     differences = [
-        f"{name} {values.get(name)} instead of {trained.get(name)}"
-        for name in names
-        if values.get(name) != trained.get(name)
+        f"{name} {ours.get(name)} instead of {theirs.get(name)}"
+        for name in sorted({*ours, *theirs} - {*config.FREE_VALUES})
+        if ours.get(name) != theirs.get(name)
     ]
     if differences:
         logger.warning(
             "--bert_config_file=%s has %s, with which %s was trained; it will compute "
             "something else.",
-            path,
+            bert_config_file,
             ", ".join(differences),
             source.path,
         )
+    return config
 
 
 def _vocabulary(
@@ -221,7 +260,7 @@ def _vocabulary(
         if is_needed:
             raise _not_found("vocab_file", companion_files.VOCAB_FILE, source)
         return None
-    vocabulary_checks.check_own(source)
+    check_vocabulary_size(source)
     return source.vocabulary
 
 
@@ -233,3 +272,72 @@ def _not_found(
     return ValueError(
         f"There is no {file_name} beside {source.path}, so --{flag} is needed."
     )
+
+
+def _size_fault(source: source_module.Source) -> str | None:
+    """Returns what is wrong with the size of the vocabulary beside a checkpoint."""
+    if source.vocabulary is None or _is_run(source):
+        return None
+    num_pieces, num_rows = len(source.vocabulary), _num_rows(source)
+    # Padded tables are common with Hugging Face. Elsewhere a shorter vocabulary has
+    # most likely lost lines.
+    is_padded = source.format == "hugging_face" and _is_padded(num_pieces, num_rows)
+    if num_rows in (0, num_pieces) or is_padded:
+        return None
+    return (
+        f"The vocabulary of {source.path} has {num_pieces} pieces, but its embedding "
+        f"table has {num_rows} rows"
+    )
+
+
+def _compare_size(
+    vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
+) -> str | None:
+    """Compares fingerprint and size for a checkpoint without a good vocab.txt."""
+    task: Mapping[str, Any] = {}
+    if _is_run(source):
+        task = companion_files.read_task(os.path.dirname(source.path))
+    if task.get(companion_files.FINGERPRINT) not in (None, vocabulary.fingerprint):
+        raise ValueError(
+            f"{path} is not the vocabulary that {source.path} was trained with; its "
+            f"{companion_files.TASK_FILE} records another fingerprint."
+        )
+    num_pieces, num_rows = len(vocabulary), _num_rows(source)
+    # `BertConfig.check_vocabulary_size` refuses more pieces.
+    if num_pieces >= num_rows:
+        return None
+    sizes = (
+        f"{path} has {num_pieces:,} pieces, but the embedding table of {source.path} "
+        f"has {num_rows:,} rows"
+    )
+    if not _is_padded(num_pieces, num_rows):
+        raise ValueError(
+            f"{sizes}, so it is not the vocabulary of this checkpoint; pass the "
+            "matching one as --vocab_file. If the last rows are unused, add a line "
+            "such as [unused1] to the vocabulary for each of them."
+        )
+    warning = (
+        f"{sizes}. That is right only if the table was padded; there is no vocabulary "
+        "beside the checkpoint to compare it with."
+    )
+    logger.warning("%s", warning)
+    return warning
+
+
+def _is_run(source: source_module.Source) -> bool:
+    """Returns whether the checkpoint was written by a run or by a conversion.
+
+    Its vocabulary was checked when it was written, and its table may be padded.
+    """
+    folder = os.path.dirname(source.path)
+    return source.format == "bert" and bool(companion_files.read_task(folder))
+
+
+def _num_rows(source: source_module.Source) -> int:
+    """Returns the rows of the embedding table; 0 if it is missing."""
+    return source.shapes.get(checkpoint_names.WORD_EMBEDDINGS, (0,))[0]
+
+
+def _is_padded(num_pieces: int, num_rows: int) -> bool:
+    """Returns whether the table may have been padded to suit an accelerator."""
+    return num_rows % 8 == 0 and 0 < num_rows - num_pieces < _MAX_PADDING

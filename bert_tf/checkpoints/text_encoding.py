@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Self
 
+from bert_tf import json_values
 from bert_tf.modeling import output_activation
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
@@ -19,19 +20,20 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 COSINE = "cosine"
 DOT = "dot"
 SIMILARITIES = (COSINE, DOT, "euclidean", "manhattan")
-# Types of the values of `to_dict`.
-_TYPES: Mapping[str, type] = {
-    "do_lower_case": bool,
-    "strip_accents": bool,
-    "never_split": list,
-    "max_seq_length": int,
-    "pooling": str,
-    "normalize": bool,
-    "prompts": dict,
-    "default_prompt_name": str,
-    "similarity": str,
-    "output_activation": str,
+# The values of `to_dict`; see `json_values.unexpected`.
+_SHAPE = {
+    "do_lower_case?": bool,
+    "strip_accents?": bool,
+    "never_split?": [str],
+    "max_seq_length?": int,
+    "pooling?": pooling_module.KINDS.__contains__,
+    "normalize?": bool,
+    "prompts?": {str: str},
+    "default_prompt_name?": str,
+    "similarity?": SIMILARITIES.__contains__,
+    "output_activation?": output_activation.NAMES.__contains__,
 }
+_FIELDS = tuple(name.removesuffix("?") for name in _SHAPE)
 _CHOICES = {
     "pooling": pooling_module.KINDS,
     "similarity": SIMILARITIES,
@@ -61,12 +63,6 @@ class TextEncoding:
     output_activation: str | None = None
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            value = getattr(self, field)
-            if value is not None and value not in choices:
-                raise ValueError(
-                    f"{field} is {value!r}; expected one of {', '.join(choices)}."
-                )
         name = self.default_prompt_name
         if name is not None and name not in self.prompts:
             raise ValueError(
@@ -92,26 +88,19 @@ class TextEncoding:
         Raises:
             ValueError: a value has the wrong type or is unknown.
         """
-        known = {key: values[key] for key in _TYPES if values.get(key) is not None}
+        known = {key: values[key] for key in _FIELDS if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
         # For other tasks this is the length used in training, not a limit on texts.
         if not {"pooling", "output_activation"} & known.keys():
             known.pop("max_seq_length", None)
-        for key, value in known.items():
-            expected = _TYPES[key]
-            # A bool is an int in Python, but not in a configuration.
-            if not isinstance(value, expected) or (
-                expected is int and isinstance(value, bool)
-            ):
-                raise ValueError(
-                    f"{path}: {key} is {value!r:.60}, expected type "
-                    f"{expected.__name__}; correct or remove it."
-                )
-        texts = (*known.get("never_split", ()), *known.get("prompts", {}).values())
-        if not all(isinstance(text, str) for text in texts):
+        unexpected = json_values.unexpected(known, _SHAPE)
+        if unexpected is not None:
+            name, value = unexpected
+            choices = _CHOICES.get(name)
+            expected = f"expected one of {', '.join(choices)}; " if choices else ""
             raise ValueError(
-                f"{path}: never_split and prompts must contain strings; correct or "
-                "remove them."
+                f"{path} has an unexpected value of {name}: {value!r:.60}; {expected}"
+                "correct or remove it."
             )
         if "never_split" in known:
             known["never_split"] = tuple(known["never_split"])
@@ -122,7 +111,7 @@ class TextEncoding:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all known fields except the vocabulary, as JSON values."""
-        values = {name: getattr(self, name) for name in _TYPES}
+        values = {name: getattr(self, name) for name in _FIELDS}
         values["never_split"] = list(self.never_split) or None
         values["prompts"] = dict(self.prompts) or None
         return {name: value for name, value in values.items() if value is not None}
@@ -162,12 +151,10 @@ class TextEncoding:
                 f"{flag}={given}, but {path} was trained on {trained_on} text; pass "
                 f"{flag}={recorded}."
             )
-        for casing in (recorded, given):
-            if casing is not None:
-                return casing
-        cased = None
-        if self.vocabulary is not None:
-            cased = full.cased_piece(self.vocabulary, self.never_split)
+        casing = given if recorded is None else recorded
+        if casing is not None or self.vocabulary is None:
+            return casing is not False
+        cased = full.cased_piece(self.vocabulary, self.never_split)
         if cased is not None:
             raise ValueError(
                 f"{path} does not say whether text is lowercased, and its vocabulary "

@@ -13,22 +13,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.tokenization import full
 
 logger = logging.getLogger(__name__)
 
-_TOKENIZER_FILES = (
-    companion_files.VOCAB_FILE,
-    tokenizer.NAME,
-    tokenizer.OPTIONS_NAME,
-)
+_TOKENIZER_FILES = (companion_files.VOCAB_FILE, tokenizer.NAME, tokenizer.OPTIONS_NAME)
 # Names of files with weights that some format reads. PyTorch's pickled .bin files are
 # not among them: no format reads them, but the tokenizer beside them is useful.
 _WEIGHTS = re.compile(r"checkpoint|.*\.(index|index\.json|safetensors|h5|keras|pb)")
@@ -42,7 +37,6 @@ def find(
     do_lower_case: bool | None = None,
     strip_accents: bool | None = None,
     never_split: Sequence[str] = (),
-    progress: progress_module.Progress = progress_module.silent,
 ) -> text_encoding.TextEncoding:
     """Returns how text becomes ids; vocabulary and casing are known.
 
@@ -54,7 +48,6 @@ def find(
             unless the vocabulary has cased pieces, which is an error.
         strip_accents: None: as the source says, or else as `do_lower_case`.
         never_split: tokens to keep whole in addition to those of the source.
-        progress: reports a download.
 
     Returns:
         A `TextEncoding`. Its `max_seq_length` is at most the number of positions of the
@@ -66,26 +59,31 @@ def find(
             unknown, or an argument contradicts the source.
         ImportError: the format needs a package that is not installed.
     """
-    path, text = _opened(source, progress)
+    path, text = _opened(source)
     if text.vocabulary is None:
         raise ValueError(
             f"{path} has no vocabulary; expected a {companion_files.VOCAB_FILE} or "
             f"{tokenizer.NAME} beside it. Pass the vocabulary's own file instead."
         )
+    recorded = text.strip_accents
+    if recorded is None:
+        recorded = text.do_lower_case
+    if None not in (strip_accents, recorded) and strip_accents != recorded:
+        trained_on = "without" if recorded else "with"
+        raise ValueError(
+            f"strip_accents={strip_accents}, but {path} was trained on text "
+            f"{trained_on} accents; omit strip_accents."
+        )
     return dataclasses.replace(
         text,
         do_lower_case=text.lowercases(do_lower_case, path, flag="do_lower_case"),
-        strip_accents=_strip_accents(strip_accents, text, path),
+        strip_accents=text.strip_accents if strip_accents is None else strip_accents,
         never_split=(*text.never_split, *never_split),
     )
 
 
-def _opened(
-    source: Any, progress: progress_module.Progress
-) -> tuple[str, text_encoding.TextEncoding]:
+def _opened(source: Any) -> tuple[str, text_encoding.TextEncoding]:
     """Returns a name for messages, and what the source says about its text."""
-    if isinstance(source, source_module.Source):
-        return source.path, _text_of_source(source)
     if isinstance(source, full.FullTokenizer):
         basic = source.basic_tokenizer
         return "the tokenizer", text_encoding.TextEncoding(
@@ -95,76 +93,56 @@ def _opened(
             never_split=basic.never_split,
             max_seq_length=getattr(source, "max_seq_length", None),
         )
-    if not isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike):
+        if _is_tokenizer_alone(source):
+            return os.fspath(source), _text_of_folder(os.fspath(source))
+        source = formats.open_source(source)
+        for warning in source.warnings:
+            logger.warning("%s: %s", source.path, warning)
+    elif not isinstance(source, source_module.Source):
         raise ValueError(
             "Expected the path or name of a checkpoint, a folder with a tokenizer, a "
             "vocabulary, an opened Source or a FullTokenizer, got "
             f"{type(source).__name__}."
         )
-    if _is_tokenizer_alone(source):
-        return os.fspath(source), _text_of_folder(os.fspath(source))
-    opened = formats.open_source(source, progress=progress)
-    for warning in opened.warnings:
-        logger.warning("%s: %s", opened.path, warning)
-    return opened.path, _text_of_source(opened)
-
-
-def _text_of_source(source: source_module.Source) -> text_encoding.TextEncoding:
     text = source.text
     if text.vocabulary is not None:
-        vocabulary_checks.check_own(source)
-    if source.config is None:
-        return text
-    positions = source.config.max_position_embeddings
-    longest = min(text.max_seq_length or positions, positions)
-    return dataclasses.replace(text, max_seq_length=longest)
+        starting_point.check_vocabulary_size(source)
+    if source.config is not None:
+        positions = source.config.max_position_embeddings
+        longest = min(text.max_seq_length or positions, positions)
+        text = dataclasses.replace(text, max_seq_length=longest)
+    return source.path, text
 
 
 def _is_tokenizer_alone(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a folder with a tokenizer and no readable weights."""
     if not files.is_folder(path):
         return False
-    found = files.list_folder(path)
-    has_tokenizer = any(name in found for name in _TOKENIZER_FILES)
-    return has_tokenizer and not any(map(_WEIGHTS.fullmatch, found))
+    names = files.list_folder(path)
+    has_tokenizer = any(name in names for name in _TOKENIZER_FILES)
+    return has_tokenizer and not any(map(_WEIGHTS.fullmatch, names))
 
 
 def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
-    own = (companion_files.TASK_FILE, companion_files.CONFIG_FILE)
-    if any(files.exists(os.path.join(folder, name)) for name in own):
+    beside = (companion_files.TASK_FILE, companion_files.CONFIG_FILE)
+    if any(files.exists(os.path.join(folder, name)) for name in beside):
         text = companion_files.read_text(folder)
         config = companion_files.read_config(folder)
-        if config is not None and text.vocabulary is not None:
+        if config is None:
+            return text
+        if text.vocabulary is not None:
             config.check_vocabulary_size(len(text.vocabulary))
-        positions = None if config is None else config.max_position_embeddings
-        limit = text.max_seq_length or positions
+        limit = text.max_seq_length or config.max_position_embeddings
         return dataclasses.replace(text, max_seq_length=limit)
     described = tokenizer.read(folder)
     for warning in described.warnings:
         logger.warning("%s: %s", folder, warning)
-    casing = described.do_lower_case
-    if casing is None:
+    text = described.text
+    if text.do_lower_case is None:
         casing = full.is_lower_cased(os.path.basename(os.path.abspath(folder)))
+        text = dataclasses.replace(text, do_lower_case=casing)
     stated = described.max_length
-    return text_encoding.TextEncoding(
-        vocabulary=described.vocabulary,
-        do_lower_case=casing,
-        strip_accents=described.strip_accents,
-        never_split=described.never_split,
-        max_seq_length=int(stated) if stated and stated < _NO_LIMIT else None,
-    )
-
-
-def _strip_accents(
-    given: bool | None, text: text_encoding.TextEncoding, path: str
-) -> bool | None:
-    recorded = text.strip_accents
-    if recorded is None:
-        recorded = text.do_lower_case
-    if None not in (given, recorded) and given != recorded:
-        trained_on = "without" if recorded else "with"
-        raise ValueError(
-            f"strip_accents={given}, but {path} was trained on text {trained_on} "
-            "accents; omit strip_accents."
-        )
-    return text.strip_accents if given is None else given
+    if stated and stated < _NO_LIMIT:
+        text = dataclasses.replace(text, max_seq_length=int(stated))
+    return text

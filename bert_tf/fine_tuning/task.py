@@ -138,7 +138,7 @@ class Task(abc.ABC):
         """Sets `trained` and `start`; see `task_record.find_start`."""
         self.trained = task_record.trained(self.options, self.RECORD, self.FIXED)
         self.start = task_record.find_start(
-            self.options, self.trained, logs_casing=logs_casing, progress=self.progress
+            self.options, self.trained, logs_casing=logs_casing
         )
 
     @property

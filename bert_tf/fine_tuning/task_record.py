@@ -14,13 +14,11 @@ from typing import Self
 
 from bert_tf import files
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints import vocabulary_checks
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import label_names
 from bert_tf.modeling import config as config_module
@@ -230,7 +228,6 @@ def find_start(
     trained: TaskRecord | None,
     *,
     logs_casing: bool = True,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> starting_point.StartingPoint:
     """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
 
@@ -240,16 +237,13 @@ def find_start(
         options: the tool's options.
         trained: the record of a finished run, or None.
         logs_casing: see `starting_point.find`.
-        progress: reports a download.
 
     Raises:
         OSError, ValueError, ImportError: see `starting_point.find_from_options`.
         ValueError: a file that an option names differs from that of the finished run.
     """
     if trained is None:
-        return starting_point.find_from_options(
-            options, logs_casing=logs_casing, progress=progress
-        )
+        return starting_point.find_from_options(options, logs_casing=logs_casing)
     run_dir = options.output_dir
     folder, vocabulary = run_folder.RunFolder(run_dir), read_vocabulary(run_dir)
     if options.vocab_file is not None:
@@ -260,9 +254,9 @@ def find_start(
         folder.check_same_model(config_module.BertConfig.from_json_file(path))
     source = None
     if options.init_checkpoint and rotation.latest(run_dir) is None:
-        source = formats.open_source(options.init_checkpoint, progress=progress)
+        source = formats.open_source(options.init_checkpoint)
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
-        vocabulary_checks.check_given(vocabulary, path, source)
+        starting_point.check_vocabulary(vocabulary, path, source)
     return starting_point.StartingPoint(
         config=read_config(run_dir),
         vocabulary=vocabulary,

@@ -8,7 +8,7 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints import vocabulary_checks
+from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import local_copies
 from bert_tf.data import record_checks
@@ -190,7 +190,7 @@ def recorded_vocabulary(
     recorded = vocabulary_module.Vocabulary.load(path)
     record_checks.check_vocabulary(examples, recorded)
     if source is not None:
-        vocabulary_checks.check_given(recorded, path, source)
+        starting_point.check_vocabulary(recorded, path, source)
     return recorded
 
 

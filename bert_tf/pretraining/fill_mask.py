@@ -70,7 +70,6 @@ def _records(options, texts, progress):
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
-        progress=progress,
     )
     predictor = mask_predictor.load(
         options.init_checkpoint,

@@ -61,7 +61,6 @@ def find_start(
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         needs_vocabulary=False,
-        progress=progress,
     )
 
 

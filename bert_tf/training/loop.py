@@ -196,9 +196,7 @@ class Trainer:
         if source is not None:
             loading.load_source(self.model, source)
         elif self.options.init_checkpoint:
-            loading.load_checkpoint(
-                self.model, self.options.init_checkpoint, progress=self.progress
-            )
+            loading.load_checkpoint(self.model, self.options.init_checkpoint)
         return 0
 
     def train(

@@ -10,17 +10,6 @@ from bert_tf.checkpoints import release
 from bert_tf.checkpoints.release import bundle
 
 
-def test_every_format_has_a_reader_and_those_that_are_written_a_writer():
-    for name in formats.FORMATS:
-        module = formats.module_of(name)
-        assert callable(module.is_at), name
-        assert callable(module.open_source), name
-    for name in kinds.WRITTEN_FORMATS:
-        module = formats.module_of(name)
-        assert callable(module.placement), name
-        assert callable(module.write), name
-
-
 def test_every_name_of_a_head_has_its_row():
     assert kinds.HEADS == checkpoint_heads.KINDS
 
@@ -51,58 +40,25 @@ def test_the_model_in_the_package_is_opened_by_name(tmp_path, monkeypatch):
         formats.open_source("bert-tf-mini")
 
 
-def test_slots_are_no_weights(golden):
-    source = formats.open_source(golden / "model" / "trained.ckpt")
-    assert len(source.shapes) == 46
-    assert len(source.optimizer) == 2 * 46 + 1
-
-
 @pytest.mark.parametrize(
-    "kind, task, expected",
+    "kind, task, num_labels, labels",
     [
-        (
-            "classification",
-            None,
-            checkpoint_heads.Head(kind="classification", num_labels=3),
-        ),
-        (
-            "classification",
-            {"task": "classification", "labels": ["a", "b", "c"]},
-            checkpoint_heads.Head(
-                kind="classification", num_labels=3, labels=("a", "b", "c")
-            ),
-        ),
-        (
-            "classification",  # A regression has no names.
-            {"task": "classification", "labels": None},
-            checkpoint_heads.Head(kind="classification", num_labels=3),
-        ),
-        (
-            "token_classification",
-            {"task": "token_classification", "labels": ["O", "B-PER", "I-PER"]},
-            checkpoint_heads.Head(
-                kind="token_classification",
-                num_labels=3,
-                labels=("O", "B-PER", "I-PER"),
-            ),
-        ),
-        (
-            "multiple_choice",
-            {"task": "multiple_choice"},
-            checkpoint_heads.Head(kind="multiple_choice"),
-        ),
-        ("question_answering", None, checkpoint_heads.Head(kind="question_answering")),
+        ("classification", None, 3, None),
+        ("classification", {"labels": ["a", "b", "c"]}, 3, ("a", "b", "c")),
+        ("classification", {"labels": None}, 3, None),  # A regression has no names.
+        ("token_classification", {"labels": ["O", "B", "I"]}, 3, ("O", "B", "I")),
+        ("multiple_choice", {}, None, None),
+        ("question_answering", None, None, None),
     ],
 )
-def test_the_head_of_a_fine_tuned_checkpoint(fine_tuned, kind, task, expected):
-    found = formats.open_source(fine_tuned(kind, task=task)).head
-    assert (found.kind, found.num_labels, found.labels) == (
-        expected.kind,
-        expected.num_labels,
-        expected.labels,
-    )
+def test_the_head_of_a_fine_tuned_checkpoint(
+    fine_tuned, kind, task, num_labels, labels
+):
+    task = None if task is None else {"task": kind, **task}
+    head = formats.open_source(fine_tuned(kind, task=task)).head
+    assert (head.kind, head.num_labels, head.labels) == (kind, num_labels, labels)
     # The names of weights tell a span head, but not a classifier's from a tagger's.
-    assert found.is_known == (task is not None or kind == "question_answering")
+    assert head.is_known == (task is not None or kind == "question_answering")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +70,6 @@ def test_the_head_of_a_fine_tuned_checkpoint(fine_tuned, kind, task, expected):
         ("my_run", None, None),
         ("my_run", '{"do_lower_case": false}', False),
         ("my_run", '{"do_lower_case": null}', None),  # Of examples of the 2018 code.
-        ("uncased_L-2_H-128_A-2", '{"do_lower_case": false}', False),
     ],
 )
 def test_the_casing_is_that_of_the_run_or_of_the_released_name(
@@ -124,29 +79,6 @@ def test_the_casing_is_that_of_the_run_or_of_the_released_name(
     if task is not None:
         (folder / "task.json").write_text(task)
     assert formats.open_source(folder).do_lower_case is expected
-
-
-def test_a_released_model_is_fetched_by_its_name(released_folder, monkeypatch):
-    from bert_tf.checkpoints.catalogue import fetching
-
-    asked = []
-
-    def fetch(name, **_):
-        asked.append(name)
-        return str(released_folder)
-
-    monkeypatch.setattr(fetching, "fetch", fetch)
-    monkeypatch.chdir(released_folder.parent)
-    source = formats.open_source("bert-base-cased")
-    assert asked == ["bert-base-cased"]
-    assert source.do_lower_case is False  # The catalogue knows it.
-    # What is there comes first.
-    released_folder.rename(released_folder.parent / "bert-base-cased")
-    assert formats.open_source("bert-base-cased").path.startswith("bert-base-cased/")
-    assert asked == ["bert-base-cased"]
-
-
-# Refused.
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path):

@@ -1,9 +1,11 @@
-"""The table of heads: rows are consistent, and it needs no task folder."""
+"""Names of weights in checkpoints, and the table of heads."""
 
 import pytest
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import bert
+from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 
 TINY = config_module.BertConfig(
@@ -53,4 +55,20 @@ def test_names_show_the_head(names, kind):
     assert head.is_known == ("output_weights" not in names)
 
 
-# Task folders raise an error when they are imported.
+@pytest.mark.parametrize("name", ["bert", "encoder", "layer_0"])
+def test_the_name_of_an_encoder_alone_does_not_matter(name):
+    written = checkpoint_names.checkpoint_variables(bert.BertModel(TINY, name=name))
+    assert {key.partition("/")[0] for key in written} == {"bert"}
+    assert "bert/encoder/layer_0/attention/self/query/kernel" in written
+
+
+@pytest.mark.parametrize("name", ["bert_classifier", "bert", "anything"])
+def test_the_name_of_a_tasks_model_is_left_out(name):
+    model = classifier.BertClassifier(TINY, num_labels=2, name=name)
+    written = checkpoint_names.checkpoint_variables(model)
+    assert {key.partition("/")[0] for key in written} == {
+        "bert",
+        "output_weights",
+        "output_bias",
+    }
+    assert written["bert/pooler/dense/bias"] is model.bert.pooler.dense.bias

@@ -216,15 +216,6 @@ def test_what_the_model_computes_otherwise_is_reported_and_logged(
         assert sentence in caplog.text
 
 
-def test_a_checkpoint_without_a_weight_is_no_whole_model(released_folder):
-    prefix = released_folder / "bert_model.ckpt"
-    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
-    del tensors["bert/encoder/layer_1/output/dense/kernel"]
-    bundle.save(prefix, tensors)
-    with pytest.raises(ValueError, match=r"lacks 1 .* bert/encoder/layer_1/output/de"):
-        loading.load_model(prefix)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_weight_that_is_not_finite_is_refused(tmp_path, released, model, value):
     prefix = released / "bert_model.ckpt"

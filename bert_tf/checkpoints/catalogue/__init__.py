@@ -1,4 +1,1 @@
-"""Models by name: `models` lists the released ones, `fetching` provides their folders.
-
-`downloading` gets a file over HTTP, `hub_names` models from Hugging Face's hub.
-"""
+"""Models by name: `fetching` provides the released ones, `hub_names` Hugging Face's."""

@@ -1,12 +1,10 @@
 """Downloads a file over HTTP: complete or not at all, and resumed after a break.
 
-The bytes received so far are in `TARGET.part`, and `TARGET.part.version` identifies the
-version of the file. We do not use a library because the zips are up to 1.2 GB: pooch
-and keras.utils.get_file restart a broken download at the first byte, and
-huggingface_hub only resumes downloads from its own hub.
+The bytes received so far are in `TARGET.part`. We do not use a library because the zips
+are up to 1.2 GB: pooch and keras.utils.get_file restart a broken download at the first
+byte, and huggingface_hub only resumes downloads from its own hub.
 """
 
-import contextlib
 import http.client
 import logging
 import os
@@ -36,39 +34,27 @@ class _AttemptError(Exception):
     """A failed attempt that is worth repeating; the text says what happened."""
 
 
-def download(
-    url: str,
-    target: str,
-    *,
-    max_bytes: int,
-    stage: str,
-    progress: progress_module.Progress = progress_module.silent,
-) -> None:
+def download(url: str, target: str, *, max_bytes: int, stage: str) -> None:
     """Downloads a file; an existing part of it is continued.
 
     Proxies are those of the environment (`https_proxy`, ...). The caller makes sure
-    that no other process downloads to the same target.
+    that no other process downloads to the same target, and checks the content: a part
+    of another version of the file would be continued, too.
 
     Args:
         url: http or https.
         target: path. `TARGET.part` stays if the download fails.
         max_bytes: the size above which the download fails.
-        stage: name for `progress`, which counts megabytes.
-        progress: `progress.Progress`.
+        stage: name under which progress in megabytes is reported.
 
     Raises:
         OSError: the download failed; the message is the reason, without the URL.
     """
     part = f"{target}.part"
     num_failed, most = 0, _size(part)
-
-    def report(done: int, total: int) -> None:
-        total_mb = total / _BYTES_PER_MB or None
-        progress(stage, done / _BYTES_PER_MB, total_mb, unit="MB")
-
     while True:
         try:
-            _receive(url, part, max_bytes, report)
+            _receive(url, part, max_bytes, stage)
             break
         except _AttemptError as failure:
             # A download that makes progress is never abandoned.
@@ -80,24 +66,23 @@ def download(
             logger.warning("%s: %s; trying again in %g s.", url, failure, wait)
         time.sleep(wait)
     files.rename(part, target)
-    os.remove(f"{part}.version")
 
 
-def _receive(url: str, part: str, max_bytes: int, report: Any) -> None:
+def _receive(url: str, part: str, max_bytes: int, stage: str) -> None:
     """Downloads the rest of a part, or the complete file.
 
     Raises:
         _AttemptError: it is still incomplete.
         OSError: another attempt would not help.
     """
+    start = _size(part)
     headers = {"User-Agent": "bert_tf", "Accept-Encoding": "identity"}
-    version, start = _read(f"{part}.version"), _size(part)
-    if version and start:  # Never joins parts of two versions.
-        headers |= {"Range": f"bytes={start}-", "If-Range": version}
+    if start:
+        headers["Range"] = f"bytes={start}-"
     try:
         request = urllib.request.Request(url, headers=headers)
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            _save(response, part, start, max_bytes, report)
+            _save(response, part, start, max_bytes, stage)
     except urllib.error.HTTPError as error:
         error.close()
         reason = f"the server answered {error.code} {error.reason}".splitlines()[0]
@@ -117,25 +102,19 @@ def _receive(url: str, part: str, max_bytes: int, report: Any) -> None:
         raise _AttemptError(f"the connection broke ({error or 'no reason'})") from None
 
 
-def _save(response: Any, part: str, start: int, max_bytes: int, report: Any) -> None:
-    content_range = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if content_range is not None and int(content_range[1]) == start:
-        size = int(content_range[2])
-    else:
-        start, size = 0, int(response.headers.get("Content-Length", 0))
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(part)  # Before its version changes.
-        etag = response.headers.get("ETag", "W/")
-        # A weak ETag does not guarantee equal bytes.
-        version = response.headers.get("Last-Modified", "")
-        with files.complete_or_absent(f"{part}.version") as file:
-            file.write(version if etag.startswith("W/") else etag)
-    with files.open_file(part, "ab") as file:
+def _save(response: Any, part: str, start: int, max_bytes: int, stage: str) -> None:
+    sent = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if sent is not None and int(sent[1]) == start:
+        size, mode = int(sent[2]), "ab"
+    else:  # The server sends the complete file.
+        size, start, mode = int(response.headers.get("Content-Length", 0)), 0, "wb"
+    total_mb = size / _BYTES_PER_MB or None
+    with files.open_file(part, mode) as file:
         while chunk := response.read1(_CHUNK_BYTES):
             file.write(chunk)
             file.flush()
             start += len(chunk)
-            report(start, size)
+            progress_module.report(stage, start / _BYTES_PER_MB, total_mb, unit="MB")
             if max(start, size) > max_bytes:
                 raise OSError(f"it has more than {max_bytes} bytes")
     if start < size:
@@ -144,11 +123,3 @@ def _save(response: Any, part: str, start: int, max_bytes: int, report: Any) -> 
 
 def _size(path: str) -> int:
     return os.path.getsize(path) if os.path.exists(path) else 0
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, ValueError):
-        return None

@@ -1,11 +1,15 @@
-"""Provides released models by name: downloaded, unpacked and cached.
+"""Models by name: the released ones, downloaded and cached; and that in this package.
+
+Files and folders of the same name come first; see `formats.open_source`.
 
 The zips are not trusted: members are looked up by the names of the released files, so
 no name in a zip becomes a path, and one that would unpack to too many bytes is refused.
 """
 
+import dataclasses
 import logging
 import os
+import pathlib
 import shutil
 import sys
 import zipfile
@@ -13,53 +17,119 @@ import zlib
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import release
 from bert_tf.checkpoints.catalogue import downloading
-from bert_tf.checkpoints.catalogue import models
-from bert_tf.checkpoints.release import bundle
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "BERT_TF_CACHE"
-_CONFIG_FILE = companion_files.CONFIG_FILE
-_VOCAB_FILE = companion_files.VOCAB_FILE
-_CHECKPOINT = release.PREFIX
 _NEEDED = (
-    f"{_CHECKPOINT}.data-00000-of-00001",
-    f"{_CHECKPOINT}.index",
-    _CONFIG_FILE,
-    _VOCAB_FILE,
+    f"{release.PREFIX}.data-00000-of-00001",
+    f"{release.PREFIX}.index",
+    companion_files.CONFIG_FILE,
+    companion_files.VOCAB_FILE,
 )
 # The graph of 2018. Nothing here reads it, but it belongs to the release.
-_WANTED = (*_NEEDED, f"{_CHECKPOINT}.meta")
+_WANTED = (*_NEEDED, f"{release.PREFIX}.meta")
 # A checkpoint may include both optimizer slots; the rest is graph and vocabulary.
 _BYTES_PER_PARAMETER = 3 * 4
 _MAX_OTHER_BYTES = 1 << 26
 _NOT_RELEASED = "this is not the released file"
+# What zipfile and zlib raise for damaged, encrypted or unsupported members.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
+BASE_URL = "https://storage.googleapis.com/bert_models"
+_SMALL_RELEASE = "2020_02_20"
+# The model in this package; its README.md says what it learned.
+SHIPPED = "bert-tf-mini"
+SHIPPED_FOLDER = str(pathlib.Path(__file__).with_name(SHIPPED))
+# Name -> path of its zip below the URL, without ".zip". The small models follow a rule.
+_PATHS = {
+    "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",
+    "bert-large-uncased": "2018_10_18/uncased_L-24_H-1024_A-16",
+    "bert-base-cased": "2018_10_18/cased_L-12_H-768_A-12",
+    "bert-large-cased": "2018_10_18/cased_L-24_H-1024_A-16",
+    "bert-large-uncased-whole-word-masking": (
+        "2019_05_30/wwm_uncased_L-24_H-1024_A-16"
+    ),
+    "bert-large-cased-whole-word-masking": "2019_05_30/wwm_cased_L-24_H-1024_A-16",
+    "bert-base-multilingual-cased": "2018_11_23/multi_cased_L-12_H-768_A-12",
+    "bert-base-multilingual-uncased": "2018_11_03/multilingual_L-12_H-768_A-12",
+    "bert-base-chinese": "2018_11_03/chinese_L-12_H-768_A-12",
+}
 
 
-def fetch(
-    name: str,
-    *,
-    cache_dir: str | os.PathLike[str] | None = None,
-    progress: progress_module.Progress = progress_module.silent,
-) -> str:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A released model and its zip."""
+
+    model: released.ReleasedModel  # Its name, size and casing.
+    path: str  # Of the zip below `BASE_URL`, and of its folder in the cache.
+
+    @property
+    def url(self) -> str:
+        """URL of the zip."""
+        return f"{BASE_URL}/{self.path}.zip"
+
+    @property
+    def folder(self) -> str:
+        """Name of the released folder, which shows the casing."""
+        return self.path.rpartition("/")[2]
+
+
+# Name -> entry of all 33 models.
+MODELS = {
+    name: Entry(model=model, path=_PATHS.get(name, f"{_SMALL_RELEASE}/{name}"))
+    for name, model in released.MODELS.items()
+}
+# Any known name -> name: names of released folders, and those in the README of the
+# small models. The folder uncased_L-12_H-768_A-12 was released twice. Here the name
+# means the model of 2020, like the names of all small models; that of 2018 is
+# bert-base-uncased.
+ALIASES = {
+    **{entry.folder: name for name, entry in MODELS.items()},
+    **{name: name for name in MODELS},
+    **released.ALIASES,
+}
+
+
+def is_name(name: str) -> bool:
+    """Returns whether a text names a released model or its folder."""
+    return name in ALIASES
+
+
+def find(name: str) -> Entry:
+    """Returns the `Entry` of a released model.
+
+    Args:
+        name: such as "bert-base-uncased", "bert-tiny", or the name of a released
+            folder, such as "cased_L-12_H-768_A-12".
+
+    Raises:
+        ValueError: no released model has this name.
+    """
+    if name not in ALIASES:
+        released.find(name)  # Raises an error that lists the names.
+    return MODELS[ALIASES[name]]
+
+
+def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
     """Returns the folder of a released model; downloads it if it is not cached.
 
     An interrupted download is resumed. A zip that the user has put where the download
     would go is used instead, and kept.
 
     Args:
-        name: such as "bert-base-uncased" or "bert-tiny", or the name of a released
-            folder, such as "cased_L-12_H-768_A-12".
+        name: see `find`.
         cache_dir: folder of all models; None: `default_cache_dir()`.
-        progress: reports megabytes.
 
     Returns:
         Path of a folder with `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt`.
@@ -75,22 +145,33 @@ def fetch(
         folder = fetch("bert-tiny")
         report = bert_tf.load_checkpoint(model, f"{folder}/bert_model.ckpt")
     """
-    entry = models.find(name)
+    entry = find(name)
     cache_dir = os.fspath(cache_dir or default_cache_dir())
     if files.is_remote(cache_dir):
         raise ValueError(f"cache_dir: expected a local folder, got {cache_dir}.")
     folder = os.path.join(cache_dir, *entry.path.split("/"))
-    if name == entry.folder == models.find("bert-base-uncased").folder:
+    if name == entry.folder == MODELS["bert-base-uncased"].folder:
         logger.warning(
-            "%s is the model of 2020; that of 2018 is called bert-base-uncased.",
-            name,
+            "%s is the model of 2020; that of 2018 is called bert-base-uncased.", name
         )
-    if not _missing(folder):
+    if not _missing_from(folder):
         return folder
     files.make_folders(os.path.dirname(folder))
     with locks.output_file(folder, waits=True):
-        if _missing(folder):  # Another process may have fetched it meanwhile.
-            _fetch(entry, folder, progress)
+        missing = _missing_from(folder)
+        if not missing:  # Another process has fetched it meanwhile.
+            return folder
+        if os.path.lexists(folder):
+            raise ValueError(
+                f"{folder} exists, but lacks {', '.join(missing)}; remove it, or "
+                "restore the missing files."
+            )
+        by_hand = f"{folder}.zip"
+        if os.path.exists(by_hand):
+            logger.info("Using %s as %s.", by_hand, entry.model.name)
+            _unpack(by_hand, folder, entry.model)
+        else:
+            _download(entry, folder, by_hand)
     return folder
 
 
@@ -106,23 +187,11 @@ def default_cache_dir() -> str:
     return os.path.join(os.path.expanduser(caches), "bert_tf")
 
 
-def _missing(folder: str) -> list[str]:
+def _missing_from(folder: str) -> list[str]:
     return [name for name in _NEEDED if not os.path.exists(os.path.join(folder, name))]
 
 
-def _fetch(
-    entry: models.Entry, folder: str, progress: progress_module.Progress
-) -> None:
-    if os.path.lexists(folder):
-        raise ValueError(
-            f"{folder} exists, but lacks {', '.join(_missing(folder))}; remove it, or "
-            "restore the missing files."
-        )
-    by_hand = f"{folder}.zip"
-    if os.path.exists(by_hand):
-        logger.info("Using %s as %s.", by_hand, entry.model.name)
-        _unpack(by_hand, folder, entry.model)
-        return
+def _download(entry: Entry, folder: str, by_hand: str) -> None:
     downloaded = f"{folder}.zip.download"
     if not os.path.exists(downloaded):
         try:
@@ -131,7 +200,6 @@ def _fetch(
                 downloaded,
                 max_bytes=_max_bytes(entry.model),
                 stage=f"download {entry.model.name}",
-                progress=progress,
             )
         except OSError as error:
             reason = str(error).rstrip(".")
@@ -171,14 +239,7 @@ def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
                     os.fsync(file.fileno())
         _check(zip_file, temporary, model)
         os.rename(temporary, folder)
-    # What zipfile and zlib raise for damaged, encrypted or unsupported members.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except _ZIP_ERRORS as error:
         raise ValueError(
             f"{zip_file} is not the released file: it is truncated, damaged or not a "
             f"zip ({error}); download it again."
@@ -190,11 +251,7 @@ def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
 def _members(
     zip_file: str, archive: zipfile.ZipFile, model: released.ReleasedModel
 ) -> dict[str, zipfile.ZipInfo]:
-    """Returns {released file name: member}.
-
-    Raises:
-        ValueError: a file is missing or there twice, or all are too large.
-    """
+    """Returns {released file name: member}."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         # The zips of 2018 and 2019 have a folder around the files, those of 2020 none.
@@ -218,29 +275,23 @@ def _members(
 def _check(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
     """Compares configuration, vocabulary and checkpoint with the released sizes."""
     try:
-        config = config_module.BertConfig.from_json_file(
-            os.path.join(folder, _CONFIG_FILE)
-        )
-        vocabulary = vocabulary_module.Vocabulary.load(
-            os.path.join(folder, _VOCAB_FILE)
-        )
-        shapes = bundle.read_names_and_shapes(os.path.join(folder, _CHECKPOINT))
+        source = release.open_source(folder)
     except ValueError as error:
         # The temporary folder is removed, so its name would not help.
         sentence = str(error).replace(f"{folder}{os.sep}", "")
         raise ValueError(f"{zip_file}: {sentence}") from None
+    config, vocabulary = source.required_config(), source.vocabulary
+    width, vocab_size = model.hidden_size, model.vocab_size
+    table = source.shapes.get(checkpoint_names.WORD_EMBEDDINGS)
     sizes = {
-        f"hidden_size in {_CONFIG_FILE}": (config.hidden_size, model.hidden_size),
-        f"num_hidden_layers in {_CONFIG_FILE}": (
+        "hidden_size in bert_config.json": (config.hidden_size, width),
+        "num_hidden_layers in bert_config.json": (
             config.num_hidden_layers,
             model.num_layers,
         ),
-        f"vocab_size in {_CONFIG_FILE}": (config.vocab_size, model.vocab_size),
-        f"the number of pieces in {_VOCAB_FILE}": (len(vocabulary), model.vocab_size),
-        f"the shape of word_embeddings in {_CHECKPOINT}": (
-            shapes.get(checkpoint_names.WORD_EMBEDDINGS),
-            [model.vocab_size, model.hidden_size],
-        ),
+        "vocab_size in bert_config.json": (config.vocab_size, vocab_size),
+        "the number of pieces in vocab.txt": (len(vocabulary or ()), vocab_size),
+        "the shape of word_embeddings": (table, (vocab_size, width)),
     }
     for what, (got, expected) in sizes.items():
         if got != expected:

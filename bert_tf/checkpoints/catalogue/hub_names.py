@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 
 PREFIX = "hf://"
 # "google-bert/bert-base-uncased"; names from before 2024 have no organization.
@@ -40,19 +39,6 @@ _MARKERS = (
 _SMALL = re.compile(r"(\d+_\w+/|assets/tokenizer/)?[\w.-]+\.(json|txt)")
 _FILE = re.compile(r"ckpt|\.(h5|keras|safetensors|bin|index)$")
 _TIMEOUT_S = 10.0
-_BYTES_PER_MB = 1e6
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class HubName:
-    """The name of a model on the hub."""
-
-    repository: str  # "organization/model", or "model" for the oldest ones.
-    revision: str | None = None  # A branch, tag or commit; None: main.
-    is_explicit: bool = False  # It began with hf://.
-
-    def __str__(self) -> str:
-        return self.repository + (f"@{self.revision}" if self.revision else "")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,30 +49,56 @@ class Snapshot:
     name: str  # Pinned: "hf://organization/model@commit".
 
 
-def parse(path: str) -> HubName | None:
-    """Returns the `HubName` that a text may be, or None.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _HubName:
+    repository: str  # "organization/model", or "model" for the oldest ones.
+    revision: str | None  # A branch, tag or commit; None: main.
+    is_explicit: bool  # It began with hf://.
+
+    def __str__(self) -> str:
+        return self.repository + (f"@{self.revision}" if self.revision else "")
+
+
+def find(path: str, *, path_exists: bool) -> Snapshot | None:
+    """Returns the copy in the hub's cache of the model that a text names, or None.
+
+    A model that is not in the cache is downloaded, unless the name may be a misspelled
+    path: it has no organization, or is the name of a file.
 
     Args:
         path: "hf://organization/model", "organization/model" or "model", each with or
             without "@revision".
+        path_exists: whether the text is an existing path, which takes precedence over
+            a name without hf://.
 
     Raises:
-        ValueError: it begins with hf:// and is not a name.
+        ImportError: huggingface_hub is not installed.
+        OSError: the model does not exist, needs permission, the hub cannot be reached,
+            or the cache cannot be written.
+        ValueError: the text begins with hf:// and is not a name, or the repository has
+            no weights that we read.
     """
     is_explicit = path.startswith(PREFIX)
     match = _NAME.fullmatch(path.removeprefix(PREFIX))
-    if match is None:
-        if is_explicit:
-            raise ValueError(
-                f"{path}: expected {PREFIX}ORGANIZATION/MODEL or "
-                f"{PREFIX}ORGANIZATION/MODEL@REVISION."
-            )
+    if match is None and is_explicit:
+        raise ValueError(
+            f"{path}: expected {PREFIX}ORGANIZATION/MODEL or "
+            f"{PREFIX}ORGANIZATION/MODEL@REVISION."
+        )
+    if match is None or (path_exists and not is_explicit):
         return None
-    return HubName(repository=match[1], revision=match[2], is_explicit=is_explicit)
+    name = _HubName(repository=match[1], revision=match[2], is_explicit=is_explicit)
+    snapshot = _cached(name)
+    if snapshot is not None:
+        return snapshot
+    organization, separator, model = name.repository.partition("/")
+    is_full = bool(separator) and not files.is_folder(organization)
+    if is_explicit or (is_full and not _FILE.search(model)):
+        return _download(name)
+    return None
 
 
-def cached(name: HubName) -> Snapshot | None:
-    """Returns the copy of a model in the hub's cache, or None."""
+def _cached(name: _HubName) -> Snapshot | None:
     try:
         import huggingface_hub
     except ModuleNotFoundError:
@@ -104,34 +116,8 @@ def cached(name: HubName) -> Snapshot | None:
     return None
 
 
-def downloads(name: HubName) -> bool:
-    """Returns whether a name that is not in the cache is looked up on the hub.
-
-    A name without an organization is not, because it may be a misspelled path, and
-    neither is the name of a file.
-    """
-    organization, separator, own = name.repository.partition("/")
-    is_full = bool(separator) and not files.is_folder(organization)
-    return name.is_explicit or (is_full and not _FILE.search(own))
-
-
-def download(
-    name: HubName, *, progress: progress_module.Progress = progress_module.silent
-) -> Snapshot:
-    """Downloads the files of a model that we read into the hub's cache.
-
-    Weights come last, so that a model with weights in the cache is complete.
-
-    Args:
-        name: of the model.
-        progress: reports megabytes.
-
-    Raises:
-        ImportError: huggingface_hub is not installed.
-        OSError: the model does not exist, needs permission, the hub cannot be reached,
-            or the cache cannot be written.
-        ValueError: the repository has no weights that we read.
-    """
+def _download(name: _HubName) -> Snapshot:
+    """Downloads the files of a model that we read into the hub's cache."""
     try:
         import huggingface_hub
     except ModuleNotFoundError:
@@ -143,7 +129,7 @@ def download(
     from huggingface_hub import errors
 
     try:
-        return _download(huggingface_hub, name, progress)
+        return _download_files(huggingface_hub, name)
     except errors.OfflineModeIsEnabled:
         reason = "it is not in the cache, and HF_HUB_OFFLINE is set"
     except errors.GatedRepoError:
@@ -188,9 +174,8 @@ def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return small, weights
 
 
-def _download(
-    library: Any, name: HubName, progress: progress_module.Progress
-) -> Snapshot:
+def _download_files(library: Any, name: _HubName) -> Snapshot:
+    """Downloads the weights last, so that a model with weights is complete."""
     info = library.HfApi(library_name="bert_tf").model_info(
         name.repository, revision=name.revision, timeout=_TIMEOUT_S
     )
@@ -203,36 +188,13 @@ def _download(
             f"model.safetensors; its files are {', '.join(others or names)[:200]}."
         )
     revision = name.revision
-    for patterns, report in ((small, progress_module.silent), (weights, progress)):
+    for patterns in (small, weights):
         folder = library.snapshot_download(
-            name.repository,
-            revision=revision,
-            allow_patterns=patterns or weights,
-            tqdm_class=_bars(library, report, name),
+            name.repository, revision=revision, allow_patterns=patterns or weights
         )
         # The commit, so that all files have the same version.
         revision = os.path.basename(folder)
     return _snapshot(name.repository, folder)
-
-
-def _bars(library: Any, progress: progress_module.Progress, name: HubName) -> type:
-    """Returns a class of invisible bars that report the bytes to `progress`."""
-
-    class Bar(library.utils.tqdm):
-        def __init__(self, *arguments, **keywords):
-            # There is one bar for the bytes received and one for those written.
-            self._is_shown = keywords.get("name", "").endswith("snapshot_download")
-            self._num_bytes = 0.0
-            super().__init__(*arguments, **keywords | {"disable": True})
-
-        def update(self, n=1):
-            self._num_bytes += n or 0
-            if self._is_shown and self.total:
-                done = min(self._num_bytes, self.total) / _BYTES_PER_MB
-                total = self.total / _BYTES_PER_MB
-                progress(f"download {name}", done, total, unit="MB")
-
-    return Bar
 
 
 def _snapshot(repository: str, folder: str) -> Snapshot:

@@ -5,12 +5,11 @@ import dataclasses
 import math
 import re
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import verification
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
 # Activations that modeling.py of 2018 knows.
@@ -49,10 +48,10 @@ def text(conversion: Conversion) -> str:
         f"model        {_model(kept)}",
         f"parameters   {num_parameters:,}",
         f"mapped       {len(mapped)} weights, the same bits when read back:",
-        *_mapping(mapped, conversion),
-        *_named("missing", set(written.shapes) - set(kept.shapes)),
-        *_named("left over", {*lost, *conversion.source.unmapped}),
-        *_named("dropped", conversion.dropped),
+        *_counts(_mapping(mapped, conversion)),
+        *_counted("missing", set(written.shapes) - set(kept.shapes)),
+        *_counted("left over", {*lost, *conversion.source.unmapped}),
+        *_counted("dropped", conversion.dropped),
     ]
     if conversion.source.optimizer:
         num_slots = len(conversion.source.optimizer)
@@ -63,16 +62,15 @@ def text(conversion: Conversion) -> str:
     changes = {
         name: x for name, x in outputs.changes.items() if x > verification.TOLERANCE
     }
-    if changes:
-        lines.append("changed because the target computes something else, as allowed:")
-        lines += _numbers(changes)
-    lines.append("largest difference of outputs on a probe batch:")
-    lines += _numbers(outputs.differences)
+    titles = {
+        "changed because the target computes something else, as allowed:": changes,
+        "largest difference of outputs on a probe batch:": outputs.differences,
+    }
+    for title, values in titles.items():
+        if values:
+            lines.append(title)
+        lines += [f"  {name:<32} {value:.1e}" for name, value in values.items()]
     return "\n".join(lines)
-
-
-def _numbers(differences: Mapping[str, float]) -> list[str]:
-    return [f"  {name:<32} {value:.1e}" for name, value in differences.items()]
 
 
 def _model(source: source_module.Source) -> str:
@@ -93,37 +91,25 @@ def _model(source: source_module.Source) -> str:
 
 def _mapping(names: Collection[str], conversion: Conversion) -> Iterator[str]:
     places, own_names = conversion.placement.places, conversion.source.own_names
-    pairs = collections.Counter(
-        (_starred(own_names.get(name, name)), _starred(places.get(name, name)))
-        for name in names
-    )
-    for (own_name, place), count in pairs.items():
-        yield f"{count:>4} x {own_name}" + (f" -> {place}" if place != own_name else "")
+    for name, place in ((own_names.get(n, n), places.get(n, n)) for n in names):
+        name, place = _starred(name), _starred(place)
+        yield name if name == place else f"{name} -> {place}"
 
 
-def _named(title: str, names: Collection[str]) -> Iterator[str]:
-    if not names:
-        return
-    yield f"{title:<12} {len(names)} weights:"
-    for name, count in collections.Counter(map(_starred, sorted(names))).items():
+def _counted(title: str, names: Collection[str]) -> Iterator[str]:
+    if names:
+        yield f"{title:<12} {len(names)} weights:"
+    yield from _counts(map(_starred, sorted(names)))
+
+
+def _counts(names: Iterable[str]) -> Iterator[str]:
+    for name, count in collections.Counter(names).items():
         yield f"{count:>4} x {name}"
 
 
 def _starred(name: str) -> str:
     """Returns a name with * instead of the number of its layer."""
     return _NUMBER.sub("*", re.sub(r"layer_\d+", "layer_*", name))
-
-
-def _unknown_in_2018(config: config_module.BertConfig) -> Iterator[str]:
-    if config.hidden_act not in _ACTIVATIONS_OF_2018:
-        yield f"the 2018 code does not support {config.hidden_act}; this package does"
-    if config.is_causal:
-        yield "the 2018 code ignores causal attention; this package does not"
-    if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
-        yield (
-            "the 2018 code ignores layer_norm_epsilon, here "
-            f"{config.layer_norm_epsilon:g}; this package does not"
-        )
 
 
 def _notes(conversion: Conversion) -> Iterator[str]:
@@ -133,7 +119,14 @@ def _notes(conversion: Conversion) -> Iterator[str]:
     yield from conversion.source.warnings
     yield from conversion.source.notes
     if conversion.target_format == "bert":
-        yield from _unknown_in_2018(written.required_config())
+        config = written.required_config()
+        if config.hidden_act not in _ACTIVATIONS_OF_2018:
+            yield f"the 2018 code does not support {config.hidden_act}"
+        if config.is_causal:
+            yield "the 2018 code ignores causal attention"
+        if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
+            epsilon = config.layer_norm_epsilon
+            yield f"the 2018 code ignores layer_norm_epsilon, here {epsilon:g}"
     if not kept.head.is_known:
         yield (
             f"output_weights were assumed to belong to a {kept.head.kind} head, as in "

@@ -32,23 +32,28 @@ class OutputComparison:
     # The source's weights with the target's activation against their own activation.
     changes: Mapping[str, float]
 
+    def check(self, *, allows_changes: bool) -> None:
+        """Raises a ValueError if a difference is above `TOLERANCE`."""
+        reason = "because its configuration has a different activation or epsilon"
+        changes = {} if allows_changes else self.changes
+        for differences, why in (
+            (self.differences, f"but at most {TOLERANCE:g} is allowed"),
+            (changes, reason),
+        ):
+            for name, value in differences.items():
+                if not value <= TOLERANCE:
+                    raise ValueError(
+                        f"{name} of the converted checkpoint differs by {value:.1e} "
+                        f"from the source's, {why}, so nothing was kept."
+                    )
+
 
 def check_same_bits(
     source: source_module.Source,
     written: source_module.Source,
     placement: source_module.Placement,
 ) -> None:
-    """Checks that the target contains the source's weights, vocabulary and casing.
-
-    Args:
-        source: `Source` that was written.
-        written: `Source` of the target, opened.
-        placement: `Placement` of the source in the target.
-
-    Raises:
-        ValueError: a weight is missing or differs in any bit, or the vocabulary or the
-            text encoding differs.
-    """
+    """Checks that the target contains the source's weights, vocabulary and casing."""
     lost = sorted(set(placement.places) & set(source.shapes) - set(written.shapes))
     if lost:
         raise ValueError(
@@ -58,7 +63,9 @@ def check_same_bits(
     shared = [name for name in source.shapes if name in written.shapes]
     pairs = zip(source.read_each(shared), written.read_each(shared), strict=True)
     for (name, array), (other_name, again) in pairs:
-        if name != other_name or not _are_same_bits(array, again):
+        # As bytes, so that NaNs are equal and zeros of different sign are not.
+        is_alike = array.shape == again.shape and array.dtype == again.dtype
+        if name != other_name or not is_alike or array.tobytes() != again.tobytes():
             raise _changed(name)
     before, after = source.vocabulary, written.vocabulary
     if before is not None and after is not None and before.tokens != after.tokens:
@@ -78,15 +85,8 @@ def compare_outputs(
 ) -> OutputComparison:
     """Compares the outputs of a source and a target for one padded batch.
 
-    Args:
-        source: `Source` that was written.
-        written: `Source` of the target, opened.
-        writer: module of the target's format. If it has `library_outputs`, what the
-            format's own library computes is compared, too.
-        path: of the target.
-
-    Raises:
-        ValueError: the source is incomplete.
+    If the module of the target's format has `library_outputs`, what the format's own
+    library computes is compared, too.
     """
     source_config = source.required_config()
     config = written.config or source_config
@@ -110,14 +110,9 @@ def compare_outputs(
 def probe_features(
     config: config_module.BertConfig, kind: str = "encoder"
 ) -> dict[str, np.ndarray]:
-    """Returns rows of random pieces with two segments each, padded to one length.
+    """Returns {feature: int32 array} of random pieces, in padded rows of two segments.
 
-    Args:
-        config: BertConfig.
-        kind: kind of head, which decides on the features and their shapes.
-
-    Returns:
-        {name: int32 array}, such as `input_ids`, `input_mask` and `segment_ids` [B, S].
+    The kind of head decides on the features and their shapes.
     """
     length = min(_MAX_LENGTH, config.max_position_embeddings)
     sizes = {**_SIZES, "S": length}
@@ -151,20 +146,14 @@ def model_outputs(model: Any, batch: Mapping[str, np.ndarray]) -> dict[str, np.n
 
 
 def difference(expected: np.ndarray, got: np.ndarray) -> float:
-    """Returns the largest difference, relative to the largest value if that is above 1.
+    """Returns the largest difference, in parts of the largest value if that is above 1.
 
-    NaN if the shapes differ or either array has a NaN.
+    It is NaN if the shapes differ or an array has a NaN.
     """
     if expected.shape != got.shape:
         return float("nan")
     largest = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
     return float(np.max(np.abs(expected - got), initial=0.0)) / largest
-
-
-def _are_same_bits(before: np.ndarray, after: np.ndarray) -> bool:
-    # As bytes, so that NaNs are equal and zeros of different sign are not.
-    is_alike = before.shape == after.shape and before.dtype == after.dtype
-    return is_alike and before.tobytes() == after.tobytes()
 
 
 def _changed(what: str) -> ValueError:

@@ -1,6 +1,17 @@
-"""Conversion on one page: open, place, write, read back, compare, report."""
+"""Conversion on one page: open, place, write, read back, compare, report.
 
+The target is complete or absent: it is written into a temporary folder beside it, and
+renamed after it has been checked. The lock of the target removes the folder of a killed
+conversion.
+"""
+
+import contextlib
 import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Collection
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -16,23 +27,18 @@ from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import report
-from bert_tf.checkpoints.conversion import target as target_module
 from bert_tf.checkpoints.conversion import verification
+from bert_tf.checkpoints.keras_files import archive
 
 # Formats whose configuration can say that attention is causal.
 _WITH_ATTENTION = ("bert", "keras")
 
 
-def run(
-    options: conversion_options.ConvertCheckpointOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
-) -> str:
+def run(options: conversion_options.ConvertCheckpointOptions) -> str:
     """Converts a checkpoint as the options say and returns a report.
 
     Args:
         options: `ConvertCheckpointOptions`.
-        progress: see `bert_tf.progress`.
 
     Raises:
         OSError: something cannot be read or written.
@@ -40,42 +46,76 @@ def run(
             head or computes something else, or the result is not the same model.
         ImportError: a format needs a package that is not installed.
     """
-    return report.text(convert(options, progress=progress))
+    return report.text(convert(options))
 
 
 def convert(
     options: conversion_options.ConvertCheckpointOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> report.Conversion:
     """Converts a checkpoint as the options say; see `run`."""
-    target = target_module.target_of(options.target, options.target_format)
-    with locks.output_file(target.path, flag="target"):
-        return _convert(options, target, progress)
+    target = _target_of(os.fspath(options.target).rstrip("/") or "/", options)
+    with locks.output_file(target.place, flag="target"):
+        return _convert(options, target)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Target:
+    path: str  # As the user gave it.
+    place: str  # The new file or folder.
+    name: str | None = None  # Of the file, or of a prefix in the folder.
+    is_folder: bool = True
+
+    def inside(self, folder: str) -> str:
+        """Returns the path of the checkpoint while it is in a temporary folder."""
+        return folder if self.name is None else os.path.join(folder, self.name)
+
+
+def _target_of(
+    path: str, options: conversion_options.ConvertCheckpointOptions
+) -> _Target:
+    name = os.path.basename(path)
+    if options.target_format == "keras":
+        if not path.endswith(archive.SUFFIXES):
+            raise ValueError(
+                f"--target={path}: expected a name that ends with "
+                f"{' or '.join(archive.SUFFIXES)}."
+            )
+        return _Target(path=path, place=path, name=name, is_folder=False)
+    if options.target_format == "bert" and path.endswith(".ckpt"):
+        return _Target(path=path, place=os.path.dirname(path) or os.getcwd(), name=name)
+    return _Target(path=path, place=path)
 
 
 def _convert(
-    options: conversion_options.ConvertCheckpointOptions,
-    target: target_module.Target,
-    progress: progress_module.Progress,
+    options: conversion_options.ConvertCheckpointOptions, target: _Target
 ) -> report.Conversion:
     writer = formats.module_of(options.target_format)
-    target_module.check(target)
-    source = _open(options, progress)
-    _check_attention(source, options.target_format)
+    is_folder = files.is_folder(target.place)
+    if is_folder and not target.is_folder:
+        raise ValueError(f"{target.path} is a folder; expected a file name.")
+    is_there = files.exists(target.place) or files.exists(f"{target.place}.index")
+    if is_there and not (is_folder and not files.list_folder(target.place)):
+        raise ValueError(f"{target.place} already exists; choose another --target.")
+    source = _open(options)
     chosen, left_out = source.with_head(options.head)
     kept, dropped, placement = _placed(chosen, writer, options)
-    progress("convert", 1, 4)
-    with target_module.complete_or_absent(target) as folder:
+    progress_module.report("convert", 1, 4)
+    with _complete_or_absent(target) as folder:
         path = target.inside(folder)
         _write(writer, kept, folder, target)
-        progress("convert", 2, 4)
-        written = _read_back(writer, path, target)
+        progress_module.report("convert", 2, 4)
+        try:
+            written = writer.open_source(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"What was written for {target.path} cannot be read back ({error}), so "
+                "nothing was kept."
+            ) from error
         verification.check_same_bits(kept, written, placement)
-        progress("convert", 3, 4)
+        progress_module.report("convert", 3, 4)
         outputs = verification.compare_outputs(kept, written, writer, path)
-        _check_outputs(outputs, placement)
-    progress("convert", 4, 4)
+        outputs.check(allows_changes=bool(placement.changes))
+    progress_module.report("convert", 4, 4)
     return report.Conversion(
         source=source,
         target_path=target.path,
@@ -90,10 +130,9 @@ def _convert(
 
 def _open(
     options: conversion_options.ConvertCheckpointOptions,
-    progress: progress_module.Progress,
 ) -> source_module.Source:
     """Returns the `Source` of a conversion, with what its flags change."""
-    source = formats.open_source(options.source, progress=progress)
+    source = formats.open_source(options.source)
     start = starting_point.complete_source(
         source,
         bert_config_file=options.bert_config_file,
@@ -114,7 +153,13 @@ def _open(
     return added_words.grow_source(source, words, words_file=options.add_words)
 
 
-def _check_attention(source: source_module.Source, target_format: str) -> None:
+def _placed(
+    source: source_module.Source,
+    writer: Any,
+    options: conversion_options.ConvertCheckpointOptions,
+) -> tuple[source_module.Source, list[str], source_module.Placement]:
+    """Returns what is converted, the heads dropped, and where everything goes."""
+    target_format = options.target_format
     is_causal = source.config is not None and source.config.is_causal
     if is_causal and target_format not in _WITH_ATTENTION:
         raise ValueError(
@@ -122,92 +167,100 @@ def _check_attention(source: source_module.Source, target_format: str) -> None:
             "every position would attend to the following ones. Convert it to one of "
             f"{', '.join(_WITH_ATTENTION)}."
         )
-
-
-def _placed(
-    source: source_module.Source,
-    writer: Any,
-    options: conversion_options.ConvertCheckpointOptions,
-) -> tuple[source_module.Source, list[str], source_module.Placement]:
-    """Returns what is converted, the heads dropped, and where everything goes."""
     placement = writer.placement(source)
     heads = list(filter(checkpoint_heads.is_head_weight, placement.without_place))
-    if heads and not options.drop_head:
-        raise ValueError(
-            f"{options.target_format} cannot store {', '.join(heads)} of "
-            f"{source.path}; pass --drop_head to leave it out."
-        )
-    if options.drop_head and not heads:
-        raise options_module.OptionError(
-            f"--drop_head: {options.target_format} can store everything of "
-            f"{source.path}; omit the flag, or pass --head=encoder for the encoder "
-            "alone."
-        )
+    alone = ", or pass --head=encoder for the encoder alone"
+    _check_dropped(source, options, heads, "drop_head", advice=alone)
     if heads:
         source = source.without_weights(heads)
         placement = writer.placement(source)
-    if placement.unsaid and not options.drop_text_encoding:
-        raise ValueError(
-            f"{options.target_format} cannot store {', '.join(placement.unsaid)} of "
-            f"{source.path}; pass --drop_text_encoding to leave it out."
-        )
-    if options.drop_text_encoding and not placement.unsaid:
-        raise options_module.OptionError(
-            f"--drop_text_encoding: {options.target_format} can store everything of "
-            f"{source.path}; omit the flag."
-        )
-    if source.format == options.target_format:
+    _check_dropped(source, options, placement.unsaid, "drop_text_encoding")
+    if source.format == target_format:
         placement = dataclasses.replace(placement, changes=())
     if placement.changes and not options.allow_activation_change:
         raise ValueError(
-            f"{options.target_format} computes something different from {source.path}: "
+            f"{target_format} computes something different from {source.path}: "
             f"{'; '.join(placement.changes)}; pass --allow_activation_change to "
             "convert it anyway."
         )
     return source, heads, placement
 
 
-def _check_outputs(
-    outputs: verification.OutputComparison, placement: source_module.Placement
+def _check_dropped(
+    source: source_module.Source,
+    options: conversion_options.ConvertCheckpointOptions,
+    lost: Collection[str],
+    flag: str,
+    *,
+    advice: str = "",
 ) -> None:
-    for name, difference in outputs.differences.items():
-        if not difference <= verification.TOLERANCE:
-            raise ValueError(
-                f"{name} of the converted checkpoint differs by {difference:.1e} from "
-                f"the source's (at most {verification.TOLERANCE:g} is allowed), so "
-                "nothing was kept."
-            )
-    for name, difference in outputs.changes.items():
-        if not (difference <= verification.TOLERANCE or placement.changes):
-            raise ValueError(
-                f"{name} of the converted checkpoint differs by {difference:.1e}, "
-                "because its configuration has a different activation or epsilon, so "
-                "nothing was kept."
-            )
+    """Checks that a flag is given if, and only if, something is lost."""
+    if lost and not getattr(options, flag):
+        raise ValueError(
+            f"{options.target_format} cannot store {', '.join(lost)} of "
+            f"{source.path}; pass --{flag} to leave it out."
+        )
+    if getattr(options, flag) and not lost:
+        raise options_module.OptionError(
+            f"--{flag}: {options.target_format} can store everything of "
+            f"{source.path}; omit the flag{advice}."
+        )
 
 
 def _write(
-    writer: Any, source: source_module.Source, folder: str, target: target_module.Target
+    writer: Any, source: source_module.Source, folder: str, target: _Target
 ) -> None:
     try:
-        if target.is_folder:
-            writer.write(source, folder)
-        elif target.is_prefix:
-            writer.write(source, folder, name=target.name)
-        else:
+        if not target.is_folder:
             writer.write(source, target.inside(folder))
+        elif target.name is None:
+            writer.write(source, folder)
+        else:
+            writer.write(source, folder, name=target.name)
     except (tf.errors.OpError, OSError) as error:
         reason = files.reason_of(error)
         raise OSError(f"{target.path} cannot be written: {reason}.") from error
 
 
-def _read_back(
-    writer: Any, path: str, target: target_module.Target
-) -> source_module.Source:
+@contextlib.contextmanager
+def _complete_or_absent(target: _Target) -> Iterator[str]:
+    """Yields an empty local folder, which moves to the target when the block ends."""
+    if files.is_remote(target.place):
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+            _copy(folder, target)
+        return
+    # A link to a folder stays in place.
+    place = (os.path.realpath if target.is_folder else os.path.abspath)(target.place)
+    folder = files.temporary_path(place)
     try:
-        return writer.open_source(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"What was written for {target.path} cannot be read back ({error}), so "
-            "nothing was kept."
-        ) from error
+        files.make_folders(folder)
+        yield folder
+        for name in _names_in(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                os.fsync(file.fileno())
+        files.rename(folder if target.is_folder else target.inside(folder), place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _names_in(folder: str) -> list[str]:
+    """Returns the paths of all files below a folder, relative to it."""
+    return [
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    ]
+
+
+def _copy(folder: str, target: _Target) -> None:
+    """Copies to a store without renaming; what completes the checkpoint comes last."""
+    base = target.place if target.is_folder else os.path.dirname(target.place)
+    names = _names_in(folder)
+    last = {n for n in names if n.endswith(".index") or n == "config.json"}
+    for name in sorted(names, key=lambda name: (name in last, name)):
+        with (
+            open(os.path.join(folder, name), "rb") as file,
+            files.complete_or_absent(f"{base}/{name}", "wb") as copy,
+        ):
+            shutil.copyfileobj(file, copy)

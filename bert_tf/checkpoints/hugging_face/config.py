@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,20 +27,33 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
+# Ours -> Hugging Face's, if several of its names mean the same.
 _ACTIVATIONS_BACK = {
     "gelu": "gelu_new",
     "gelu_new": "gelu_new",
     "gelu_pytorch_tanh": "gelu_pytorch_tanh",
     "gelu_erf": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
 }
 # Label kind -> Hugging Face's problem_type, which selects its loss and pipeline.
 _PROBLEM_TYPES = {
     "single_label": "single_label_classification",
     "multi_label": "multi_label_classification",
     "regression": "regression",
+}
+_LABEL_KINDS = {word: kind for kind, word in _PROBLEM_TYPES.items()}
+# Keys whose values are listed, and keys that must not be set, with the reason.
+_CHOICES: Mapping[str, list[str | None]] = {
+    "hidden_act": [*_ACTIVATIONS],
+    "problem_type": [*_LABEL_KINDS, None],
+    "position_embedding_type": ["absolute", None],
+}
+_REFUSED = {
+    "is_decoder": "an encoder also attends to the words on the right",
+    "add_cross_attention": "an encoder attends only to its own text",
+    "pruned_heads": "all layers must have the same number of heads",
+    "quantization_config": (
+        "weights must be floating-point numbers; use the model before quantization"
+    ),
 }
 # Fields that both have, with the same defaults.
 _SHARED_FIELDS = (
@@ -65,39 +79,29 @@ class Description:
     kind: str | None  # Kind of head of that class; None: unknown class.
     labels: tuple[str, ...] | None  # None: none, or only LABEL_0, LABEL_1, ...
     label_kind: str | None = None  # Of a classifier; None: not stated.
-    # Custom code of the model, such as "AutoModel: modeling_x.XModel".
-    custom_code: str | None = None
     # Whether masked words are predicted with the table of the word embeddings.
     ties_word_embeddings: bool = True
     num_labels: int | None = None  # None: not stated.
     # Only for a ranker that sentence-transformers 3 to 5 wrote.
     activation_class: str | None = None
-
-    @property
-    def is_classifier(self) -> bool:
-        """Whether the class classifies whole texts."""
-        return self.kind == "classification"
+    warnings: tuple[str, ...] = ()
 
 
 def read(folder: str) -> Description:
-    """Returns the `Description` of a folder's config.json.
-
-    Raises:
-        FileNotFoundError: there is no config.json.
-        ValueError: the file is not a JSON object, describes a different architecture or
-            an unsupported BERT variant, or a value is out of range.
-    """
+    """Returns the `Description` of a folder's config.json."""
     path = os.path.join(folder, NAME)
     values = files.read_json(path, advice=COPY_AGAIN)
-    _check_architecture(values, path)
-    _check_variant(values, path)
+    _check(values, path)
     fields = {field: values[field] for field in _SHARED_FIELDS if field in values}
-    fields["hidden_act"] = _activation(values.get("hidden_act", "gelu"), path)
+    fields["hidden_act"] = _ACTIVATIONS[values.get("hidden_act", "gelu")]
     fields["layer_norm_epsilon"] = values.get("layer_norm_eps", 1e-12)
     try:
         config = config_module.BertConfig.from_dict(fields)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    id2label, num_labels = values.get("id2label"), values.get("num_labels")
+    ranker = values.get("sentence_transformers")
+    ranker = ranker if isinstance(ranker, dict) else {}
     heads = checkpoint_heads.HEADS
     kinds = {row.hugging_face_class: kind for kind, row in heads.items()}
     class_name = _class_name(values) or heads["encoder"].hugging_face_class
@@ -106,29 +110,25 @@ def read(folder: str) -> Description:
         class_name=class_name,
         kind=kinds.get(class_name),
         labels=_labels(values, path),
-        label_kind=_label_kind(values, path),
-        custom_code=_custom_code(values),
+        label_kind=_LABEL_KINDS.get(values.get("problem_type") or ""),
         ties_word_embeddings=values.get("tie_word_embeddings", True) is not False,
-        num_labels=_num_labels(values),
-        activation_class=_activation_class(values),
+        # Usually stated as the names of the labels.
+        num_labels=len(id2label) if isinstance(id2label, dict) else num_labels,
+        activation_class=ranker.get("activation_fn")
+        or values.get("sbert_ce_default_activation_function"),
+        warnings=tuple(_warnings(values)),
     )
 
 
 def to_dict(
     config: config_module.BertConfig, head: checkpoint_heads.Head, pad_id: int
 ) -> dict[str, Any]:
-    """Returns the content of a config.json.
-
-    Args:
-        config: BertConfig.
-        head: `Head`.
-        pad_id: id of [PAD].
-    """
+    """Returns the content of a config.json; `pad_id` is the id of [PAD]."""
     values: dict[str, Any] = {
         "architectures": [head.row.hugging_face_class],
         "model_type": "bert",
         **{field: getattr(config, field) for field in _SHARED_FIELDS},
-        "hidden_act": _ACTIVATIONS_BACK[config.hidden_act],
+        "hidden_act": _ACTIVATIONS_BACK.get(config.hidden_act, config.hidden_act),
         "layer_norm_eps": config.layer_norm_epsilon,
         "pad_token_id": pad_id,
         "position_embedding_type": "absolute",
@@ -144,13 +144,15 @@ def to_dict(
     return values
 
 
-def _custom_code(values: Mapping[str, Any]) -> str | None:
-    auto_map = values.get("auto_map")
-    if not auto_map:
-        return None
-    if not isinstance(auto_map, dict):
-        return str(auto_map)
-    return ", ".join(f"{name}: {code}" for name, code in auto_map.items())
+def _warnings(values: Mapping[str, Any]) -> Iterator[str]:
+    code = values.get("auto_map")
+    if isinstance(code, dict):
+        code = ", ".join(f"{name}: {module}" for name, module in code.items())
+    if code:
+        yield (
+            f"{NAME} names custom code ({code}), which bert_tf does not run: it "
+            "computes what BERT computes."
+        )
 
 
 def _class_name(values: Mapping[str, Any]) -> str | None:
@@ -159,7 +161,8 @@ def _class_name(values: Mapping[str, Any]) -> str | None:
     return first if isinstance(first, str) else None
 
 
-def _check_architecture(values: Mapping[str, Any], path: str) -> None:
+def _check(values: Mapping[str, Any], path: str) -> None:
+    """Refuses other architectures and unsupported variants."""
     model_type, class_name = values.get("model_type"), _class_name(values)
     # Folders written in 2018 and 2019 have no model_type.
     is_old = model_type is None and (class_name or "Bert").startswith("Bert")
@@ -169,60 +172,18 @@ def _check_architecture(values: Mapping[str, Any], path: str) -> None:
             "is not BERT: its layers or inputs differ; pass a folder whose model_type "
             "is bert."
         )
-
-
-def _check_variant(values: Mapping[str, Any], path: str) -> None:
-    refused = {
-        "is_decoder": "an encoder also attends to the words on the right",
-        "add_cross_attention": "an encoder attends only to its own text",
-        "pruned_heads": "all layers must have the same number of heads",
-        "quantization_config": (
-            "weights must be floating-point numbers; use the model before quantization"
-        ),
-    }
-    if values.get("position_embedding_type") not in ("absolute", None):
-        refused["position_embedding_type"] = "only absolute positions are supported"
-    for key, reason in refused.items():
+    for key, reason in _REFUSED.items():
         if values.get(key):
             raise ValueError(
                 f"{path} has {key} {json.dumps(values[key])}, a BERT variant that "
                 f"bert_tf does not support: {reason}."
             )
-
-
-def _activation(name: Any, path: str) -> str:
-    if not isinstance(name, str) or name not in _ACTIVATIONS:
-        raise ValueError(
-            f"{path} has hidden_act {json.dumps(name)}, which bert_tf does not "
-            f"support; expected one of {', '.join(_ACTIVATIONS)}."
-        )
-    return _ACTIVATIONS[name]
-
-
-def _label_kind(values: Mapping[str, Any], path: str) -> str | None:
-    problem_type = values.get("problem_type")
-    if problem_type is None:
-        return None
-    kinds = {word: kind for kind, word in _PROBLEM_TYPES.items()}
-    if problem_type not in list(kinds):  # It may be any JSON value.
-        raise ValueError(
-            f"{path} has problem_type {json.dumps(problem_type)}, expected one of "
-            f"{', '.join(kinds)}; correct or remove it."
-        )
-    return kinds[problem_type]
-
-
-def _num_labels(values: Mapping[str, Any]) -> int | None:
-    """Returns the number of outputs, usually stated as the names of the labels."""
-    id2label = values.get("id2label")
-    return len(id2label) if isinstance(id2label, dict) else values.get("num_labels")
-
-
-def _activation_class(values: Mapping[str, Any]) -> Any:
-    own = values.get("sentence_transformers")
-    if isinstance(own, dict) and own.get("activation_fn") is not None:
-        return own["activation_fn"]
-    return values.get("sbert_ce_default_activation_function")
+    for key, choices in _CHOICES.items():
+        if key in values and values[key] not in choices:
+            raise ValueError(
+                f"{path} has {key} {json.dumps(values[key])}, which bert_tf does not "
+                f"support; expected one of {', '.join(filter(None, choices))}."
+            )
 
 
 def _labels(values: Mapping[str, Any], path: str) -> tuple[str, ...] | None:

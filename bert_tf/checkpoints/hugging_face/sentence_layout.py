@@ -59,7 +59,6 @@ _ACTIVATION_CLASSES = {
     output_activation.IDENTITY: "torch.nn.modules.linear.Identity",
     output_activation.SIGMOID: "torch.nn.modules.activation.Sigmoid",
 }
-_ENCODER_ALONE = f"without {_MODULES} and module folders, it is the encoder alone"
 
 
 def read(
@@ -68,49 +67,52 @@ def read(
     *,
     described: hugging_face_config.Description,
     max_length: float | None,
-) -> dict[str, Any]:
-    """Returns the fields of `TextEncoding` that a folder adds to its tokenizer's.
+) -> text_encoding.TextEncoding:
+    """Returns the `TextEncoding` of a folder.
 
     Args:
         folder: the Hugging Face folder.
-        text: the fields from its tokenizer.
+        text: the fields that its tokenizer states.
         described: the content of its config.json.
         max_length: the tokenizer's maximum length; None: not stated.
-
-    Raises:
-        OSError: a file of a module is missing.
-        ValueError: a file is damaged, or a module is not supported.
     """
     modules = _modules(folder)
-    settings = _read_json(folder, _SETTINGS)
+    settings = _read_json(folder, _SETTINGS, {"prompts?": (None, {str: (None, str)})})
     model_type = settings.get("model_type") or _MODEL_TYPES[0]
     if model_type not in _MODEL_TYPES:
         raise _unsupported(folder, _SETTINGS, f"the model_type {model_type!r}")
     options = _options(folder)
-    task = options.get("transformer_task") or _BI_ENCODER_TASK
     positions = described.config.max_position_embeddings
     longest = options.get("max_seq_length") or max_length or positions
-    found: dict[str, Any] = {"max_seq_length": int(min(longest, positions))}
-    found |= _casing(text, lowers_first=bool(options.get("do_lower_case")))
+    fields: dict[str, Any] = {"max_seq_length": int(min(longest, positions))}
+    if options.get("do_lower_case") and not text.do_lower_case:
+        # The text is lowercased before the tokenizer sees it.
+        fields |= {"do_lower_case": True, "strip_accents": bool(text.strip_accents)}
     if "Pooling" in modules:
-        found |= _pooling(folder, modules["Pooling"], described.config)
-        found["normalize"] = "Normalize" in modules
-        found["similarity"] = settings.get("similarity_fn_name")
-        if found["normalize"]:
+        fields["pooling"] = _pooling(folder, modules["Pooling"], described.config)
+        fields["normalize"] = "Normalize" in modules
+        fields["similarity"] = settings.get("similarity_fn_name")
+        if fields["normalize"]:
             _check_normalize(folder, modules["Normalize"])
-    elif described.is_classifier:
+    elif described.kind == "classification":
         activation = _activation(folder, settings, described)
         if activation is None:
-            return {}
-        found["output_activation"] = activation
+            return text
+        fields["output_activation"] = activation
     elif modules:
         raise _unsupported(folder, _MODULES, "no module Pooling")
     else:
-        return {}
+        return text
+    task = options.get("transformer_task") or _BI_ENCODER_TASK
     expected = _BI_ENCODER_TASK if "Pooling" in modules else _RANKER_TASK
     if modules and task != expected:
         raise _unsupported(folder, _OPTIONS, f"the transformer_task {task!r}")
-    return found | _prompts(folder, settings)
+    prompts = settings.get("prompts") or {}
+    fields["prompts"] = {name: prompt or "" for name, prompt in prompts.items()}
+    fields["default_prompt_name"] = settings.get("default_prompt_name")
+    return text_encoding.TextEncoding.from_dict(
+        {**text.to_dict(), **fields}, path=folder, vocabulary=text.vocabulary
+    )
 
 
 def write(
@@ -118,21 +120,13 @@ def write(
     config: config_module.BertConfig,
     text: text_encoding.TextEncoding,
     *,
-    is_ranker: bool = False,
+    is_ranker: bool,
 ) -> None:
-    """Writes the files of a sentence encoder or of a ranker.
+    """Writes the files of a sentence encoder or of a ranker, which scores pairs.
 
     The older form of the pooling's configuration is written, because every version of
-    sentence-transformers and text-embeddings-inference reads it.
-
-    Args:
-        folder: an existing folder.
-        config: BertConfig.
-        text: `TextEncoding`; mean pooling is used if the pooling is unknown.
-        is_ranker: whether the head is a classifier that scores pairs of texts.
-
-    Raises:
-        OSError: a file cannot be written.
+    sentence-transformers and text-embeddings-inference reads it. Mean pooling is used
+    if the pooling is unknown.
     """
     length = text.max_seq_length or config.max_position_embeddings
     # The tokenizer lowercases; this option would lowercase the text before it.
@@ -174,17 +168,13 @@ def activation_class(text: text_encoding.TextEncoding) -> str:
 
 
 def _modules(folder: str) -> dict[str, str]:
-    """Returns {class: folder} of a sentence encoder's modules; empty if there are none.
-
-    Raises:
-        ValueError: a module is not supported.
-    """
+    """Returns {class: folder} of a sentence encoder's modules."""
     path = os.path.join(folder, _MODULES)
     if not files.exists(path):
-        found = list(filter(_MODULE_FOLDER.fullmatch, files.list_folder(folder)))
-        if found:
+        folders = filter(_MODULE_FOLDER.fullmatch, files.list_folder(folder))
+        if first := min(folders, default=None):
             raise ValueError(
-                f"{folder} has the module {sorted(found)[0]}, but no {_MODULES}, which "
+                f"{folder} has the module {first}, but no {_MODULES}, which "
                 f"says how it is used; {hugging_face_config.COPY_AGAIN}, or without "
                 "the modules to use the encoder alone."
             )
@@ -202,33 +192,21 @@ def _modules(folder: str) -> dict[str, str]:
             f"{hugging_face_config.COPY_AGAIN}."
         ) from error
     names = [one.rpartition(".")[2] for one in types]
-    is_own = all(one.startswith(_PACKAGE) for one in types)
-    if not is_own or names not in _SUPPORTED_MODULES or paths[0]:
+    is_known = all(one.startswith(_PACKAGE) for one in types)
+    if not is_known or names not in _SUPPORTED_MODULES or paths[0]:
         raise _unsupported(folder, _MODULES, f"the modules {', '.join(types)}")
     return dict(zip(names, paths, strict=True))
 
 
 def _options(folder: str) -> dict[str, Any]:
-    options = _read_json(folder, _OPTIONS)
+    options = _read_json(folder, _OPTIONS, {"max_seq_length?": _is_length})
     for name, value in options.items():
         if value and name not in _HARMLESS_OPTIONS:
             raise _unsupported(folder, _OPTIONS, f"{name} {value!r:.60}")
-    length = options.get("max_seq_length")
-    if length is not None and (not isinstance(length, int) or length < 3):
-        raise _unsupported(folder, _OPTIONS, f"max_seq_length {length!r:.60}")
     return options
 
 
-def _casing(text: text_encoding.TextEncoding, *, lowers_first: bool) -> dict[str, Any]:
-    """Returns the casing if the text is lowercased before the tokenizer sees it."""
-    if not lowers_first or text.do_lower_case:
-        return {}
-    return {"do_lower_case": True, "strip_accents": bool(text.strip_accents)}
-
-
-def _pooling(
-    folder: str, module: str, config: config_module.BertConfig
-) -> dict[str, Any]:
+def _pooling(folder: str, module: str, config: config_module.BertConfig) -> str:
     name = os.path.join(module, _POOLING_CONFIG)
     path = os.path.join(folder, name)
     values = files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
@@ -250,7 +228,7 @@ def _pooling(
             f"{path} is for vectors of {sizes[0] or sizes[1]} numbers, but the encoder "
             f"computes {config.hidden_size}; {hugging_face_config.COPY_AGAIN}."
         )
-    return {"pooling": chosen[0]}
+    return chosen[0]
 
 
 def _check_normalize(folder: str, module: str) -> None:
@@ -280,24 +258,15 @@ def _activation(
     return name
 
 
-def _prompts(folder: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    prompts = settings.get("prompts") or {}
-    is_valid = isinstance(prompts, dict) and all(
-        isinstance(prompt, str | None) for prompt in prompts.values()
-    )
-    if not is_valid:
-        raise _unsupported(folder, _SETTINGS, f"prompts {prompts!r:.90}")
-    return {
-        "prompts": {name: prompt or "" for name, prompt in prompts.items()},
-        "default_prompt_name": settings.get("default_prompt_name"),
-    }
+def _is_length(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 3)
 
 
-def _read_json(folder: str, name: str) -> dict[str, Any]:
+def _read_json(folder: str, name: str, shape: Any = None) -> dict[str, Any]:
     path = os.path.join(folder, name)
     if not files.exists(path):
         return {}
-    return files.read_json(path, advice=hugging_face_config.COPY_AGAIN)
+    return files.read_json(path, advice=hugging_face_config.COPY_AGAIN, shape=shape)
 
 
 def _unsupported(folder: str, name: str, what: str) -> ValueError:
@@ -305,5 +274,6 @@ def _unsupported(folder: str, name: str, what: str) -> ValueError:
         f"{os.path.join(folder, name)} has {what}, which bert_tf does not support: "
         "vectors or scores would be different. Supported are Transformer, Pooling "
         f"({', '.join(_FLAGS)}; with the prompt), Normalize, and rankers with the "
-        f"activation Identity or Sigmoid; {_ENCODER_ALONE}."
+        f"activation Identity or Sigmoid; without {_MODULES} and module folders, it is "
+        "the encoder alone."
     )

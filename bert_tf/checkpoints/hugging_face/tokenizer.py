@@ -1,7 +1,13 @@
-"""Reads the tokenizer of a Hugging Face folder.
+"""Reads and writes the tokenizer's files of a Hugging Face folder.
 
 Vocabulary, casing, accents and tokens that are never split are read. Every other
 setting that would give a text different ids from `FullTokenizer` becomes a warning.
+
+With the files that are written, transformers, the library tokenizers and servers that
+read tokenizer.json give the same ids as `FullTokenizer`, with four exceptions: they
+keep special tokens in a text whole; they lowercase a capital sigma at the end of a word
+to the non-final form; they delete private-use characters; and they treat marks and
+punctuation that are newer than their Unicode tables as letters.
 """
 
 import dataclasses
@@ -10,21 +16,31 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import cast
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
-VOCABULARY_NAME = "vocab.txt"
 NAME = "tokenizer.json"
 OPTIONS_NAME = "tokenizer_config.json"
-ADDED_NAME = "added_tokens.json"
+_VOCABULARY_NAME = companion_files.VOCAB_FILE
+_ADDED_NAME = "added_tokens.json"
+_SPECIAL_NAME = "special_tokens_map.json"
+_SPECIAL = {
+    "unk_token": vocabulary_module.UNK,
+    "sep_token": vocabulary_module.SEP,
+    "pad_token": vocabulary_module.PAD,
+    "cls_token": vocabulary_module.CLS,
+    "mask_token": vocabulary_module.MASK,
+}
 # Classes of transformers that tokenize as the release does, apart from options.
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
-# Types of the options that are read.
-# See `json_values.unexpected`.
+# Types of the options that are read; see `json_values.unexpected`.
 _OPTIONS_SHAPE = {
     "do_lower_case?": bool | None,
     "strip_accents?": bool | None,
@@ -32,27 +48,27 @@ _OPTIONS_SHAPE = {
     "tokenizer_class?": str | None,
     "never_split?": (None, [str]),
 }
+# Of tokenizer.json.
+_SHAPE = {
+    "model?": (None, {}),
+    "normalizer?": (None, {}),
+    "pre_tokenizer?": (None, {}),
+    "added_tokens?": (None, [{"content": str, "id": int}]),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Description:
     """The content of the tokenizer's files."""
 
-    vocabulary: vocabulary_module.Vocabulary | None
-    do_lower_case: bool | None  # None: not stated.
-    strip_accents: bool | None  # None: as `do_lower_case`.
-    never_split: tuple[str, ...]  # Tokens of the vocabulary.
+    text: text_encoding.TextEncoding  # Vocabulary, casing, accents and never_split.
     max_length: float | None  # In pieces, as the file states it.
     warnings: tuple[str, ...]  # Sentences about settings that change ids.
     notes: tuple[str, ...]  # Sentences about differences that few texts show.
 
 
 def read(folder: str) -> Description:
-    """Returns the `Description` of a folder's tokenizer.
-
-    Raises:
-        ValueError: a file is damaged, or the ids have gaps.
-    """
+    """Returns the `Description` of a folder's tokenizer."""
     names = files.list_folder(folder)
 
     def read_json(name: str, shape: Any = None) -> dict[str, Any]:
@@ -62,9 +78,10 @@ def read(folder: str) -> Description:
         advice = hugging_face_config.COPY_AGAIN
         return files.read_json(path, advice=advice, shape=shape)
 
-    options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME)
+    options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME, _SHAPE)
     tokens, warnings = _tokens(folder, names, whole)
-    added = _added(whole, os.path.join(folder, NAME)) | read_json(ADDED_NAME)
+    added = {one["content"]: one["id"] for one in whole.get("added_tokens") or ()}
+    added |= read_json(_ADDED_NAME, {str: int})
     tokens, more = _with_added(tokens, added)
     warnings += more
     normalizer = _part(whole, "normalizer")
@@ -79,19 +96,99 @@ def read(folder: str) -> Description:
     warnings += _differences_of_kept(options, whole, never_split, do_lower_case)
     vocabulary = None
     if tokens:
-        source = VOCABULARY_NAME if VOCABULARY_NAME in names else NAME
+        source = _VOCABULARY_NAME if _VOCABULARY_NAME in names else NAME
         vocabulary = vocabulary_module.Vocabulary(
             tokens, source=os.path.join(folder, source)
         )
+    ours = wordpiece.MAX_INPUT_CHARS_PER_WORD
+    limit = _part(whole, "model").get("max_input_chars_per_word", ours)
+    note = (
+        f"Hugging Face's tokenizer maps words of more than {limit} characters to "
+        f"[UNK], bert_tf those of more than {ours}."
+    )
     return Description(
-        vocabulary=vocabulary,
-        do_lower_case=None if do_lower_case is None else bool(do_lower_case),
-        strip_accents=None if strip in (None, do_lower_case) else bool(strip),
-        never_split=never_split,
+        text=text_encoding.TextEncoding(
+            vocabulary=vocabulary,
+            do_lower_case=None if do_lower_case is None else bool(do_lower_case),
+            strip_accents=None if strip in (None, do_lower_case) else bool(strip),
+            never_split=never_split,
+        ),
         max_length=options.get("model_max_length"),
         warnings=tuple(warnings),
-        notes=tuple(_notes(whole)),
+        notes=() if limit == ours else (note,),
     )
+
+
+def write(folder: str, text: text_encoding.TextEncoding, max_length: int) -> None:
+    """Writes vocab.txt, tokenizer.json, tokenizer_config.json and the special tokens.
+
+    Args:
+        folder: an existing folder.
+        text: has a vocabulary.
+        max_length: the longest sequence that the model accepts, in word pieces.
+    """
+    vocabulary = cast(vocabulary_module.Vocabulary, text.vocabulary)
+    vocabulary.save(os.path.join(folder, _VOCABULARY_NAME))
+    special = _special(vocabulary)
+    options = {
+        # transformers 5 rebuilds a BertTokenizer with a limit of 100 characters per
+        # word. This class uses tokenizer.json as it is, in versions 4 and 5.
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "do_lower_case": bool(text.do_lower_case),
+        "strip_accents": text.strip_accents,
+        "tokenize_chinese_chars": True,
+        "model_max_length": max_length,
+        **special,
+    }
+    contents = {
+        OPTIONS_NAME: options,
+        _SPECIAL_NAME: special,
+        NAME: tokenizer_json(text),
+    }
+    for name, values in contents.items():
+        companion_files.write_json(os.path.join(folder, name), values)
+
+
+def tokenizer_json(text: text_encoding.TextEncoding) -> dict[str, Any]:
+    """Returns the content of a tokenizer.json: how text becomes ids, step by step."""
+    vocabulary = cast(vocabulary_module.Vocabulary, text.vocabulary)
+    special = _special(vocabulary).values()
+    added = sorted({*special, *text.never_split}, key=vocabulary.id_of)
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": vocabulary.id_of(token),
+                "content": token,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": token in special,
+            }
+            for token in added
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": text.strip_accents,
+            "lowercase": bool(text.do_lower_case),
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": _post_processor(vocabulary),
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": vocabulary_module.UNK,
+            "continuing_subword_prefix": wordpiece.CONTINUATION,
+            "max_input_chars_per_word": wordpiece.MAX_INPUT_CHARS_PER_WORD,
+            "vocab": dict(vocabulary.ids),
+        },
+    }
 
 
 def _tokens(
@@ -103,8 +200,8 @@ def _tokens(
     in_json = None
     if model.get("type", "WordPiece") == "WordPiece" and "vocab" in model:
         in_json = _in_order(model["vocab"], path)
-    if VOCABULARY_NAME in names:
-        source = os.path.join(folder, VOCABULARY_NAME)
+    if _VOCABULARY_NAME in names:
+        source = os.path.join(folder, _VOCABULARY_NAME)
         tokens = vocabulary_module.Vocabulary.load(source).tokens
         if in_json is not None and in_json[: len(tokens)] != tokens[: len(in_json)]:
             pairs = zip(tokens, in_json, strict=False)
@@ -131,20 +228,9 @@ def _in_order(ids: Any, path: str) -> tuple[str, ...]:
     if numbers != set(map(repr, range(len(ids)))) or not numbers:
         raise ValueError(
             f"{path}: the ids of its vocabulary are not 0, 1, 2, ...; copy it again, "
-            f"or pass {VOCABULARY_NAME}."
+            f"or pass {_VOCABULARY_NAME}."
         )
     return tuple(sorted(ids, key=ids.get))
-
-
-def _added(whole: Mapping[str, Any], path: str) -> dict[str, int]:
-    try:
-        added = whole.get("added_tokens") or []
-        return {token["content"]: int(token["id"]) for token in added}
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"{path}: added_tokens is not a list of tokens with id and content; copy "
-            "it again."
-        ) from error
 
 
 def _with_added(
@@ -238,22 +324,38 @@ def _differences_of_kept(
         )
 
 
-def _notes(whole: Mapping[str, Any]) -> Iterator[str]:
-    ours = wordpiece.MAX_INPUT_CHARS_PER_WORD
-    limit = _part(whole, "model").get("max_input_chars_per_word", ours)
-    if limit != ours:
-        yield (
-            f"Hugging Face's tokenizer maps words of more than {limit} characters to "
-            f"[UNK], bert_tf those of more than {ours}."
-        )
-
-
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = whole.get(name)
-    return part if isinstance(part, dict) else {}
+    return whole.get(name) or {}
 
 
 def _named(tokens: Sequence[str]) -> str:
     named = ", ".join(map(repr, tokens[:_MAX_NAMED]))
     more = len(tokens) - _MAX_NAMED
     return f"{named} and {more} more" if more > 0 else named
+
+
+def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
+    """Returns the vocabulary's special tokens. Others get ids beyond the table."""
+    return {name: token for name, token in _SPECIAL.items() if token in vocabulary}
+
+
+def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:
+    """Returns the step that builds [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
+    cls, sep = vocabulary_module.CLS, vocabulary_module.SEP
+
+    def special(token: str, segment_id: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": token, "type_id": segment_id}}
+
+    def text(name: str, segment_id: int) -> dict[str, Any]:
+        return {"Sequence": {"id": name, "type_id": segment_id}}
+
+    single = [special(cls, 0), text("A", 0), special(sep, 0)]
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, text("B", 1), special(sep, 1)],
+        "special_tokens": {
+            token: {"id": token, "ids": [vocabulary.id_of(token)], "tokens": [token]}
+            for token in (cls, sep)
+        },
+    }

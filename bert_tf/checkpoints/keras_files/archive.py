@@ -12,6 +12,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import IO
 from typing import Any
 
 import h5py
@@ -20,12 +21,10 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 
 ARCHIVE_SUFFIX = ".keras"
-WEIGHTS_SUFFIX = ".weights.h5"
-CONFIG_MEMBER = "config.json"
+_WEIGHTS_SUFFIX = ".weights.h5"
+SUFFIXES = (ARCHIVE_SUFFIX, _WEIGHTS_SUFFIX)
 METADATA_MEMBER = "metadata.json"
 _WEIGHTS_MEMBER = "model.weights.h5"
-# This package's key in metadata.json, and its attribute in a .weights.h5 file.
-OWN_KEY = "bert_tf"
 _CHUNK_BYTES = 1 << 20
 _MAX_REASON = 300
 # What zipfile and zlib raise for damaged, encrypted or unsupported members.
@@ -39,44 +38,29 @@ _ZIP_ERRORS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Description:
-    """The JSON members of a `.keras` file."""
-
-    config: dict[str, Any]  # The model as Keras serialized it: class_name, config, ...
-    metadata: dict[str, Any]  # keras_version, and what this package adds.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outline:
     """The content of a `.weights.h5` file without its values."""
 
-    own: Any  # The attribute that this package adds, or None.
+    attribute: Any  # The attribute that was asked for, or None.
     model_name: str | None  # Name of the saved model.
     shapes: dict[str, tuple[int, ...]]  # Path in the file -> shape.
 
 
-def describe(path: str) -> Description:
-    """Returns the `Description` of a `.keras` file.
+def read_members(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the JSON members of a `.keras` file.
 
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is truncated, damaged, or not a `.keras` file.
+    Returns:
+        The model as Keras serialized it (class_name, config, ...), and the metadata:
+        keras_version, and what this package adds.
     """
     with _archive(path) as archive:
         _member(archive, _WEIGHTS_MEMBER, path)
-        return Description(
-            config=_read_json(archive, CONFIG_MEMBER, path),
-            metadata=_read_json(archive, METADATA_MEMBER, path),
-        )
+        config = _read_json(archive, "config.json", path)
+        return config, _read_json(archive, METADATA_MEMBER, path)
 
 
-def outline(path: str) -> Outline:
-    """Returns the `Outline` of a `.weights.h5` file.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is truncated or damaged.
-    """
+def outline(path: str, attribute: str) -> Outline:
+    """Returns the `Outline` of a `.weights.h5` file, with one of its attributes."""
     shapes = {}
 
     def visit(name: str, node: Any) -> None:
@@ -88,28 +72,26 @@ def outline(path: str) -> Outline:
         weights.visititems(visit)
         # Keras stores a model's name at its own, possibly empty, group of variables.
         name = weights["vars"].attrs.get("name") if "vars" in weights else None
-        own = weights.attrs.get(OWN_KEY)
-    return Outline(own=own, model_name=name, shapes=shapes)
+        value = weights.attrs.get(attribute)
+    return Outline(attribute=value, model_name=name, shapes=shapes)
 
 
 @contextlib.contextmanager
 def local_weights(path: str) -> Iterator[str]:
-    """Yields the path of a local `.weights.h5` file with the weights of either file.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it is truncated or damaged, or refers to another file.
-    """
+    """Yields the path of a local `.weights.h5` file with the weights of either file."""
     with contextlib.ExitStack() as stack:
         if path.endswith(ARCHIVE_SUFFIX):
+            # Keras can read them within the zip, but it seeks in them, and zipfile then
+            # reads the member again from its start.
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             local = os.path.join(folder, _WEIGHTS_MEMBER)
-            with open(local, "wb") as copy:
-                _extract(path, copy)
+            with open(local, "wb") as copy, _archive(path) as archive:
+                with _opened_member(archive, _WEIGHTS_MEMBER, path) as member:
+                    shutil.copyfileobj(member, copy, _CHUNK_BYTES)
         else:
             files.open_file(path, "rb").close()  # Raises an error if there is none.
             local = stack.enter_context(
-                companion_files.local_copy(path, WEIGHTS_SUFFIX)
+                companion_files.local_copy(path, _WEIGHTS_SUFFIX)
             )
         with _opened(local, path) as weights:
             _check_stored(weights, path)
@@ -195,30 +177,25 @@ def _member(archive: zipfile.ZipFile, name: str, path: str) -> zipfile.ZipInfo:
     return members[0]
 
 
-def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def _opened_member(
+    archive: zipfile.ZipFile, name: str, path: str
+) -> Iterator[IO[bytes]]:
+    """Yields a member; reading it to its end also checks its checksum."""
     info = _member(archive, name, path)
     try:
-        text = archive.read(info)
+        with archive.open(info) as member:
+            yield member
     except _ZIP_ERRORS as error:
-        raise ValueError(f"{path}: its {name} cannot be read: {error}.") from None
+        raise ValueError(
+            f"{path}: its {name} is damaged ({error}); copy it again."
+        ) from None
+
+
+def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]:
+    with _opened_member(archive, name, path) as member:
+        text = member.read()
     values = files.parse_json(text, f"{path}: its {name}", advice="save it again")
     if not isinstance(values, dict):
         raise ValueError(f"{path}: its {name} is not a JSON object.")
     return values
-
-
-def _extract(path: str, copy: Any) -> None:
-    """Copies the weights out of a `.keras` file, which also checks their checksum.
-
-    Keras can read them within the zip, but it seeks in them, and zipfile then reads the
-    member again from its start.
-    """
-    with _archive(path) as archive:
-        info = _member(archive, _WEIGHTS_MEMBER, path)
-        try:
-            with archive.open(info) as member:
-                shutil.copyfileobj(member, copy, _CHUNK_BYTES)
-        except _ZIP_ERRORS as error:
-            raise ValueError(
-                f"{path}: its {_WEIGHTS_MEMBER} is damaged ({error}); copy it again."
-            ) from None

@@ -41,16 +41,7 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 
 
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
-    """Returns the `Source` of a checkpoint and the files beside it.
-
-    Args:
-        path: a prefix such as "uncased_L-12_H-768_A-12/bert_model.ckpt"; the folder of
-            a run, whose latest checkpoint is read; or a released folder.
-
-    Raises:
-        FileNotFoundError: there is no such checkpoint.
-        ValueError: the checkpoint or a file beside it is damaged.
-    """
+    """Returns the `Source` of a prefix, a released folder, or a run's folder."""
     prefix = bundle.resolve(path)
     found = bundle.read_names_and_shapes(prefix)
     if OBJECT_GRAPH in found:
@@ -86,16 +77,7 @@ def write(source: source_module.Source, folder: str, *, name: str = PREFIX) -> N
     """Writes a checkpoint and its files into a folder, as the released zips have them.
 
     A `task.json` records casing and head. The complete checkpoint is in memory at once,
-    because `SaveV2` takes it in one call.
-
-    Args:
-        source: `Source`.
-        folder: an empty folder.
-        name: prefix of the checkpoint in the folder.
-
-    Raises:
-        OSError: a file cannot be written.
-        ValueError: the source cannot be read.
+    because `SaveV2` takes it in one call. `name` is the prefix of the checkpoint.
     """
     tensors = {
         tensor_name: tf.constant(array)

@@ -1,5 +1,1 @@
-"""TensorFlow 2's formats: SavedModels, and checkpoints of the Model Garden. Read only.
-
-Both formats read weights with `object_graph` and `garden_names`; `saved_model_graph`
-looks into a SavedModel's functions.
-"""
+"""TensorFlow 2's formats, read only: SavedModels, checkpoints of the Model Garden."""

@@ -6,32 +6,26 @@ Shape letters: H hidden, N heads, D = H / N, C classes.
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.checkpoints import names as checkpoint_names
 
-# Release's name -> the variable's names in all versions of the Model Garden, and its
-# paths through the Python objects, for checkpoints without meaningful names.
+# Release's name -> the variable's names in all versions of the Model Garden.
 _PLACES = {
     "bert/embeddings/word_embeddings": (
-        r"(?:word_embeddings|_embedding_layer|layer_with_weights-0)/embeddings"
-        r"|masked_lm/embedding_table"
+        r"word_embeddings/embeddings|masked_lm/embedding_table"
     ),
     "bert/embeddings/position_embeddings": (
-        r"_?position_embedding(?:_layer)?/(?:_?position_)?embeddings"
-        r"|embedding_postprocessor/position_embeddings|layer_with_weights-1/embeddings"
+        r"position_embedding/embeddings|embedding_postprocessor/position_embeddings"
     ),
     "bert/embeddings/token_type_embeddings": (
-        r"(?:type_embeddings|_type_embedding_layer|layer_with_weights-2)/embeddings"
-        r"|embedding_postprocessor/type_embeddings"
+        r"type_embeddings/embeddings|embedding_postprocessor/type_embeddings"
     ),
     r"bert/embeddings/LayerNorm/\1": (
-        r"(?:embeddings/layer_norm|embedding_postprocessor/layer_norm"
-        r"|_embedding_norm_layer|layer_with_weights-3)/(gamma|beta)"
+        r"(?:embeddings|embedding_postprocessor)/layer_norm/(gamma|beta)"
     ),
-    r"bert/pooler/dense/\1": r"(?:pooler_transform|_pooler_layer)/(kernel|bias)",
+    r"bert/pooler/dense/\1": r"pooler_transform/(kernel|bias)",
     r"cls/predictions/transform/dense/\1": (
         r"(?:cls/predictions/transform|masked_lm)/dense/(kernel|bias)"
     ),
@@ -45,20 +39,16 @@ _PLACES = {
     "output_bias": r"sentence_prediction/logits/bias",
 }
 # The same for the names within a layer.
-_BLOCK = r"(?:(?:transformer|encoder)/layer_|_transformer_layers/)(\d+)/"
+_BLOCK = r"(?:transformer|encoder)/layer_(\d+)/"
 _LAYER_PLACES = {
-    r"attention/self/\2/\3": (
-        r"(?:self_attention/|_attention_layer/_)(query|key|value)(?:_dense)?"
-        r"/(kernel|bias)"
-    ),
+    r"attention/self/\2/\3": r"self_attention/(query|key|value)/(kernel|bias)",
     r"attention/output/dense/\2": (
-        r"(?:self_attention/attention_output|self_attention_output"
-        r"|_attention_layer/_output_dense)/(kernel|bias)"
+        r"(?:self_attention/attention_output|self_attention_output)/(kernel|bias)"
     ),
-    r"attention/output/LayerNorm/\2": r"(?:self)?_attention_layer_norm/(gamma|beta)",
-    r"intermediate/dense/\2": r"(?:intermediate|_intermediate_dense)/(kernel|bias)",
-    r"output/dense/\2": r"(?:output|_output_dense)/(kernel|bias)",
-    r"output/LayerNorm/\2": r"_?output_layer_norm/(gamma|beta)",
+    r"attention/output/LayerNorm/\2": r"self_attention_layer_norm/(gamma|beta)",
+    r"intermediate/dense/\2": r"intermediate/(kernel|bias)",
+    r"output/dense/\2": r"output/(kernel|bias)",
+    r"output/LayerNorm/\2": r"output_layer_norm/(gamma|beta)",
 }
 _PATTERNS = {
     re.compile(rf"(?:^|/)(?:{pattern})$"): template
@@ -81,13 +71,11 @@ _HEAD_POOLER_NOTE = (
 _POOLER = "bert/pooler/dense"
 # Kernels [H, C] of dense layers; [C, H] in the release.
 _TRANSPOSED = ("cls/seq_relationship/output_weights", "output_weights")
-_NO_WEIGHTS = ("do_lower_case",)
 # Part of a variable's name -> the network with such a variable.
 _OTHER_NETWORKS = {
     "embedding_projection": "ALBERT, or another network with factorized embeddings",
     "bottleneck": "MobileBERT",
 }
-_FUNCTIONAL_BLOCK = re.compile(r"layer_with_weights-(\d+)(?=/_attention_layer/)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,32 +89,24 @@ class Named:
     notes: tuple[str, ...] = ()
 
 
-def place(variables: Mapping[str, Sequence[str]]) -> Named:
-    """Assigns variables to the release's names, by their own name or else by path.
+def place(variables: Mapping[str, str]) -> Named:
+    """Assigns variables to the release's names.
 
     Args:
-        variables: {tensor in the checkpoint: names of the variable, preferred first}.
-
-    Raises:
-        ValueError: two variables are the same weight of a BERT.
+        variables: {tensor in the checkpoint: name of the variable}.
     """
-    variables = {
-        key: names for key, names in variables.items() if not {*names} & {*_NO_WEIGHTS}
-    }
-    own = {key: names[0] for key, names in variables.items() if names}
-    if checkpoint_names.WORD_EMBEDDINGS in own.values():  # The release's own names.
-        return Named(keys={name: key for key, name in own.items()}, own_names={})
-    blocks = _functional_blocks(variables.values())
+    if checkpoint_names.WORD_EMBEDDINGS in variables.values():  # The release's names.
+        return Named(keys={name: key for key, name in variables.items()}, own_names={})
     found: dict[str, str] = {}
     head_pooler: dict[str, str] = {}
     unmapped = []
-    for key, names in sorted(variables.items()):
-        pooler = next(filter(None, map(_HEAD_POOLER.search, names)), None)
-        name = _release_name(names, blocks)
+    for key, own_name in sorted(variables.items()):
+        pooler = _HEAD_POOLER.search(own_name)
+        name = _release_name(own_name)
         if pooler:
             head_pooler[f"{_POOLER}/{pooler[1]}"] = key
         elif name is None:
-            unmapped.append(own.get(key, key))
+            unmapped.append(own_name)
         elif name in found:
             raise ValueError(
                 f"Two variables are {name}: {found[name]} and {key}; expected one "
@@ -136,12 +116,12 @@ def place(variables: Mapping[str, Sequence[str]]) -> Named:
             found[name] = key
     notes: tuple[str, ...] = ()
     if head_pooler:
-        unmapped += [own[found[name]] for name in head_pooler if name in found]
+        unmapped += [variables[found[name]] for name in head_pooler if name in found]
         found |= head_pooler
         notes = (_HEAD_POOLER_NOTE,)
     return Named(
         keys=found,
-        own_names={name: own.get(key, key) for name, key in found.items()},
+        own_names={name: variables[key] for name, key in found.items()},
         unmapped=tuple(sorted(unmapped)),
         transposed=tuple(name for name in _TRANSPOSED if name in found),
         notes=notes,
@@ -197,34 +177,7 @@ def release_shape(
     return tuple(stored_shape)
 
 
-def _release_name(names: Iterable[str], blocks: Mapping[str, str]) -> str | None:
+def _release_name(own_name: str) -> str | None:
     """Returns the release's name of a variable, or None if it has none."""
-    for name in names:
-        for part, meant in blocks.items():
-            name = name.replace(part, meant)
-        for pattern, template in _PATTERNS.items():
-            match = pattern.search(name)
-            if match:
-                return match.expand(template)
-    return None
-
-
-def _functional_blocks(names_of_all: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Returns {part of a path in a functional model: the same in BertEncoderV2}.
-
-    A functional model numbers its layers with weights: first four of the embeddings,
-    then the Transformer blocks, then the pooler.
-    """
-    found = {
-        int(number)
-        for names in names_of_all
-        for name in names
-        for number in _FUNCTIONAL_BLOCK.findall(name)
-    }
-    blocks = {
-        f"layer_with_weights-{number}/": f"_transformer_layers/{rank}/"
-        for rank, number in enumerate(sorted(found))
-    }
-    if found:
-        blocks[f"layer_with_weights-{max(found) + 1}/"] = "_pooler_layer/"
-    return blocks
+    matches = ((p.search(own_name), template) for p, template in _PATTERNS.items())
+    return next((match.expand(to) for match, to in matches if match), None)

@@ -17,12 +17,11 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, content, etag='"one"'):
+    def __init__(self, content):
         super().__init__(("127.0.0.1", 0), _Request)
         self.content = content
-        self.etag = etag
         self.script = []
-        self.asked = []  # Of every request: path, Range and If-Range.
+        self.asked = []  # Of every request: path and Range.
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request, client_address):
@@ -30,9 +29,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving(content, **kwargs):
+def serving(content):
     """Yields a `Server` that runs in a thread."""
-    with Server(content, **kwargs) as server:
+    with Server(content) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()
@@ -42,8 +41,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        headers = self.headers
-        self.server.asked.append((self.path, headers["Range"], headers["If-Range"]))
+        self.server.asked.append((self.path, self.headers["Range"]))
         self.close_connection = True
         script = self.server.script
         (script.pop(0) if script else properly)(self)
@@ -59,16 +57,15 @@ class _Request(http.server.BaseHTTPRequestHandler):
 
     def whole(self, **headers):
         content = self.server.content
-        etag = {"ETag": self.server.etag} if self.server.etag else {}
-        self.answer(200, **{"Content_Length": len(content), **etag, **headers})
+        self.answer(200, **{"Content_Length": len(content), **headers})
         return content
 
 
 def properly(request, limit=None):
-    """The whole, or the range from If-Range's version on; at most `limit` bytes."""
-    content, etag = request.server.content, request.server.etag
+    """The whole, or the requested range; at most `limit` bytes."""
+    content = request.server.content
     match = re.fullmatch(r"bytes=(\d+)-", request.headers["Range"] or "")
-    if match is None or request.headers["If-Range"] != etag:
+    if match is None:
         request.wfile.write(request.whole()[:limit])
         return
     start = int(match[1])
@@ -79,7 +76,6 @@ def properly(request, limit=None):
         206,
         Content_Length=len(content) - start,
         Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
-        ETag=etag,
     )
     request.wfile.write(content[start:][:limit])
 
@@ -132,7 +128,7 @@ def with_length(length):
 
 
 def chunked(request):
-    request.answer(200, ETag=request.server.etag, Transfer_Encoding="chunked")
+    request.answer(200, Transfer_Encoding="chunked")
     content = request.server.content
     request.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(content), content))
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.checkpoints.catalogue import models
+from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
@@ -28,7 +28,7 @@ MODEL = released.ReleasedModel(
     vocab_size=CONFIG.vocab_size,
     do_lower_case=True,
 )
-ENTRY = models.Entry(model=MODEL, path=PATH)
+ENTRY = fetching.Entry(model=MODEL, path=PATH)
 # The zips of 2018 have a folder around the files, those of 2020 have none.
 FOLDER = "uncased_L-1_H-8_A-2/"
 FILES = (
@@ -43,10 +43,10 @@ FILES = (
 def list_in_catalogue(base_url, *, entry=ENTRY, patch=setattr, patch_item=None):
     """Makes the double a released model; a test passes monkeypatch's functions."""
     patch_item = patch_item or dict.__setitem__
-    patch(models, "BASE_URL", base_url)
-    patch_item(models.MODELS, NAME, entry)
-    patch_item(models.ALIASES, NAME, NAME)
-    patch_item(models.ALIASES, entry.folder, NAME)
+    patch(fetching, "BASE_URL", base_url)
+    patch_item(fetching.MODELS, NAME, entry)
+    patch_item(fetching.ALIASES, NAME, NAME)
+    patch_item(fetching.ALIASES, entry.folder, NAME)
 
 
 def write_files(folder):

@@ -38,7 +38,7 @@ def hub(constants, monkeypatch):
 def cache(constants, tmp_path):
     """Puts a folder into the hub's cache: cache("google-bert/bert-x", "encoder")."""
 
-    def put(name, folder, version="5c4d1", *, is_main=True):
+    def put(name, folder, version=40 * "5", *, is_main=True):
         model = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
         snapshot = model / "snapshots" / version
         if folder is None:  # Only the tokenizer was fetched.
@@ -72,10 +72,11 @@ def test_a_name_means_the_copy_in_the_cache(cache, stored, asked):
 
 
 def test_the_version_that_main_names_is_read(cache):
-    cache("a/b", "encoder", "1111", is_main=False)
-    newer = cache("a/b", "encoder", "2222")
+    older = 40 * "1"
+    cache("a/b", "encoder", older, is_main=False)
+    newer = cache("a/b", "encoder", 40 * "2")
     assert formats.open_source("a/b").path == str(newer)
-    assert formats.open_source("a/b@1111").hub_name == "hf://a/b@1111"
+    assert formats.open_source(f"a/b@{older}").hub_name == f"hf://a/b@{older}"
 
 
 def test_a_folder_is_never_taken_for_a_name(cache, tmp_path):
@@ -153,16 +154,6 @@ def test_an_interrupted_download_is_completed(hub, cache):
             ],
             ["1_Pooling/config.json", "config.json", "vocab.txt"],
             ["model-00001-of-00002.safetensors", "model.safetensors.index.json"],
-        ),
-        (
-            ["assets/tokenizer/vocabulary.txt", "config.json", "model.weights.h5"],
-            ["assets/tokenizer/vocabulary.txt", "config.json"],
-            ["model.weights.h5"],
-        ),
-        (
-            ["bert_config.json", "bert_model.ckpt.index", "vocab.txt"],
-            ["bert_config.json", "vocab.txt"],
-            ["bert_model.ckpt.index"],
         ),
     ],
 )

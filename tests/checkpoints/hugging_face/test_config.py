@@ -1,22 +1,17 @@
 """config.json: what is read, and which models are not BERT."""
 
-import json
-
 import pytest
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints.hugging_face import config as config_file
-from bert_tf.modeling import config
 
 
 @pytest.mark.parametrize(
     "hidden_act, ours, written",
     [
         ("gelu", "gelu_erf", "gelu"),
-        ("gelu_python", "gelu_erf", "gelu"),
         ("gelu_new", "gelu", "gelu_new"),
-        ("gelu_fast", "gelu", "gelu_new"),
         ("gelu_pytorch_tanh", "gelu", "gelu_new"),
         (None, "gelu_erf", "gelu"),  # Not stated: the default of transformers.
         ("relu", "relu", "relu"),
@@ -39,7 +34,6 @@ def test_the_activation_has_another_name_there(copied, hidden_act, ours, written
         ({"1": "b", "0": "a"}, ("a", "b")),  # By number, not in order of appearance.
         ({str(i): f"n{i}" for i in range(11)}, tuple(f"n{i}" for i in range(11))),
         ({"0": "LABEL_0", "1": "LABEL_1"}, None),  # transformers' placeholders.
-        ({}, None),
         (None, None),
     ],
 )
@@ -59,7 +53,7 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
         ({"model_type": None, "architectures": ["XLNetModel"]}, "which is not BERT"),
         (
             {"position_embedding_type": "relative_key"},
-            'position_embedding_type "relative_key", a BERT variant that bert_tf',
+            'position_embedding_type "relative_key", which bert_tf does not support',
         ),
         ({"is_decoder": True}, "has is_decoder true"),
         ({"add_cross_attention": True}, "has add_cross_attention true"),
@@ -70,7 +64,10 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
             'has hidden_act "silu", which bert_tf does not support; expected one of ge',
         ),
         ({"hidden_act": {"of": "lists"}}, "which bert_tf does not support"),
-        ({"problem_type": ["ranks"]}, r'problem_type \["ranks"\], expected one of sin'),
+        (
+            {"problem_type": ["ranks"]},
+            r'problem_type \["ranks"\], which .* one of single',
+        ),
         ({"vocab_size": None}, r"config\.json: .* has no vocab_size"),
         ({"hidden_size": "16"}, "hidden_size of the model .* integer"),
         ({"num_attention_heads": 5}, "is not a multiple of num_attention_heads 5"),
@@ -121,10 +118,3 @@ def test_a_file_that_is_no_configuration_is_refused(copied, text, message):
     (folder / "config.json").write_bytes(text)
     with pytest.raises(ValueError, match=message):
         hugging_face.open_source(folder)
-
-
-def test_what_is_written_is_read_again(tmp_path):
-    written = config.BertConfig(vocab_size=9, layer_norm_epsilon=1e-6)
-    values = config_file.to_dict(written, checkpoint_heads.Head(kind="encoder"), 0)
-    (tmp_path / "config.json").write_text(json.dumps(values))
-    assert config_file.read(tmp_path).config == written

@@ -349,30 +349,3 @@ def test_a_vocabulary_longer_than_the_table_is_refused_and_a_shorter_one_reporte
     change(folder / "tokenizer.json", model=whole["model"])
     with pytest.raises(ValueError, match=r"has 65 pieces, but .* vocab_size is 64"):
         hugging_face.open_source(folder)
-
-
-def test_weights_without_a_configuration_are_refused(copied):
-    folder = copied("encoder")
-    (folder / "config.json").unlink()
-    assert hugging_face.is_at(folder)
-    with pytest.raises(
-        FileNotFoundError, match=r"No such file: .*encoder/config\.json"
-    ):
-        hugging_face.open_source(folder)
-
-
-def test_a_remote_folder_is_read_through_tensorflow(foreign):
-    import tensorflow as tf
-
-    tf.io.gfile.makedirs("ram://hf_reading")
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        data = (foreign / "encoder" / name).read_bytes()
-        with tf.io.gfile.GFile(f"ram://hf_reading/{name}", "wb") as file:
-            file.write(data)
-    assert hugging_face.is_at("ram://hf_reading")
-    remote = hugging_face.open_source("ram://hf_reading")
-    local = hugging_face.open_source(foreign / "encoder")
-    for (name, ours), (_, theirs) in zip(
-        remote.read_each(remote.shapes), local.read_each(remote.shapes), strict=True
-    ):
-        np.testing.assert_array_equal(ours, theirs, err_msg=name)

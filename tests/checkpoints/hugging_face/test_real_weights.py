@@ -1,19 +1,15 @@
 """all-MiniLM-L6-v2: real weights here, in transformers and in sentence-transformers."""
 
-import dataclasses
 import json
 import os
 import subprocess
 
 import numpy as np
 import pytest
-import safetensors
 
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import release
 from bert_tf.checkpoints.conversion import verification
-from bert_tf.checkpoints.release import bundle
 from bert_tf.data import packing
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
@@ -127,27 +123,3 @@ def test_vectors_of_texts_are_those_of_sentence_transformers(
     cosines = np.sum(np.concatenate(vectors) * recorded["vectors"], axis=1)
     print(cosines.min())
     assert cosines.min() > 0.99999
-
-
-def test_to_native_and_back_is_bit_identical(tmp_path, source, sentence_encoder):
-    prefix = tmp_path / "native" / "bert_model.ckpt"
-    bundle.save(prefix, dict(source.read_each(source.shapes)))
-    (prefix.parent / "bert_config.json").write_text(source.config.to_json_string())
-    source.vocabulary.save(prefix.parent / "vocab.txt")
-    between = dataclasses.replace(release.open_source(prefix), do_lower_case=True)
-    folder = tmp_path / "back"
-    folder.mkdir()
-    hugging_face.write(between, folder)
-    with (
-        safetensors.safe_open(
-            sentence_encoder / "model.safetensors", "numpy"
-        ) as before,
-        safetensors.safe_open(folder / "model.safetensors", "numpy") as after,
-    ):
-        kept = set(before.keys()) - {"embeddings.position_ids"}
-        assert set(after.keys()) == kept
-        for name in kept:
-            assert before.get_tensor(name).tobytes() == after.get_tensor(name).tobytes()
-    assert (folder / "vocab.txt").read_bytes() == (
-        sentence_encoder / "vocab.txt"
-    ).read_bytes()

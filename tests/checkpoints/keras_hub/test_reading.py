@@ -109,47 +109,20 @@ def test_the_tokenizer_of_a_written_preset_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind, name",
+    "changes, expected",
     [
-        ("question_answering", "cls/squad/output_weights"),
-        ("token_classification", "output_weights"),
-        ("multiple_choice", "output_bias"),
+        ({"hidden_act": "gelu_erf"}, "encoder computes gelu, the source's gelu_erf"),
+        ({"layer_norm_epsilon": 1e-5}, "1e-12 to the variance, the source's 1e-05"),
+        ({"attention_probs_dropout_prob": 0.2}, "one dropout rate, 0.1, which it also"),
     ],
 )
-def test_heads_that_keras_hub_has_not_have_no_place(fine_tuned, kind, name):
-    source = formats.open_source(fine_tuned(kind, task={"task": kind}))
-    assert name in keras_hub.placement(source).without_place
-
-
-@pytest.mark.parametrize(
-    "kind, changes, expected",
-    [
-        ("encoder", {}, []),
-        (
-            "encoder",
-            {"hidden_act": "gelu_erf"},
-            ["encoder computes gelu, the source's gelu_erf"],
-        ),
-        (
-            "encoder",
-            {"layer_norm_epsilon": 1e-5},
-            ["encoder adds 1e-12 to the variance, the source's 1e-05"],
-        ),
-        (
-            "encoder",
-            {"attention_probs_dropout_prob": 0.2},
-            ["one dropout rate, 0.1, which it also applies to attention, where the s"],
-        ),
-    ],
-)
-def test_what_keras_hub_computes_differently_is_reported(kind, changes, expected):
-    source = keras_hub.open_source(FOREIGN / kind)
+def test_what_keras_hub_computes_differently_is_reported(changes, expected):
+    source = keras_hub.open_source(FOREIGN / "encoder")
+    assert keras_hub.placement(source).changes == ()
     config = dataclasses.replace(source.config, **changes)
     source = dataclasses.replace(source, config=config)
-    found = keras_hub.placement(source).changes
-    assert len(found) == len(expected)
-    for sentence, part in zip(found, expected, strict=True):
-        assert part in sentence
+    [change] = keras_hub.placement(source).changes
+    assert expected in change
 
 
 def test_a_pooler_that_is_not_there_is_written_as_zeros(tmp_path):
@@ -170,12 +143,19 @@ def test_without_keras_hub_the_extra_is_named(monkeypatch):
 
 def _change_json(name, change):
     def damage(folder):
-        path = folder / name
-        values = json.loads(path.read_text())
+        values = json.loads((folder / name).read_text())
         change(values)
-        path.write_text(json.dumps(values))
+        (folder / name).write_text(json.dumps(values))
 
     return damage
+
+
+def _change_config(**changes):
+    return _change_json("config.json", lambda values: values["config"].update(changes))
+
+
+def _change_task(**changes):
+    return _change_json("task.json", lambda values: values["config"].update(changes))
 
 
 def _cut(name, size):
@@ -186,74 +166,40 @@ def _cut(name, size):
     return damage
 
 
-def _evil(values):
-    """Names a class that runs code when Keras makes it."""
-    lambda_layer = {"module": "keras.layers", "class_name": "Lambda", "config": {}}
-    values["config"]["num_layers"] = lambda_layer
+# A class that runs code when Keras makes it.
+_LAMBDA = {"module": "keras.layers", "class_name": "Lambda", "config": {}}
 
 
 @pytest.mark.parametrize(
-    "name, damage, error, message",
+    "name, damage, message",
     [
-        ("roberta", None, ValueError, "is a KerasHub preset of RobertaBackbone, a dif"),
-        ("encoder", _cut("config.json", 100), ValueError, "config.json is not JSON"),
-        ("encoder", _cut("model.weights.h5", 60000), ValueError, "be truncated"),
-        ("classification", _cut("task.weights.h5", 9000), ValueError, "be truncated"),
-        (
-            "encoder",
-            lambda folder: (folder / "model.weights.h5").unlink(),
-            FileNotFoundError,
-            "model.weights.h5",
-        ),
+        ("roberta", None, "is a KerasHub preset of RobertaBackbone, a dif"),
+        ("encoder", _cut("config.json", 100), "config.json is not JSON"),
+        ("encoder", _cut("model.weights.h5", 60000), "be truncated"),
+        ("classification", _cut("task.weights.h5", 9000), "be truncated"),
+        ("encoder", lambda f: (f / "model.weights.h5").unlink(), "model.weights.h5"),
         (
             "encoder",
             _change_json("config.json", lambda v: v["config"].pop("num_heads")),
-            ValueError,
             "has no num_heads in its config",
         ),
+        ("encoder", _change_config(hidden_dim=20), "do not match its config.json"),
+        ("encoder", _change_config(num_heads=3), "hidden_size 16 is not a multiple"),
+        ("encoder", _change_config(num_layers=_LAMBDA), "an integer"),
         (
             "encoder",
-            _change_json("config.json", lambda v: v["config"].update(hidden_dim=20)),
-            ValueError,
-            "do not match its config.json",
-        ),
-        (
-            "encoder",
-            _change_json("config.json", lambda v: v["config"].update(num_heads=3)),
-            ValueError,
-            "hidden_size 16 is not a multiple",
-        ),
-        ("encoder", _change_json("config.json", _evil), ValueError, "an integer"),
-        (
-            "encoder",
-            _change_json(
-                "config.json",
-                lambda v: v["config"]["dtype"].update(class_name="DTypePolicyMap"),
-            ),
-            ValueError,
+            _change_config(dtype={"class_name": "DTypePolicyMap"}),
             "it is quantized",
         ),
-        (
-            "classification",
-            _change_json("task.json", lambda v: v["config"].update(num_classes="3")),
-            ValueError,
-            "num_classes is '3', expected a positive int",
-        ),
-        (
-            "classification",
-            _change_json("task.json", lambda v: v["config"].update(num_classes=4)),
-            ValueError,
-            "do not match its config.json",
-        ),
+        ("classification", _change_task(num_classes="3"), "num_classes is '3', expec"),
+        ("classification", _change_task(num_classes=4), "do not match its config.json"),
     ],
 )
-def test_what_cannot_be_read_is_reported_in_one_line(
-    copied, name, damage, error, message
-):
+def test_what_cannot_be_read_is_reported_in_one_line(copied, name, damage, message):
     folder = copied(name)
     if damage is not None:
         damage(folder)
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
         source = formats.open_source(folder)
         list(source.read_each(source.shapes))
     assert "\n" not in str(caught.value)

@@ -5,13 +5,11 @@ import shutil
 
 import numpy as np
 import pytest
-from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints.release import bundle
+from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.checkpoints.tf2 import model_garden
-from bert_tf.checkpoints.tf2 import object_graph
 from bert_tf.modeling import config as config_module
 
 FOREIGN = pathlib.Path(__file__).parents[1] / "foreign" / "model_garden"
@@ -93,39 +91,6 @@ def test_the_pooler_of_the_head_is_taken_and_slots_are_no_weights():
     assert len(source.optimizer) == 2 * (46 - 4) + 7
 
 
-def _without_names(source, target):
-    """Writes a checkpoint again, without the variables' own names."""
-    tensors = bundle.read(source, bundle.read_names_and_shapes(source))
-    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
-        tensors[object_graph.GRAPH]
-    )
-    for node in graph.nodes:
-        for attribute in node.attributes:
-            attribute.full_name = ""
-    tensors[object_graph.GRAPH] = graph.SerializeToString()
-    bundle.save(target, tensors)
-
-
-@pytest.mark.parametrize(
-    "name, num_weights",
-    [
-        ("encoder/bert_model.ckpt-1", 39),  # A functional model: numbered layers.
-        ("pretrainer/bert_model.ckpt-1", 44),
-        ("trained/ckpt-1", 44),  # Its next-sentence head is known by name alone.
-    ],
-)
-def test_structure_says_what_names_do_not(tmp_path, name, num_weights):
-    prefix = FOREIGN / name
-    _without_names(prefix, tmp_path / "nameless")
-    named = model_garden.open_source(prefix)
-    source = model_garden.open_source(tmp_path / "nameless")
-    assert len(source.shapes) == num_weights
-    shared = [n for n in source.shapes if not n.startswith("bert/pooler/")]
-    pairs = zip(source.read_each(shared), named.read_each(shared), strict=True)
-    for (weight, got), (_, expected) in pairs:
-        np.testing.assert_array_equal(got, expected, err_msg=weight)
-
-
 def test_another_network_is_named():
     with pytest.raises(ValueError, match="is not a BERT: it is ALBERT") as error:
         model_garden.open_source(FOREIGN / "albert")
@@ -148,3 +113,46 @@ def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):
         source = model_garden.open_source(tmp_path / "model")
         list(source.read_each(source.shapes))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "own, released",
+    [
+        # Today's; foreign/model_garden has the others.
+        ("sentence_prediction/logits/bias", "output_bias"),
+        # Those of 2019, in TF Hub's series 2 for TensorFlow 2.
+        ("bert_model/word_embeddings/embeddings", "bert/embeddings/word_embeddings"),
+        (
+            "bert_model/embedding_postprocessor/position_embeddings",
+            "bert/embeddings/position_embeddings",
+        ),
+        (
+            "bert_model/embedding_postprocessor/type_embeddings",
+            "bert/embeddings/token_type_embeddings",
+        ),
+        (
+            "bert_model/embedding_postprocessor/layer_norm/gamma",
+            "bert/embeddings/LayerNorm/gamma",
+        ),
+        (
+            "bert_model/encoder/layer_3/self_attention/key/bias",
+            "bert/encoder/layer_3/attention/self/key/bias",
+        ),
+        (
+            "bert_model/encoder/layer_3/self_attention_output/kernel",
+            "bert/encoder/layer_3/attention/output/dense/kernel",
+        ),
+        ("bert_model/pooler_transform/bias", "bert/pooler/dense/bias"),
+    ],
+)
+def test_a_variable_is_the_weight_that_its_name_says(own, released):
+    named = garden_names.place({"variables/7": own})
+    assert named.keys == {released: "variables/7"}
+    assert named.own_names == {released: own}
+
+
+def test_the_releases_own_names_are_taken_as_they_are():
+    names = ("bert/embeddings/word_embeddings", "output_weights", "something/else")
+    named = garden_names.place({f"variables/{n}": n for n in names})
+    assert named.keys == {name: f"variables/{name}" for name in names}
+    assert named.transposed == ()

@@ -13,8 +13,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import release
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.tf2 import object_graph
 from bert_tf.checkpoints.tf2 import saved_model
 
 FOREIGN = pathlib.Path(__file__).parents[1] / "foreign"
@@ -187,7 +187,7 @@ def _another_module(folder):
 def _graph_of_nothing(folder):
     prefix = folder / "variables" / "variables"
     tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
-    bundle.save(prefix, tensors | {object_graph.GRAPH: b"\xff\xff"})
+    bundle.save(prefix, tensors | {release.OBJECT_GRAPH: b"\xff\xff"})
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
-"""Files with weights: whole, in shards, damaged, of other frameworks."""
+"""Files with weights: whole, in shards, HDF5, damaged, of other frameworks."""
 
 import json
 import pathlib
+import shutil
 import struct
 
+import h5py
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
-from bert_tf.checkpoints.hugging_face import shards
+from bert_tf.checkpoints import loading
+from bert_tf.checkpoints.hugging_face import weights
 
 
 def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
@@ -17,7 +21,7 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
         raise OSError("the source is gone")
 
     with pytest.raises(OSError, match="the source is gone"):
-        shards.write(tmp_path, fails())
+        weights.write(tmp_path, fails())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -88,8 +92,8 @@ def test_missing_shards_are_named(copied):
 @pytest.mark.parametrize(
     "index, message",
     [
-        ("no JSON", "is not an index of shards: expected JSON with a weight_map"),
-        ("[]", "is not an index of shards"),
+        ("no JSON", "is not JSON"),
+        ("{}", "is not an index of shards: expected JSON with a weight_map"),
         ('{"weight_map": {"a": 3}}', "names the shard 3; expected a file beside it"),
         ('{"weight_map": {"a": "../b.safetensors"}}', "names the shard '../b.safetens"),
         (
@@ -132,10 +136,106 @@ def test_weights_of_other_frameworks_are_refused_with_a_way_out(
 
 def test_an_adapter_and_a_folder_without_weights_are_refused(copied):
     folder = copied("encoder")
-    weights = folder / "model.safetensors"
-    weights.rename(folder / "adapter_model.safetensors")
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
     with pytest.raises(ValueError, match="an adapter, not a model; merge it"):
         hugging_face.open_source(folder)
     pathlib.Path(folder / "adapter_model.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors and no"):
         hugging_face.open_source(folder)
+
+
+# tf_model.h5, which the TensorFlow classes of transformers 4 wrote.
+
+H5_FOLDERS = pathlib.Path(__file__).resolve().parents[1] / "foreign" / "hugging_face_h5"
+# Kind of head -> outputs of transformers by our names.
+OUTPUTS = {
+    "encoder": {
+        "sequence_output": "last_hidden_state",
+        "pooled_output": "pooler_output",
+    },
+    "pretraining": {
+        "masked_lm_logits": "prediction_logits",
+        "next_sentence_logits": "seq_relationship_logits",
+    },
+    "masked_lm": {"masked_lm_logits": "logits"},
+    "classification": {"logits": "logits"},
+    "question_answering": {"start_logits": "start_logits", "end_logits": "end_logits"},
+    "token_classification": {"logits": "logits"},
+    "multiple_choice": {"logits": "logits"},
+}
+
+
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_an_h5_folder_computes_what_it_did_in_its_own_library(kind):
+    recorded = np.load(H5_FOLDERS / kind / "expected.npz")
+    # Under Hugging Face's own names.
+    batch = {
+        name.removeprefix("input/"): recorded[name]
+        for name in recorded.files
+        if name.startswith("input/")
+    }
+    if kind in ("masked_lm", "pretraining"):
+        rows, length = batch["input_ids"].shape
+        batch["masked_lm_positions"] = np.tile(np.arange(length), (rows, 1))
+    source = formats.open_source(H5_FOLDERS / kind)
+    assert (source.format, source.head.kind) == ("hugging_face", kind)
+    assert source.unmapped == ()
+    outputs = loading.load_model(H5_FOLDERS / kind)(batch)
+    for ours, theirs in OUTPUTS[kind].items():
+        np.testing.assert_allclose(
+            outputs[ours], recorded[theirs], atol=1e-5, rtol=1e-5
+        )
+
+
+def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
+    folder = shutil.copytree(H5_FOLDERS / "question_answering", tmp_path / "folder")
+    expected = loading.load_model(folder)
+    with h5py.File(folder / "tf_model.h5", "r+") as file:
+        for layer in ("bert", "qa_outputs"):  # As if saved before the first call.
+            file.move(
+                f"{layer}/tf_bert_for_question_answering/{layer}", f"{layer}/{layer}"
+            )
+        name = "qa_outputs/qa_outputs/bias:0"
+        bias = file[name][()].astype("float16")
+        del file[name]
+        file[name] = bias
+    source = formats.open_source(folder)
+    assert any("stored as F16" in note for note in source.notes)
+    loaded = loading.load_model(folder)
+    for weight, other in zip(loaded.weights, expected.weights, strict=True):
+        if "pooler" not in weight.path:  # The class has none.
+            np.testing.assert_allclose(weight, other, rtol=1e-3)
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:3000])
+
+
+def without_a_weight(path):
+    with h5py.File(path, "r+") as file:
+        del file["bert/tf_bert_model/bert/encoder/layer_._0/output/dense/kernel:0"]
+
+
+def without_any(path):
+    h5py.File(path, "w").close()
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (truncated, r"tf_model.h5 cannot be read: it is truncated or damaged \(3000 b"),
+        (without_a_weight, "are missing, such as bert.encoder.layer.0.output.dense.we"),
+        (without_any, "tf_model.h5 contains no weights; copy or download it again"),
+    ],
+)
+def test_a_damaged_h5_file_is_refused_in_one_line(tmp_path, damage, message):
+    folder = shutil.copytree(H5_FOLDERS / "encoder", tmp_path / "folder")
+    damage(folder / "tf_model.h5")
+    with pytest.raises(ValueError, match=message) as error:
+        formats.open_source(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"saved by a TensorFlow class .* as tf_model"):
+        formats.open_source(H5_FOLDERS / "safe_serialization")

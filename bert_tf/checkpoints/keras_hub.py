@@ -1,0 +1,379 @@
+"""The format "keras_hub": presets of BERT, with an encoder and possibly a classifier.
+
+`config.json` has the sizes, `model.weights.h5` the encoder, `task.json` and
+`task.weights.h5` the head, `tokenizer.json` and `assets/` the vocabulary. The JSON
+files are read as data: of the classes that they name, only BERT's own are created.
+
+KerasHub's masked-word head is neither read nor written: it computes exact GELU and
+a different epsilon on top of a tanh-GELU encoder, and a bert_config.json has one
+activation and one epsilon, so the converted head would silently compute something
+different. The encoder of such a preset can be read.
+"""
+
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_tf import files
+from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
+from bert_tf.checkpoints import text_encoding
+from bert_tf.checkpoints.keras_files import archive
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import numerics
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+_CONFIG_FILE = "config.json"
+_WEIGHTS_FILE = "model.weights.h5"
+_TASK_FILE = "task.json"
+_TASK_WEIGHTS_FILE = "task.weights.h5"
+_TOKENIZER_FILE = "tokenizer.json"
+_VOCAB_FILE = os.path.join("assets", "tokenizer", "vocabulary.txt")
+# Field of a BertConfig -> KerasHub's name for it.
+_FIELDS = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "attention_probs_dropout_prob": "dropout",
+    "hidden_dropout_prob": "dropout",  # Which is written.
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
+# What KerasHub's BERT computes, regardless of its configuration.
+_ACTIVATION = "gelu"
+_EPSILON = 1e-12
+# The one head that both packages have, and KerasHub's class for it; the name of that
+# class in older versions.
+_HEAD_KIND = "classification"
+_CLASSIFIER = "BertTextClassifier"
+_OLD_CLASSIFIER = "BertClassifier"
+# Fields of `TextEncoding` that a preset stores, besides vocabulary and casing.
+_STORED_FIELDS = ("strip_accents",)
+
+_PLACES = {
+    "bert/embeddings/word_embeddings": "token_embedding/embeddings",
+    "bert/embeddings/position_embeddings": "position_embedding/embeddings",
+    "bert/embeddings/token_type_embeddings": "segment_embedding/embeddings",
+    "bert/embeddings/LayerNorm/gamma": "embeddings_layer_norm/gamma",
+    "bert/embeddings/LayerNorm/beta": "embeddings_layer_norm/beta",
+    "bert/pooler/dense/kernel": "pooled_dense/kernel",
+    "bert/pooler/dense/bias": "pooled_dense/bias",
+}
+_LAYER_PARTS = {
+    "attention/self/query": "self_attention_layer/query",
+    "attention/self/key": "self_attention_layer/key",
+    "attention/self/value": "self_attention_layer/value",
+    "attention/output/dense": "self_attention_layer/attention_output",
+    "intermediate/dense": "feedforward_intermediate_dense",
+    "output/dense": "feedforward_output_dense",
+    "attention/output/LayerNorm": "self_attention_layer_norm",
+    "output/LayerNorm": "feedforward_layer_norm",
+}
+_CLASSIFIER_PLACES = {
+    checkpoint_heads.OUTPUT_WEIGHTS: "logits/kernel",
+    checkpoint_heads.OUTPUT_BIAS: "logits/bias",
+}
+
+
+def is_at(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is the folder of a preset, of BERT or another model."""
+    path = os.fspath(path)
+    config_file = os.path.join(path, _CONFIG_FILE)
+    if not files.exists(config_file):
+        return False
+    try:
+        return "registered_name" in files.read_json(config_file)
+    except (OSError, ValueError):  # Most likely a damaged preset.
+        return files.exists(os.path.join(path, _WEIGHTS_FILE))
+
+
+def open_source(path: str | os.PathLike[str]) -> source_module.Source:
+    """Returns the `Source` of a preset's folder."""
+    path = os.fspath(path)
+    described = files.read_json(os.path.join(path, _CONFIG_FILE))
+    if described.get("class_name") != "BertBackbone":
+        raise ValueError(
+            f"{path} is a KerasHub preset of {described.get('class_name')}, a "
+            "different architecture; expected a preset of BertBackbone."
+        )
+    _library()
+    config = _config(described, path)
+    head, unread_head = _head(path)
+    _check_files(path, head)
+    shapes = checkpoint_names.encoder_shapes(config)
+    shapes |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
+    note = f"the head of its {unread_head} is not read, only the encoder"
+    return source_module.Source(
+        path=path,
+        format="keras_hub",
+        shapes=shapes,
+        read_each=lambda wanted: _read_each(path, config, head, shapes, wanted),
+        head=head,
+        config=config,
+        text=_text(path),
+        own_names=_places(config.num_hidden_layers, head.kind),
+        notes=() if unread_head is None else (note,),
+        unread_head=unread_head,
+    )
+
+
+def placement(source: source_module.Source) -> source_module.Placement:
+    """Returns the `Placement` of a `Source`; KerasHub need not be installed."""
+    num_layers = 0 if source.config is None else source.config.num_hidden_layers
+    places = _places(num_layers, source.head.kind)
+    return source_module.Placement(
+        places={name: places[name] for name in source.shapes if name in places},
+        without_place=tuple(name for name in source.shapes if name not in places),
+        changes=() if source.config is None else tuple(_changes(source.config)),
+        unsaid=tuple(
+            name for name in source.text.stated() if name not in _STORED_FIELDS
+        ),
+    )
+
+
+def write(source: source_module.Source, folder: str) -> None:
+    """Writes a preset into a folder.
+
+    A missing pooler is written as zeros, and a head other than a classifier's is left
+    out. If the tokenizer lowercases, it also strips accents, as in 2018.
+    """
+    config, tokenizer = source.required_config(), _tokenizer(source)
+    head = source.head
+    if head.kind != _HEAD_KIND:
+        head = checkpoint_heads.Head(kind="encoder")
+    model = _create(config, head, tokenizer=tokenizer)
+    variables = _variables(model, config, head)
+    missing = sorted(set(variables) - set(source.shapes))
+    source.check_complete(missing)
+    for name in missing:
+        variables[name].assign(np.zeros(variables[name].shape, "float32"))
+    for name, array in source.read_each([n for n in source.shapes if n in variables]):
+        array = array.T if _is_transposed(name) else array
+        variables[name].assign(np.reshape(array, tuple(variables[name].shape)))
+    model.save_to_preset(folder)
+    if head.kind == "encoder" and tokenizer is not None:
+        tokenizer.save_to_preset(folder)
+
+
+def library_outputs(
+    path: str, features: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Returns what KerasHub computes with a preset, under our names of outputs."""
+    models = _library().models
+    inputs = {
+        "token_ids": features["input_ids"],
+        "padding_mask": features["input_mask"],
+        "segment_ids": features["segment_ids"],
+    }
+    backbone = models.BertBackbone.from_preset(path)
+    outputs = {name: np.asarray(value) for name, value in backbone(inputs).items()}
+    task_file = os.path.join(path, _TASK_FILE)
+    if not files.exists(task_file):
+        return outputs
+    class_name: Any = files.read_json(task_file)["class_name"]
+    task = getattr(models, class_name).from_preset(path, preprocessor=None)
+    return outputs | {"logits": np.asarray(task(inputs))}
+
+
+def _library() -> Any:
+    try:
+        import keras_hub
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"KerasHub presets need {error.name}, which is not installed; install it "
+            "with pip install 'bert_tf[keras-hub]'."
+        ) from error
+    return keras_hub
+
+
+def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig:
+    config_file = os.path.join(path, _CONFIG_FILE)
+    values = described.get("config")
+    values = values if isinstance(values, dict) else {}
+    missing = [theirs for theirs in _FIELDS.values() if theirs not in values]
+    if missing:
+        raise ValueError(
+            f"{config_file} has no {missing[0]} in its config; expected a file that "
+            "KerasHub's save_to_preset wrote."
+        )
+    dtype = values.get("dtype")
+    if isinstance(dtype, dict) and dtype.get("class_name") != "DTypePolicy":
+        raise ValueError(
+            f"{path} has weights of the dtype {dtype.get('class_name')}: it is "
+            "quantized; pass the preset before quantization."
+        )
+    fields = {ours: values[theirs] for ours, theirs in _FIELDS.items()}
+    fields |= {"hidden_act": _ACTIVATION, "layer_norm_epsilon": _EPSILON}
+    try:
+        return config_module.BertConfig.from_dict(fields)
+    except ValueError as error:
+        raise ValueError(f"{config_file}: {error}") from error
+
+
+def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
+    """Returns the `Head`, and the class of a head that is not read."""
+    encoder = checkpoint_heads.Head(kind="encoder")
+    task_file = os.path.join(path, _TASK_FILE)
+    if not files.exists(task_file):
+        return encoder, None
+    task = files.read_json(task_file)
+    name = task.get("class_name")
+    has_weights = files.exists(os.path.join(path, _TASK_WEIGHTS_FILE))
+    if name not in (_CLASSIFIER, _OLD_CLASSIFIER) or not has_weights:
+        return encoder, str(name)
+    values = task.get("config")
+    num_labels = values.get("num_classes") if isinstance(values, dict) else None
+    if not isinstance(num_labels, int) or num_labels < 1:
+        raise ValueError(
+            f"{task_file}: num_classes is {num_labels!r}, expected a positive integer."
+        )
+    return checkpoint_heads.Head(kind=_HEAD_KIND, num_labels=num_labels), None
+
+
+def _check_files(path: str, head: checkpoint_heads.Head) -> None:
+    """Checks that the weight files are complete, before any model is created."""
+    for name in (_WEIGHTS_FILE, _TASK_WEIGHTS_FILE):
+        if name == _WEIGHTS_FILE or head.kind != "encoder":
+            with archive.local_weights(os.path.join(path, name)):
+                pass  # It is complete.
+
+
+def _text(path: str) -> text_encoding.TextEncoding:
+    vocab_file, vocabulary = os.path.join(path, _VOCAB_FILE), None
+    if files.exists(vocab_file):
+        vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
+    tokenizer_file, values = os.path.join(path, _TOKENIZER_FILE), None
+    if files.exists(tokenizer_file):
+        values = files.read_json(tokenizer_file).get("config")
+    lowers, strips = None, None
+    if isinstance(values, dict) and isinstance(values.get("lowercase"), bool):
+        lowers, strips = values["lowercase"], bool(values.get("strip_accents"))
+    return text_encoding.TextEncoding(
+        vocabulary=vocabulary,
+        do_lower_case=lowers,
+        strip_accents=None if strips == lowers else strips,
+    )
+
+
+def _tokenizer(source: source_module.Source) -> Any:
+    if source.vocabulary is None:
+        return None
+    for token in vocabulary_module.SPECIAL_TOKENS:
+        if token not in source.vocabulary:
+            raise ValueError(
+                f"The vocabulary has no {token}, which KerasHub's BertTokenizer "
+                "needs; use another --target_format."
+            )
+    # Unknown casing means the release's default.
+    is_lower, strips = source.do_lower_case is not False, source.text.strip_accents
+    return _library().models.BertTokenizer(
+        vocabulary=list(source.vocabulary.tokens),
+        lowercase=is_lower,
+        strip_accents=is_lower if strips is None else strips,
+    )
+
+
+def _places(num_layers: int, kind: str) -> dict[str, str]:
+    """Returns {release's name: KerasHub's name} of a model.
+
+    For a kind of head that KerasHub lacks, only the encoder's names are returned.
+    """
+    places = dict(_PLACES)
+    for number in range(num_layers):
+        ours, theirs = f"bert/encoder/layer_{number}", f"transformer_layer_{number}"
+        for part, place in _LAYER_PARTS.items():
+            ends = ("gamma", "beta") if part.endswith("Norm") else ("kernel", "bias")
+            places |= {f"{ours}/{part}/{e}": f"{theirs}/{place}/{e}" for e in ends}
+    return places | (_CLASSIFIER_PLACES if kind == _HEAD_KIND else {})
+
+
+def _create(
+    config: config_module.BertConfig,
+    head: checkpoint_heads.Head,
+    *,
+    tokenizer: Any = None,
+) -> Any:
+    """Returns KerasHub's model, newly initialized, with a preprocessor if possible."""
+    models = _library().models
+    sizes = {theirs: getattr(config, ours) for ours, theirs in _FIELDS.items()}
+    backbone = models.BertBackbone(**sizes, dtype="float32")
+    if head.kind == "encoder":
+        return backbone
+    task = getattr(models, _CLASSIFIER)
+    arguments = {"num_classes": head.num_labels}
+    if tokenizer is not None:
+        arguments["preprocessor"] = task.preprocessor_cls(
+            tokenizer, sequence_length=config.max_position_embeddings
+        )
+    return task(backbone, **arguments)
+
+
+def _variables(
+    model: Any, config: config_module.BertConfig, head: checkpoint_heads.Head
+) -> dict[str, Any]:
+    """Returns {release's name: KerasHub's variable} of a model that `_create` made."""
+    by_path = {variable.path: variable for variable in model.weights}
+    places = _places(config.num_hidden_layers, head.kind)
+    unknown = [path for path in places.values() if path not in by_path]
+    if unknown:
+        raise ValueError(
+            f"keras-hub {_library().__version__} has no variable {unknown[0]}; install "
+            "keras-hub 0.32, which has it."
+        )
+    return {name: by_path[path] for name, path in places.items()}
+
+
+def _read_each(
+    path: str,
+    config: config_module.BertConfig,
+    head: checkpoint_heads.Head,
+    shapes: Mapping[str, checkpoint_names.Shape],
+    wanted: Iterable[str],
+) -> Iterator[tuple[str, np.ndarray]]:
+    model = _create(config, head)
+    weights_file = os.path.join(path, _WEIGHTS_FILE)
+    message = f"The weights of {path} do not match its {_CONFIG_FILE}"
+    with archive.clear_load_errors(message):
+        if head.kind == "encoder":
+            model.load_weights(weights_file)
+        else:
+            model.backbone.load_weights(weights_file)
+            model.load_task_weights(os.path.join(path, _TASK_WEIGHTS_FILE))
+    variables = _variables(model, config, head)
+    for name in wanted:
+        array = np.asarray(variables[name].numpy(), np.float32)
+        array = array.T if _is_transposed(name) else array
+        yield name, array.reshape(shapes[name])
+
+
+def _is_transposed(name: str) -> bool:
+    # [C, H] in the release, the kernel [H, C] of a dense layer in KerasHub.
+    return name == checkpoint_heads.OUTPUT_WEIGHTS
+
+
+def _changes(config: config_module.BertConfig) -> Iterator[str]:
+    activation = numerics.activation(config.hidden_act)
+    if activation is not numerics.activation(_ACTIVATION):
+        yield (
+            f"KerasHub's encoder computes {_ACTIVATION}, the source's "
+            f"{config.hidden_act}"
+        )
+    epsilon = config.layer_norm_epsilon
+    if epsilon != _EPSILON:
+        yield (
+            f"KerasHub's encoder adds {_EPSILON:g} to the variance, the "
+            f"source's {epsilon:g}"
+        )
+    rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
+    if rates[0] != rates[1]:
+        yield (
+            f"KerasHub has one dropout rate, {rates[0]:g}, which it also applies to "
+            f"attention, where the source has {rates[1]:g}"
+        )
