@@ -1,6 +1,6 @@
 """Vectors of texts and of their word pieces, from any layer of an encoder.
 
-`examples` reads lines, `extraction` runs the encoder, `formats` writes the vectors, and
+`extraction` reads lines and runs the encoder, `formats` writes the vectors, and
 `workflow` connects them.
 Python programs use `embed`, `extract` or `Extractor`; they are loaded on first use,
 because they need TensorFlow.

@@ -5,6 +5,7 @@ Shape letters: B batch, S sequence, L extracted layers, H hidden, N heads, D = L
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import cast
@@ -12,6 +13,7 @@ from typing import cast
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
@@ -22,15 +24,48 @@ from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
 from bert_tf.modeling import fusible
 from bert_tf.modeling import pooling as pooling_module
-from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
+_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 # Texts are sorted by length within groups of this many batches. Without pooling, the
 # vectors of all pieces in a group are in memory at once, so groups are smaller.
 BATCHES_SORTED_POOLED = 16
 BATCHES_SORTED = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextLine:
+    """One text, or two that form one sequence."""
+
+    text_a: str
+    text_b: str | None = None
+    place: str = ""  # "file:line", for error messages.
+
+
+def read_examples(path: str) -> Iterator[TextLine]:
+    """Yields the texts of a file, one per line; an empty line is a text too.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line is not UTF-8; the message has file and line.
+
+    Source: read_examples of extract_features.py, 2018.
+    """
+    for number, line in enumerate(files.read_lines(path), start=1):
+        text_a, text_b = divided(line)
+        yield TextLine(text_a=text_a, text_b=text_b, place=f"{path}:{number}")
+
+
+def divided(line: str) -> tuple[str, str | None]:
+    """Returns a line's text and None, or both texts of `A ||| B`.
+
+    As in 2018, the last ` ||| ` separates them.
+    """
+    line = line.strip()
+    match = _PAIR.match(line)
+    return (match[1], match[2]) if match else (line, None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,7 +148,7 @@ class Extractor:
             policy=policy,
         )
 
-    def extract_each(self, lines: Iterable[examples.TextLine]) -> Iterator[Extracted]:
+    def extract_each(self, lines: Iterable[TextLine]) -> Iterator[Extracted]:
         """Yields the vectors of each text, in order.
 
         Args:

@@ -14,6 +14,7 @@ the arrays of all texts, concatenated:
 """
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -31,7 +32,7 @@ from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-Write = Callable[[extraction.Extracted], None]
+Write = Callable[[extraction.Extracted], object]
 DECIMALS = 6  # extract_features.py, 2018: round(float(x), 6).
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same vectors give the same bytes.
 
@@ -54,25 +55,16 @@ def open_writer(
         with _npz(options) as write:
             yield write
         return
-    with _json_lines(options, vocabulary) as write:
-        yield write
-
-
-@contextlib.contextmanager
-def _json_lines(options, vocabulary):
-    index = -1
-
-    def write(extracted):
-        nonlocal index
-        index += 1
-        file.write(
+    numbers = itertools.count()
+    with files.complete_or_absent(options.output_file) as file:
+        yield lambda extracted: file.write(
             json_line(
-                extracted, index=index, layers=options.layers, vocabulary=vocabulary
+                extracted,
+                index=next(numbers),
+                layers=options.layers,
+                vocabulary=vocabulary,
             )
         )
-
-    with files.complete_or_absent(options.output_file) as file:
-        yield write
 
 
 def json_line(

@@ -16,7 +16,6 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
@@ -37,7 +36,7 @@ def run(
         raise ValueError(f"{options.input_file} is empty; expected one text per line.")
     with locks.output_file(options.output_file):
         extractor = extraction.Extractor(options)
-        lines = examples.read_examples(options.input_file)
+        lines = extraction.read_examples(options.input_file)
         known = cast(
             feature_extraction_options.ExtractFeaturesOptions, extractor.options
         )
@@ -76,7 +75,8 @@ def extract(
     options = feature_extraction_options.ExtractionOptions(
         init_checkpoint=init_checkpoint, **values
     )
-    lines = _lines(texts)
+    items = input_items.read(texts, "a list of texts")
+    lines = [_line(index, item) for index, item in enumerate(items)]
     extractor = extraction.Extractor(options)
     extracted = list(extractor.extract_each(lines))
     if options.pooling == "none":
@@ -174,18 +174,13 @@ def embed(
     return vectors
 
 
-def _lines(texts):
-    items = input_items.read(texts, "a list of texts")
-    return [_line(index, item) for index, item in enumerate(items)]
-
-
 def _line(index, item):
     place = f"text {index}"
     if isinstance(item, str):
-        return examples.TextLine(text_a=item, place=place)
+        return extraction.TextLine(text_a=item, place=place)
     is_pair = isinstance(item, tuple | list) and len(item) == 2
     if not is_pair or not all(isinstance(text, str) for text in item):
         raise ValueError(
             f"Text {index} is {item!r:.60}; expected a string, or (text, second text)."
         )
-    return examples.TextLine(text_a=item[0], text_b=item[1], place=place)
+    return extraction.TextLine(text_a=item[0], text_b=item[1], place=place)

@@ -13,7 +13,6 @@ from bert_tf.data import packing
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
-from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import full
@@ -125,7 +124,7 @@ def test_texts_are_taken_as_they_are_needed_and_come_in_order(
     def lines():
         for index in range(40):
             taken.append(index)
-            yield examples.TextLine(text_a="bee " * (1 + index * 7 % 11))
+            yield extraction.TextLine(text_a="bee " * (1 + index * 7 % 11))
 
     found = []
     for extracted in extractor.extract_each(lines()):
@@ -149,13 +148,8 @@ def test_batches_have_like_lengths_and_as_many_pieces(extraction_options, monkey
         )[1],
     )
     texts = ["bee " * size for size in (1, 9, 1, 9, *[1] * 6)]
-    list(extractor.extract_each(examples.TextLine(text_a=text) for text in texts))
+    list(extractor.extract_each(extraction.TextLine(text_a=text) for text in texts))
     assert shapes == [(2, 11), (6, 3), (2, 3)]
-
-
-def test_no_texts_give_no_vectors(checkpoint):
-    assert extract(checkpoint, []) == []
-    assert extract(checkpoint, [], pooling="mean").shape == (0, 32)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +159,7 @@ def test_no_texts_give_no_vectors(checkpoint):
         ([("a", "b", "c")], {}, "Text 0 is"),
         (["a", 7], {}, "Text 1 is 7"),
         (["a"], {"layers": (2,)}, "layer 2 does not exist.*expected -2 to 1"),
-        (["a"], {"layers": (-3,)}, "layer -3 does not exist"),
         (["a"], {"max_seq_length": 65}, "max_position_embeddings"),
-        (["a"], {"do_lower_case": False, "vocab_file": "none.txt"}, "none.txt"),
     ],
 )
 def test_what_does_not_fit_is_refused(checkpoint, texts, values, message):
@@ -181,7 +173,7 @@ def test_a_pair_is_refused_by_a_model_with_one_segment(checkpoint):
     )
     found = extraction.Extractor(options)
     found.config = dataclasses.replace(found.config, type_vocab_size=1)
-    pair = examples.TextLine(text_a="the bee", text_b="the lamp", place="line 1")
+    pair = extraction.TextLine(text_a="the bee", text_b="the lamp", place="line 1")
     with pytest.raises(ValueError, match=r"line 1: .*two segments.*type_vocab_size 1"):
         list(found.extract_each([pair]))
 
@@ -235,25 +227,11 @@ def test_embed_and_load_compute_with_openvino(checkpoint):
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"dtype": "int4"}, "dtype is 'int4'; expected one of float32"),
-        ({"backend": "torch"}, "backend is 'torch'; expected one of tensorflow"),
-        ({"batch_size": 0}, "^batch_size is 0; expected at least 1"),
-    ],
-)
-def test_embed_refuses_wrong_arguments_as_load_does(checkpoint, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        bert_tf.embed(checkpoint, ["the bee"], **arguments)
-
-
-@pytest.mark.parametrize(
     "texts, message",
     [
         ("one text", "Expected a list of texts, a table, .* got one string"),
         ({"body": ["a"]}, "Row 1 has no column 'text'; its columns are 'body'"),
         ({"text": ["a", 7]}, "Text 1 is 7; expected a string"),
-        (["a", 7], "Text 1 is 7"),
     ],
 )
 def test_embed_refuses_what_is_no_list_of_texts(checkpoint, texts, message):
@@ -261,11 +239,28 @@ def test_embed_refuses_what_is_no_list_of_texts(checkpoint, texts, message):
         bert_tf.embed(checkpoint, texts)
 
 
-def test_flags_without_effect_are_refused(extraction_options):
-    for values, message in [
-        ({"normalize": True}, "--normalize needs --pooling"),
-        ({"layers": ()}, "--layers=: expected one or more"),
-        ({"layers": (1, 1)}, "--layers=1,1: expected one or more different"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            extraction_options(**values)
+@pytest.mark.parametrize(
+    "line, divided",
+    [
+        ("the bee", ("the bee", None)),
+        ("the bee ||| is slow", ("the bee", "is slow")),
+        ("a ||| b ||| c", ("a ||| b", "c")),  # The last one divides, as in 2018.
+        ("a |||b", ("a |||b", None)),  # Without spaces it is text.
+        ("  a \t", ("a", None)),
+        ("", ("", None)),
+    ],
+)
+def test_a_line_is_a_text_or_two(line, divided):
+    assert extraction.divided(line) == divided
+
+
+def test_every_line_is_a_text_with_its_place(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a\n\nb ||| c\n")
+    found = list(extraction.read_examples(str(path)))
+    assert [(line.text_a, line.text_b) for line in found] == [
+        ("a", None),
+        ("", None),
+        ("b", "c"),
+    ]
+    assert found[2].place == f"{path}:3"

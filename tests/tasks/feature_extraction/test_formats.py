@@ -6,7 +6,6 @@ import pathlib
 import numpy as np
 import pytest
 
-from bert_tf.tasks.feature_extraction import examples
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import formats
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
@@ -45,7 +44,7 @@ def _extract(released, pooling, attention_weights):
         )
     )
     pairs = [(text, None) if isinstance(text, str) else text for text in TEXTS]
-    lines = [examples.TextLine(text_a=a, text_b=b) for a, b in pairs]
+    lines = [extraction.TextLine(text_a=a, text_b=b) for a, b in pairs]
     return extractor.vocabulary, list(extractor.extract_each(lines))
 
 
