@@ -39,6 +39,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
 
 import bert_tf
 from bert_tf import notebook
+from bert_tf.modeling import inspection
 
 # All files are in this folder. Choose one that outlives the machine, and nothing is
 # lost when Colab disconnects: run the cells again, and a training resumes.
@@ -82,8 +83,8 @@ assert "".join(pieces).replace("##", "") == "".join(words)
 # %%
 text = "The cat sat on the mat because it was tired."
 features = tokenizer([text])
-outputs = encoder(features, return_attention_weights=True)
-attention = np.stack([np.asarray(layer)[0] for layer in outputs["attention_weights"]])
+weights = inspection.attention_weights(encoder, features)
+attention = np.stack([np.asarray(layer)[0] for layer in weights])
 tokens = tokenizer.convert_ids_to_tokens([int(i) for i in features["input_ids"][0]])
 np.testing.assert_allclose(attention.sum(axis=-1), 1, atol=1e-4)  # [L, N, S, S]
 

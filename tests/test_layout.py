@@ -20,7 +20,7 @@ MAX_LINE_LENGTH = 88
 MAX_POSITIONAL = 5
 
 # What any module may import, and what only tools may.
-LEAVES = {"cores", "files", "islands", "json_values", "locks", "options", "progress"}
+LEAVES = {"cores", "files", "json_values", "locks", "options", "progress"}
 TASKS = {
     "classification",
     "question_answering",
@@ -43,7 +43,6 @@ MAY_IMPORT = {
     "cores": set(),
     "file_errors": set(),
     "files": {"file_errors", "json_values"},
-    "islands": {"cores"},
     "json_values": set(),
     "locks": set(),
     "options": set(),

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
@@ -103,7 +103,7 @@ def test_outputs_have_the_documented_shapes_and_depend_on_every_weight():
         "segment_ids": rng.randint(0, 16, (13, 7)),
     }
     model = bert_tf.BertModel(config)
-    keys = numerics.dropout_keys(1, 0, np.arange(13, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 0, np.arange(13, dtype="int32"))
     with tf.GradientTape() as tape:
         outputs = model(features, training=True, dropout_keys=keys)
         total = sum(map(keras.ops.sum, keras.tree.flatten(outputs)))

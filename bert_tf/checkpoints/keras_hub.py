@@ -360,7 +360,7 @@ def _is_transposed(name: str) -> bool:
 
 def _changes(config: config_module.BertConfig) -> Iterator[str]:
     activation = numerics.activation(config.hidden_act)
-    if activation is not numerics.activation(_ACTIVATION):
+    if activation != numerics.activation(_ACTIVATION):
         yield (
             f"KerasHub's encoder computes {_ACTIVATION}, the source's "
             f"{config.hidden_act}"

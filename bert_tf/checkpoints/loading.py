@@ -229,6 +229,6 @@ def _differences(
         ours, theirs = getattr(config, name), getattr(source.config, name)
         is_same = ours == theirs
         if name == "hidden_act":  # Some functions have several names.
-            is_same = numerics.activation(ours) is numerics.activation(theirs)
+            is_same = numerics.activation(ours) == numerics.activation(theirs)
         if not is_same:
             yield f"{name} is {theirs} in the checkpoint's configuration, {ours} here"

@@ -21,15 +21,16 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.fine_tuning import options as fine_tuning_options
-from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
+from bert_tf.modeling.kernels import inference
 
 TENSORFLOW = fine_tuning_options.TENSORFLOW
 OPENVINO = fine_tuning_options.OPENVINO
 BACKENDS = fine_tuning_options.BACKENDS
 INT8 = "int8"  # Weights of OpenVINO's models; not a Keras policy.
 # The Keras policy of each dtype. Weights stay in float32; layer normalization, softmax
-# and outputs are computed in float32 (see `fusible.constant_graph` for the exception).
+# and outputs are computed in float32 (see `inference.Inference` for the exception).
 _POLICIES = {
     dtype: dtype if dtype == "float32" else f"mixed_{dtype.removeprefix('mixed_')}"
     for dtype in fine_tuning_options.DTYPES
@@ -159,11 +160,12 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
         if _num_bytes(values) > _MAX_CONSTANT_BYTES:
             values = [pair for pair in values if pair[0].name != _WORD_TABLE]
         if _num_bytes(values) > _MAX_CONSTANT_BYTES:
-            return function(features)
+            with kernels.use(inference.Inference()):
+                return function(features)
         mapping = [(weight, tf.constant(value)) for weight, value in values]
         with (
             keras.StatelessScope(state_mapping=mapping),
-            fusible.constant_graph(_fuses_bfloat16()),
+            kernels.use(inference.Inference(fuses_bfloat16=_fuses_bfloat16())),
         ):
             return function(features)
 

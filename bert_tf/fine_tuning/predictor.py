@@ -19,7 +19,6 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import fusible
 from bert_tf.modeling import input_names
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -154,8 +153,6 @@ class Predictor:
 
         # Otherwise the model's variables are read at every call.
         self._has_constant_weights = is_openvino or settings.dtype in backends.ROUNDED
-        if self._has_constant_weights:
-            fusible.use_fusible_activations(self.model)
 
     @classmethod
     def load(cls, run_dir: str, settings: LoadSettings = DEFAULT_SETTINGS) -> "Any":

@@ -14,7 +14,11 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import cpu
+from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import whole_step
 
 # Key of a quantized model's configuration: {path of a layer: its dtype policy}.
 QUANTIZED_LAYERS = "quantized_layers"
@@ -77,12 +81,16 @@ class BaseModel(keras.Model):
         step: numerics.Tensor,
         example_index: numerics.Tensor,
     ) -> numerics.Tensor:
-        """Returns the keys of a step, uint32 [B]; see `numerics.dropout_keys`."""
-        return numerics.dropout_keys(seed, step, example_index)
+        """Returns a step's keys, uint32 [B]; see `dropout_masks.keys_of_examples`."""
+        return dropout_masks.keys_of_examples(seed, step, example_index)
 
     def xla_step(self) -> contextlib.AbstractContextManager[None]:
-        """Returns the context of a step that XLA compiles; see `numerics.xla_step`."""
-        return numerics.xla_step()
+        """Returns the context of a step that XLA compiles as a whole."""
+        return kernels.use(whole_step.WholeStep())
+
+    def cpu_step(self, num_examples: int) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step on one CPU, with examples of a micro-batch."""
+        return kernels.use(cpu.Cpu(has_islands=True, num_examples=num_examples))
 
     def dropout_keys_in_use(
         self,

@@ -12,10 +12,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
@@ -103,14 +103,9 @@ class BertClassifier(heads.TaskModel):
         vectors = encoded["pooled_output"]
         if self.bilstm_on_top:
             vectors = self.bilstm.text_vectors(
-                encoded["sequence_output"], attention.input_mask_of(features)
+                encoded["sequence_output"], input_names.input_mask_of(features)
             )
-        pooled = numerics.dropout(
-            vectors,
-            self.task_dropout_rate,
-            keys,
-            heads.TASK_DROPOUT_SITE,
-        )
+        pooled = self.with_task_dropout(vectors, keys)
         logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return {"logits": logits, **self.answers(logits)}
 

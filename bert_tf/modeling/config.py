@@ -25,7 +25,7 @@ IGNORED_KEYS = frozenset(
 # What a position sees: all real pieces, or only itself and what precedes it ("LTR" in
 # Table 5 of the paper).
 ATTENTION = ("bidirectional", "causal")
-# See `embeddings.position_initializer`.
+# See `initial_values.of_positions`.
 POSITION_INITIALIZERS = ("normal", "sinusoidal")
 
 

@@ -1,4 +1,4 @@
-"""Word, segment and position embeddings, and layer normalization.
+"""Word, segment and position embeddings, and the layers that the encoder is made of.
 
 Shape letters: B batch, S sequence, H hidden, V vocabulary.
 """
@@ -6,43 +6,101 @@ Shape letters: B batch, S sequence, H hidden, V vocabulary.
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
-from bert_tf.modeling import compound_numerics
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import initial_values
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import plain
 
 # Every dropout site in a model has a number, which selects its masks.
 EMBEDDINGS_DROPOUT_SITE = 0
-# The longest wavelength, divided by 2 pi (Vaswani et al., 2017, section 3.5).
-_LONGEST_WAVE = 10000.0
+
+
+class Scope(keras.layers.Layer):
+    """A part of the names that variables have in the release, such as `attention`.
+
+    It computes nothing: the layer around it uses the layers inside.
+
+    Args:
+        name: this part of the names.
+        dtype: the model's dtype policy.
+        **layers: the layers inside, by attribute.
+    """
+
+    def __init__(self, name: str, *, dtype: Any, **layers: Any):
+        super().__init__(name=name, dtype=dtype)
+        for attribute, layer in layers.items():
+            setattr(self, attribute, layer)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights."""
+        for layer in self._layers:
+            layer.build()
+
+
+class Dense(keras.layers.Dense):
+    """Keras's dense layer with the release's initializer and a known input width.
+
+    Args:
+        config: BertConfig.
+        units: O.
+        width: I; default: H.
+        name: the layer's name.
+        dtype: the model's dtype policy.
+    """
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        units: int,
+        *,
+        width: int | None = None,
+        name: str = "dense",
+        dtype: Any = None,
+    ):
+        super().__init__(
+            units,
+            kernel_initializer=initial_values.of_weights(config),
+            name=name,
+            dtype=dtype,
+        )
+        self._width = width or config.hidden_size
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights."""
+        super().build((None, self._width))
+
+    def quantize(
+        self, mode: Any = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """Quantizes the kernel; see `keras.layers.Dense.quantize`."""
+        # Keras refuses subclasses, whose `call` it would replace.
+        super().quantize(mode, type_check=False, config=config)
 
 
 class LayerNorm(keras.layers.Layer):
-    """Layer normalization in float32, with the release's names.
+    """Weights of a layer normalization; `kernels` computes it, in float32.
 
     Args:
-        epsilon: added to the variance.
-        name: the release's scope.
-        dtype: the model's dtype policy; the result has its compute dtype.
+        config: BertConfig.
+        dtype: the model's dtype policy; results have its compute dtype.
     """
 
-    def __init__(self, epsilon: float, *, name: str = "LayerNorm", dtype: Any = None):
-        # Without autocast, gamma, beta and the sums stay float32.
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.epsilon = epsilon
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
+        super().__init__(name="LayerNorm", dtype=dtype, autocast=False)
+        self.epsilon = config.layer_norm_epsilon
+        self._width = config.hidden_size
 
-    def build(self, input_shape: Any) -> None:
-        """Creates gamma and beta."""
-        size = (input_shape[-1],)
-        self.gamma = self.add_weight(name="gamma", shape=size, initializer="ones")
-        self.beta = self.add_weight(name="beta", shape=size, initializer="zeros")
+    def build(self, input_shape: Any = None) -> None:
+        """Creates gamma and beta, which stay float32."""
+        self.gamma = self._vector("gamma", "ones")
+        self.beta = self._vector("beta", "zeros")
 
-    def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
-        """Returns [rows, H] for [rows, H]."""
-        outputs = numerics.layer_norm(inputs, self.gamma, self.beta, self.epsilon)
-        return ops.cast(outputs, self.compute_dtype)
+    def _vector(self, name, initializer):
+        return self.add_weight(
+            name=name, shape=(self._width,), initializer=initializer, autocast=False
+        )
 
 
 class Embeddings(keras.layers.Layer):
@@ -57,19 +115,11 @@ class Embeddings(keras.layers.Layer):
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "embeddings",
-        dtype: Any = None,
-    ):
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
         # Without autocast, rows are cast after the lookup and not the whole table.
-        super().__init__(name=name, dtype=dtype, autocast=False)
+        super().__init__(name="embeddings", dtype=dtype, autocast=False)
         self.config = config
-        self.normalization = LayerNorm(
-            config.layer_norm_epsilon, dtype=self.dtype_policy
-        )
+        self.normalization = LayerNorm(config, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
@@ -81,15 +131,15 @@ class Embeddings(keras.layers.Layer):
         self.position_embeddings = self._table(
             "position_embeddings",
             config.max_position_embeddings,
-            initialize=position_initializer(config),
+            initializer=initial_values.of_positions(config),
         )
-        self.normalization.build((None, config.hidden_size))
+        self.normalization.build()
 
-    def _table(self, name, num_rows, *, initialize=None):
+    def _table(self, name, num_rows, *, initializer=None):
         return self.add_weight(
             name=name,
             shape=(num_rows, self.config.hidden_size),
-            initializer=initialize or numerics.initializer(self.config),
+            initializer=initializer or initial_values.of_weights(self.config),
         )
 
     @property
@@ -101,22 +151,22 @@ class Embeddings(keras.layers.Layer):
         self,
         input_ids: numerics.Tensor,
         segment_ids: numerics.Tensor,
-        dropout_keys: numerics.Tensor | None = None,
-        position_ids: numerics.Tensor | None = None,
+        position_ids: numerics.Tensor | None,
+        *,
+        dropout: plain.Dropout | None,
+        k: plain.Plain,
     ) -> numerics.Tensor:
-        """Returns [B * S, H].
+        """Returns dropout(LayerNorm(words + segments + positions)), [B * S, H].
 
         Args:
             input_ids: int32 [B, S].
             segment_ids: int32 [B, S].
-            dropout_keys: uint32 [B], or None for no dropout.
             position_ids: int32 [B, S]; None: 0 to S - 1 in every row.
+            dropout: that of the result.
+            k: the kernels.
         """
-        length = ops.shape(input_ids)[1]
-        hidden = self.config.hidden_size
-        words = numerics.lookup(
-            self.word_embeddings, ops.reshape(input_ids, (-1,))
-        )  # [B * S, H]
+        length, width = ops.shape(input_ids)[1], self.config.hidden_size
+        words = numerics.lookup(self.word_embeddings, ops.reshape(input_ids, (-1,)))
         # For a table of two rows a product is faster than a gather, especially on TPUs.
         segments = ops.matmul(
             ops.one_hot(
@@ -132,43 +182,7 @@ class Embeddings(keras.layers.Layer):
             positions = numerics.lookup(
                 self.position_embeddings, ops.reshape(position_ids, (-1,))
             )
-            positions = ops.reshape(positions, (-1, length, hidden))  # [B, S, H]
-        summed = ops.reshape(words + segments, (-1, length, hidden)) + positions
-        return compound_numerics.norm_and_dropout(
-            ops.cast(ops.reshape(summed, (-1, hidden)), "float32"),
-            self.normalization.gamma,
-            self.normalization.beta,
-            dropout_keys,
-            site=EMBEDDINGS_DROPOUT_SITE,
-            rate=self.config.hidden_dropout_prob,
-            epsilon=self.normalization.epsilon,
-            dtype=self.compute_dtype,
-        )
-
-
-def position_initializer(config: config_module.BertConfig) -> Any:
-    """Returns the initializer of the position table that `config` names.
-
-    "normal" is the release's: rows are drawn independently, so what one position learns
-    about its neighbor does not help any other position. "sinusoidal" starts with waves
-    whose mean square is initializer_range ** 2: "the previous piece" is then the same
-    linear map at every position, and small models learn sooner to use context. The
-    table is trained in both cases.
-
-    Source: Vaswani et al., 2017, section 3.5, where the waves are not trained.
-    """
-    if config.position_initializer == "normal":
-        return numerics.initializer(config)
-
-    def waves(shape, dtype=None):
-        num_positions, hidden_size = shape
-        columns = np.arange(hidden_size)
-        wavelengths = _LONGEST_WAVE ** (columns // 2 * 2 / hidden_size)
-        angles = np.arange(num_positions)[:, None] / wavelengths
-        table = np.where(columns % 2, np.cos(angles), np.sin(angles))
-        # The mean square of a wave is 1/2.
-        return ops.convert_to_tensor(
-            table * np.sqrt(2) * config.initializer_range, dtype=dtype or "float32"
-        )
-
-    return waves
+            positions = ops.reshape(positions, (-1, length, width))  # [B, S, H]
+        summed = ops.reshape(words + segments, (-1, length, width)) + positions
+        summed = ops.cast(ops.reshape(summed, (-1, width)), "float32")  # [B * S, H]
+        return k.norm_and_dropout(summed, self.normalization, dropout)

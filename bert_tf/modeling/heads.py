@@ -1,131 +1,23 @@
-"""Output layers on top of the encoder, and the base class of every task's model.
+"""The base class of every task's model, its losses and its output weights.
 
-Shape letters: B batch, S sequence, H hidden, M masked positions, V vocabulary, C
-classes.
+Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
 import types
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import base
-from bert_tf.modeling import compound_numerics
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import embeddings
 from bert_tf.modeling import fitting
+from bert_tf.modeling import initial_values
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
 TASK_DROPOUT_SITE = 1 << 20
-
-
-class Transform(keras.layers.Layer):
-    """Dense layer, activation and normalization before masked words are predicted."""
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "transform",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.config = config
-        self.activation = numerics.activation(config.hidden_act)
-        policy = self.dtype_policy
-        self.dense = attention.dense(
-            config.hidden_size, config, name="dense", dtype=policy
-        )
-        self.normalization = embeddings.LayerNorm(
-            config.layer_norm_epsilon, dtype=policy
-        )
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        self.dense.build((None, self.config.hidden_size))
-        self.normalization.build((None, self.config.hidden_size))
-
-    def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
-        """Returns [rows, H] for [rows, H]."""
-        return self.normalization(self.activation(self.dense(inputs)))
-
-
-class MaskedLanguageModelHead(keras.layers.Layer):
-    """Scores every word piece at some positions, with the word embeddings as kernel.
-
-    Sharing the table (section 3.4 of "Attention Is All You Need") saves V * H weights,
-    a fifth of BERT-Base, and trains a piece's vector also where the piece is only
-    predicted. The transform before it moves hidden states into the space of the
-    embeddings, so that the encoder's last layer does not have to; fine-tuning discards
-    it. The bias, which the table cannot provide, learns how frequent each piece is.
-
-    Source: get_masked_lm_output of run_pretraining.py, 2018; section 3.1 of the paper.
-    """
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "predictions",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.config = config
-        self.transform = Transform(config, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights, except for the word embeddings."""
-        self.transform.build()
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
-        )
-
-    def call(
-        self, vectors: numerics.Tensor, word_embeddings: numerics.Tensor
-    ) -> numerics.Tensor:
-        """Returns logits [B, M, V], in the compute dtype.
-
-        Args:
-            vectors: [B, M, H], those of the last layer at the masked positions.
-            word_embeddings: [V, H].
-        """
-        num_positions = ops.shape(vectors)[1]
-        hidden = self.transform(ops.reshape(vectors, (-1, self.config.hidden_size)))
-        table = ops.cast(word_embeddings, hidden.dtype)
-        bias = ops.cast(self.output_bias, hidden.dtype)
-        logits = compound_numerics.vocabulary_scores(hidden, table, bias)  # [B * M, V]
-        return ops.reshape(logits, (-1, num_positions, self.config.vocab_size))
-
-
-class NextSentenceHead(keras.layers.Layer):
-    """Scores the classes "is the next sentence" (0) and "is a random sentence" (1).
-
-    Source: get_next_sentence_output of run_pretraining.py, 2018.
-    """
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "seq_relationship",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.config = config
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights, in the release's shape [2, H]."""
-        self.output_weights, self.output_bias = class_weights(
-            self, 2, self.config.hidden_size
-        )
-
-    def call(self, pooled_output: numerics.Tensor) -> numerics.Tensor:
-        """Returns float32 logits [B, 2] for [B, H]."""
-        return class_scores(pooled_output, self.output_weights, self.output_bias)
 
 
 def class_weights(layer: Any, num_classes: int, width: int) -> tuple[Any, Any]:
@@ -139,7 +31,7 @@ def class_weights(layer: Any, num_classes: int, width: int) -> tuple[Any, Any]:
     kernel = layer.add_weight(
         name="output_weights",
         shape=(num_classes, width),
-        initializer=numerics.initializer(layer.config),
+        initializer=initial_values.of_weights(layer.config),
     )
     bias = layer.add_weight(
         name="output_bias", shape=(num_classes,), initializer="zeros"
@@ -162,7 +54,7 @@ def add_class_bias(
 ) -> numerics.Tensor:
     """Returns float32 [..., C] of logits [..., C] and biases [C] of any float dtype."""
     # In bfloat16, TensorFlow would sum the gradient of the bias in bfloat16; see
-    # `compound_numerics.affine`.
+    # `cpu.Cpu.dense`.
     return ops.add(ops.cast(logits, "float32"), ops.cast(output_bias, "float32"))
 
 
@@ -181,9 +73,9 @@ class TaskModel(fitting.TrainedByKeras):
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
     (default: all 0) are optional, and the names in `input_names.ALIASES` are also
-    accepted. `dropout_keys`, uint32 [B], come from `numerics.dropout_keys`; by default
-    they are drawn from `seed_generator`. A ValueError is raised if a feature is unknown
-    or if S exceeds the position table.
+    accepted. `dropout_keys`, uint32 [B], come from `dropout_masks.keys_of_examples`; by
+    default they are drawn from `seed_generator`. A ValueError is raised if a feature is
+    unknown or if S exceeds the position table.
 
     The features may contain `is_real_example`, float32 [B]: 0 excludes an example from
     all sums and weights (the padding of a last batch).
@@ -210,6 +102,23 @@ class TaskModel(fitting.TrainedByKeras):
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""
         return ()
+
+    def with_task_dropout(
+        self,
+        vectors: numerics.Tensor,
+        keys: numerics.Tensor | None,
+        *,
+        site: int = TASK_DROPOUT_SITE,
+    ) -> numerics.Tensor:
+        """Returns vectors [B * n, H] with the dropout before an output layer.
+
+        Args:
+            vectors: float [B * n, H] or [B, n, H].
+            keys: uint32 [B], or None for no dropout.
+            site: number of this place in the model.
+        """
+        dropout = dropout_masks.at(keys, site, self.task_dropout_rate)
+        return kernels.current().dropout(vectors, dropout)
 
     def training_outputs(
         self, features: numerics.Features, dropout_keys: numerics.Tensor | None = None
@@ -290,7 +199,7 @@ def example_weights(features: numerics.Features) -> numerics.Tensor:
 
 
 def class_losses(logits: numerics.Tensor, labels: numerics.Tensor) -> numerics.Tensor:
-    """Returns `numerics.cross_entropy`, but NaN for a label that is not a class.
+    """Returns the cross-entropy, but NaN for a label that is not a class.
 
     Otherwise a negative label, such as that of a test set without labels, would count
     from the last class, and one that is too large as 0 on accelerators. On CPUs,
@@ -301,7 +210,7 @@ def class_losses(logits: numerics.Tensor, labels: numerics.Tensor) -> numerics.T
         labels: integer [B].
     """
     labels = ops.cast(labels, "int32")
-    losses = numerics.cross_entropy(logits, ops.maximum(labels, 0))
+    losses = kernels.current().cross_entropy(logits, ops.maximum(labels, 0))
     is_class = ops.logical_and(labels >= 0, labels < ops.shape(logits)[-1])
     return ops.where(is_class, losses, float("nan"))
 

@@ -15,6 +15,8 @@ from bert_tf import cores
 _BLOCK = 1 << 17
 # Numbers beyond this many standard deviations are drawn again.
 _LIMIT = 2.0
+# The longest wavelength, divided by 2 pi (Vaswani et al., 2017, section 3.5).
+_LONGEST_WAVE = 10000.0
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -46,6 +48,48 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
             list(threads.map(fill, starts))  # Raises what a thread raised.
         dtype = dtype or keras.config.floatx()
         return ops.convert_to_tensor(values.reshape(shape), dtype=dtype)
+
+
+def of_weights(config: Any) -> keras.initializers.Initializer:
+    """Returns the initializer of all kernels, tables and output weights.
+
+    It is a normal distribution with deviation `initializer_range` (0.02, as in OpenAI's
+    GPT), redrawn beyond two deviations. Weights this small let a new output layer
+    begin with nearly equal probabilities for all classes, and the cut keeps single
+    large weights from dominating the first steps.
+
+    Args:
+        config: `BertConfig`.
+    """
+    return TruncatedNormal(stddev=config.initializer_range)
+
+
+def of_positions(config: Any) -> Any:
+    """Returns the initializer of the position table that `config` names.
+
+    "normal" is the release's: rows are drawn independently, so what one position learns
+    about its neighbor does not help any other position. "sinusoidal" starts with waves
+    whose mean square is initializer_range ** 2: "the previous piece" is then the same
+    linear map at every position, and small models learn sooner to use context. The
+    table is trained in both cases.
+
+    Source: Vaswani et al., 2017, section 3.5, where the waves are not trained.
+    """
+    if config.position_initializer == "normal":
+        return of_weights(config)
+
+    def waves(shape, dtype=None):
+        num_positions, hidden_size = shape
+        columns = np.arange(hidden_size)
+        wavelengths = _LONGEST_WAVE ** (columns // 2 * 2 / hidden_size)
+        angles = np.arange(num_positions)[:, None] / wavelengths
+        table = np.where(columns % 2, np.cos(angles), np.sin(angles))
+        # The mean square of a wave is 1/2.
+        return ops.convert_to_tensor(
+            table * np.sqrt(2) * config.initializer_range, dtype=dtype or "float32"
+        )
+
+    return waves
 
 
 def _fill(values, generator):

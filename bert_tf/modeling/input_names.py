@@ -123,6 +123,15 @@ def checked(
     return features
 
 
+def input_mask_of(features: numerics.Features) -> numerics.Tensor:
+    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it."""
+    features = renamed(features)
+    input_mask = features.get("input_mask")
+    if input_mask is None:
+        input_mask = ops.ones_like(features["input_ids"])
+    return ops.cast(input_mask, "int32")
+
+
 def _without_alias(name: Any) -> Any:
     if not isinstance(name, str):
         return name

@@ -12,13 +12,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
-from bert_tf.modeling import vocabulary_losses
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -96,7 +96,7 @@ class BertLeftToRight(heads.TaskModel):
         vectors = ops.reshape(vectors, (-1, self.config.hidden_size))  # [B * S, H]
         head = self.cls.predictions
         vectors = head.transform(vectors)
-        rows = (
+        losses, hits = kernels.current().vocabulary_losses(
             vectors,
             # Without the rows that pad the table for the hardware.
             ops.cast(
@@ -109,8 +109,8 @@ class BertLeftToRight(heads.TaskModel):
         return {
             "sequence_output": encoded["sequence_output"],
             "pooled_output": encoded["pooled_output"],
-            "next_piece_losses": ops.reshape(vocabulary_losses.losses(*rows), shape),
-            "next_piece_hits": ops.reshape(vocabulary_losses.hits(*rows), shape),
+            "next_piece_losses": ops.reshape(losses, shape),
+            "next_piece_hits": ops.reshape(hits, shape),
         }
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
@@ -157,7 +157,7 @@ def original_ids(features: numerics.Features) -> numerics.Tensor:
 
 def _next_piece_weights(features):
     """Returns float32 [B, S]: 1 where a piece of the same sequence follows."""
-    follows = ops.equal(attention.input_mask_of(features)[:, 1:], 1)
+    follows = ops.equal(input_names.input_mask_of(features)[:, 1:], 1)
     if "sequence_ids" in features:
         numbers = features["sequence_ids"]
         is_same = ops.equal(numbers[:, 1:], numbers[:, :-1])

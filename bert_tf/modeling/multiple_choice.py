@@ -13,6 +13,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -81,7 +82,7 @@ class BertMultipleChoice(heads.TaskModel):
         _, num_endings, length = shape
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         if keys is not None:
-            keys = numerics.dropout_keys_of_parts(keys, num_endings)  # [B * C]
+            keys = dropout_masks.keys_of_parts(keys, num_endings)  # [B * C]
         flat = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
             for name in self.sequence_features
@@ -110,11 +111,8 @@ class BertMultipleChoice(heads.TaskModel):
             dropout_keys=dropout_keys,
             output_positions=heads.no_positions(features),
         )
-        pooled = numerics.dropout(
-            encoded["pooled_output"],
-            self.task_dropout_rate,
-            dropout_keys,
-            heads.TASK_DROPOUT_SITE,
+        pooled = self.with_task_dropout(
+            encoded["pooled_output"], dropout_keys
         )  # [rows, H]
         return heads.class_scores(pooled, self.output_weights, self.output_bias)[:, 0]
 

@@ -9,12 +9,119 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import embeddings
 from bert_tf.modeling import heads
 from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import plain
+
+
+class Transform(keras.layers.Layer):
+    """Dense layer, activation and normalization before masked words are predicted."""
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "transform",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.activation = numerics.activation(config.hidden_act)
+        policy = self.dtype_policy
+        self.dense = embeddings.Dense(config, config.hidden_size, dtype=policy)
+        self.normalization = embeddings.LayerNorm(config, dtype=policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights."""
+        self.dense.build()
+        self.normalization.build()
+
+    def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
+        """Returns [rows, H] for [rows, H]."""
+        k = kernels.current()
+        return k.norm_and_dropout(
+            k.activation(self.activation, k.dense(self.dense, inputs)),
+            self.normalization,
+        )
+
+
+class MaskedLanguageModelHead(keras.layers.Layer):
+    """Scores every word piece at some positions, with the word embeddings as kernel.
+
+    Sharing the table (section 3.4 of "Attention Is All You Need") saves V * H weights,
+    a fifth of BERT-Base, and trains a piece's vector also where the piece is only
+    predicted. The transform before it moves hidden states into the space of the
+    embeddings, so that the encoder's last layer does not have to; fine-tuning discards
+    it. The bias, which the table cannot provide, learns how frequent each piece is.
+
+    Source: get_masked_lm_output of run_pretraining.py, 2018; section 3.1 of the paper.
+    """
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "predictions",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+        self.transform = Transform(config, dtype=self.dtype_policy)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights, except for the word embeddings."""
+        self.transform.build()
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.config.vocab_size,), initializer="zeros"
+        )
+
+    def call(
+        self, vectors: numerics.Tensor, word_embeddings: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns logits [B, M, V], in the compute dtype.
+
+        Args:
+            vectors: [B, M, H], those of the last layer at the masked positions.
+            word_embeddings: [V, H].
+        """
+        num_positions = ops.shape(vectors)[1]
+        hidden = self.transform(ops.reshape(vectors, (-1, self.config.hidden_size)))
+        table = ops.cast(word_embeddings, hidden.dtype)
+        bias = ops.cast(self.output_bias, hidden.dtype)
+        logits = kernels.current().vocabulary_scores(hidden, table, bias)  # [B * M, V]
+        return ops.reshape(logits, (-1, num_positions, self.config.vocab_size))
+
+
+class NextSentenceHead(keras.layers.Layer):
+    """Scores the classes "is the next sentence" (0) and "is a random sentence" (1).
+
+    Source: get_next_sentence_output of run_pretraining.py, 2018.
+    """
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str = "seq_relationship",
+        dtype: Any = None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.config = config
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the weights, in the release's shape [2, H]."""
+        self.output_weights, self.output_bias = heads.class_weights(
+            self, 2, self.config.hidden_size
+        )
+
+    def call(self, pooled_output: numerics.Tensor) -> numerics.Tensor:
+        """Returns float32 logits [B, 2] for [B, H]."""
+        return heads.class_scores(pooled_output, self.output_weights, self.output_bias)
 
 
 class PretrainingHeads(keras.layers.Layer):
@@ -31,9 +138,9 @@ class PretrainingHeads(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype)
         self.config = config
         policy = self.dtype_policy
-        self.predictions = heads.MaskedLanguageModelHead(config, dtype=policy)
+        self.predictions = MaskedLanguageModelHead(config, dtype=policy)
         self.seq_relationship: Any = (
-            heads.NextSentenceHead(config, dtype=policy) if next_sentence else None
+            NextSentenceHead(config, dtype=policy) if next_sentence else None
         )
 
     def build(self, input_shape: Any = None) -> None:
@@ -147,7 +254,7 @@ class BertPretrainer(heads.TaskModel):
         if not heads_only:
             outputs["sequence_output"] = vectors
             _, length, width = ops.shape(vectors)
-            vectors = attention.gather_positions(
+            vectors = plain.gather_positions(
                 ops.reshape(vectors, (-1, width)), positions, length
             )  # [B, M, H]
         logits = self.cls.predictions(vectors, self.bert.embeddings.word_embeddings)
@@ -188,14 +295,14 @@ class BertPretrainer(heads.TaskModel):
     ) -> numerics.Outputs:
         """Returns the summed cross-entropies of both heads."""
         logits = outputs["masked_lm_logits"]  # [B, M, V]
-        losses = numerics.cross_entropy(
+        losses = kernels.current().cross_entropy(
             ops.reshape(logits, (-1, self.config.vocab_size)),
             ops.reshape(features["masked_lm_ids"], (-1,)),
         )  # [B * M]
         weights = ops.reshape(_masked_weights(features), (-1,))
         sums = {"masked_lm_loss": ops.sum(losses * weights)}
         if self.next_sentence:
-            losses = numerics.cross_entropy(
+            losses = kernels.current().cross_entropy(
                 ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
                 _next_sentence_labels(features),
             )  # [B * K]

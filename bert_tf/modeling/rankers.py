@@ -9,13 +9,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
+from bert_tf.modeling.kernels import dropout_masks
 
 # The score of a passage that must not take part in a softmax. It is finite, so that no
 # gradient becomes NaN, and far below any cosine / temperature.
@@ -121,7 +122,7 @@ class BertBiEncoder(heads.TaskModel):
         _, num_candidates, length = ops.shape(features["input_ids"])
         query_keys = passage_keys = None
         if keys is not None:
-            keys = numerics.dropout_keys_of_parts(keys, 1 + num_candidates)
+            keys = dropout_masks.keys_of_parts(keys, 1 + num_candidates)
             keys = ops.reshape(keys, (-1, 1 + num_candidates))  # [B, 1 + C]
             query_keys = keys[:, 0]
             passage_keys = ops.reshape(keys[:, 1:], (-1,))  # [B * C]
@@ -167,7 +168,7 @@ class BertBiEncoder(heads.TaskModel):
             dropout_keys=dropout_keys,
             output_positions=positions,
         )
-        input_mask = attention.input_mask_of(features)
+        input_mask = input_names.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors) if self.normalize else vectors
 
@@ -268,7 +269,7 @@ class BertCrossEncoder(heads.TaskModel):
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         shape = ops.shape(features["input_ids"])
         if len(shape) == 3 and keys is not None:
-            keys = numerics.dropout_keys_of_parts(keys, shape[1])  # [B * C]
+            keys = dropout_masks.keys_of_parts(keys, shape[1])  # [B * C]
         flat = {
             name: ops.reshape(features[name], (-1, shape[-1]))  # [rows, S]
             for name in self.sequence_features
@@ -280,12 +281,7 @@ class BertCrossEncoder(heads.TaskModel):
             dropout_keys=keys,
             output_positions=heads.no_positions(flat),
         )
-        pooled = numerics.dropout(
-            encoded["pooled_output"],
-            self.task_dropout_rate,
-            keys,
-            heads.TASK_DROPOUT_SITE,
-        )  # [rows, H]
+        pooled = self.with_task_dropout(encoded["pooled_output"], keys)  # [rows, H]
         scores = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return {"logits": ops.reshape(scores, (-1, *shape[1:-1]))}
 
@@ -293,7 +289,9 @@ class BertCrossEncoder(heads.TaskModel):
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Outputs:
         """Returns the summed cross-entropy of the first candidates."""
-        losses = numerics.cross_entropy(outputs["logits"], self._first(features))
+        losses = kernels.current().cross_entropy(
+            outputs["logits"], self._first(features)
+        )
         return {"ranking_loss": ops.sum(losses * heads.example_weights(features))}
 
     def metric_sums(

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
@@ -132,7 +132,7 @@ class BertSpanPredictor(heads.TaskModel):
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         if self.bilstm_on_top:
-            input_mask = attention.input_mask_of(features)
+            input_mask = input_names.input_mask_of(features)
             vectors = self.bilstm(vectors, input_mask)  # [B, S, 2 H]
         logits = self.cls.squad(vectors)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
@@ -185,4 +185,4 @@ class BertSpanPredictor(heads.TaskModel):
 
 def _bias_of_padding(features: numerics.Features) -> numerics.Tensor:
     """Returns what to add to logits, float32 [B, S], so that padding is never best."""
-    return numerics.attention_bias(attention.input_mask_of(features))[:, 0, 0]
+    return numerics.attention_bias(input_names.input_mask_of(features))[:, 0, 0]

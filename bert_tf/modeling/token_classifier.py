@@ -11,10 +11,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
+from bert_tf.modeling import input_names
+from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
@@ -111,7 +112,7 @@ class BertTokenClassifier(heads.TaskModel):
             vectors = encoded["sequence_output"]
         else:
             vectors = self._read_layers(features, keys)
-        vectors = self._with_dropout(vectors, keys, heads.TASK_DROPOUT_SITE)
+        vectors = self.with_task_dropout(vectors, keys)
         length, width = ops.shape(vectors)[1:]
         vectors = ops.reshape(vectors, (-1, width))  # [B * S, H or 2 H]
         logits = heads.class_scores(vectors, self.output_weights, self.output_bias)
@@ -124,11 +125,8 @@ class BertTokenClassifier(heads.TaskModel):
         encoded = self.bert(features, training=False)
         layers = [encoded["embedding_output"], *encoded["all_encoder_layers"]]
         vectors = self.layer_mix([ops.stop_gradient(layer) for layer in layers])
-        vectors = self._with_dropout(vectors, keys, _LSTM_DROPOUT_SITE)
-        return self.bilstm(vectors, attention.input_mask_of(features))
-
-    def _with_dropout(self, vectors, keys, site):
-        return numerics.dropout(vectors, self.task_dropout_rate, keys, site)
+        vectors = self.with_task_dropout(vectors, keys, site=_LSTM_DROPOUT_SITE)
+        return self.bilstm(vectors, input_names.input_mask_of(features))
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns the number of pieces with a tag."""
@@ -141,7 +139,7 @@ class BertTokenClassifier(heads.TaskModel):
         tag_ids = ops.reshape(_known_tag_ids(features), (-1,))  # [B * S]
         logits = ops.reshape(outputs["logits"], (-1, self.num_labels))
         weights = ops.reshape(_tag_weights(features), (-1,))
-        losses = numerics.cross_entropy(logits, tag_ids)
+        losses = kernels.current().cross_entropy(logits, tag_ids)
         return {"tag_loss": ops.sum(losses * weights)}
 
     def metric_sums(

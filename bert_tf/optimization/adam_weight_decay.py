@@ -12,8 +12,6 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf import islands
-
 # Variables that the release does not decay. Decay limits how strongly a layer can react
 # to its inputs, which is the job of its matrix. Pulling LayerNorm's scale towards 0
 # would instead shrink the output that the layer exists to normalize, and a bias only
@@ -21,6 +19,8 @@ from bert_tf import islands
 EXCLUDED_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 # Larger numbers below 1 are rounded to 1.
 _LARGEST_IN_BFLOAT16 = 1 - 2**-9
+# Size of a variable from which compiling its update saves time.
+MIN_COMPILED_ELEMENTS = 1 << 18
 
 
 class _KernelScalars(NamedTuple):
@@ -86,6 +86,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
     slot_names = ("adam_m", "adam_v")
     # `training.building.LossScale`, which training sets in float16.
     loss_scale: Any = None
+    # Whether XLA compiles the updates of large variables, which a step on a CPU sets.
+    compiles_updates = False
 
     def __init__(
         self,
@@ -228,7 +230,8 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         if isinstance(variable, keras.Variable):
             variable = variable.value
         m, v = m.value, v.value
-        if islands.is_worth_compiling(variable):
+        is_large = math.prod(variable.shape) >= MIN_COMPILED_ELEMENTS
+        if self.compiles_updates and is_large:
             self._compiled_update(variable, m, v, gradient, **settings)
         elif variable.dtype == "float32":
             is_decayed = is_decayed and self.weight_decay_rate != 0
@@ -240,7 +243,9 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     @functools.cached_property
     def _compiled_update(self):
-        return islands.compile_whole(self._update_plainly)
+        import tensorflow as tf
+
+        return tf.function(self._update_plainly, jit_compile=True, autograph=False)
 
     def _update_plainly(self, variable, m, v, gradient, *, scale, rate, decay):
         scale, rate, decay = (

@@ -26,7 +26,8 @@ from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import tasks
-from bert_tf.modeling import fusible
+from bert_tf.modeling import kernels
+from bert_tf.modeling.kernels import inference
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
@@ -235,13 +236,12 @@ def _described(model, top_k):
     return {name: text.encode() for name, text in kept.items()}
 
 
+@kernels.use(inference.Inference())
 def _write(model, kept, target):
     """Writes a model with extra files."""
     kept = {**kept, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
         kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
-    # An export is for inference alone, where libraries fuse these activations.
-    fusible.use_fusible_activations(model.model)
     module = tasks.signatures(model.task.KIND, model, target.limits)
     with _complete_or_absent_folder(target.export_dir) as folder:
         extra_folder = folder

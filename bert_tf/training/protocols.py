@@ -52,6 +52,10 @@ class TaskModel(Protocol):
         """Returns the context of a step that XLA compiles as a whole."""
         ...
 
+    def cpu_step(self, num_examples: int) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step on one CPU, with examples of a micro-batch."""
+        ...
+
     def loss_weights(self, features: Tensors) -> Tensors:
         """Returns each loss term's weight, a scalar."""
         ...

@@ -19,13 +19,13 @@ losses do not have this property: a part with few masked words would count as mu
 a part with many.
 """
 
+import contextlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import islands
 from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import protocols
@@ -71,11 +71,12 @@ def build_train_steps(
     )
     loss_scale = optimizer.loss_scale
     # Replicas share one CPU only in trials, and XLA does not know such devices.
-    has_islands = (
+    is_cpu_step = (
         distribution.runs_on(strategy, "CPU")
         and strategy.num_replicas_in_sync == 1
         and not jit_compile
     )
+    optimizer.compiles_updates = is_cpu_step
 
     def replica_step(batch):
         weights = sum_over_replicas(model.loss_weights(_features(batch)))
@@ -109,11 +110,10 @@ def build_train_steps(
     def train_steps(iterator, num_steps):
         def take_step(index, history):
             batch = next(iterator)
-            # The model sees one micro-batch at a time.
-            examples = (
-                batch[EXAMPLE_INDEX].shape[0] // micro_batches if has_islands else 0
-            )
-            with islands.compiled(has_islands, num_examples=examples):
+            context: Any = contextlib.nullcontext()
+            if is_cpu_step:  # The model sees one micro-batch at a time.
+                context = model.cpu_step(batch[EXAMPLE_INDEX].shape[0] // micro_batches)
+            with context:
                 values = strategy.run(replica_step, args=(batch,))
             first = [strategy.experimental_local_results(values[n])[0] for n in names]
             return index + 1, history.write(index, tf.stack(first))

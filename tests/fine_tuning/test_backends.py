@@ -10,7 +10,8 @@ import tensorflow as tf
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import fusible
+from bert_tf.modeling import kernels
+from bert_tf.modeling.kernels import inference
 
 FEATURES = {
     "input_ids": np.array([[2, 5, 7, 3], [2, 9, 3, 0]], np.int32),
@@ -43,8 +44,9 @@ def create_model(hidden_act="gelu", dtype="float32"):
 def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
     model = create_model(hidden_act)
     expected = model(FEATURES)["sequence_output"]
-    fusible.use_fusible_activations(model)
-    np.testing.assert_allclose(model(FEATURES)["sequence_output"], expected, atol=1e-5)
+    with kernels.use(inference.Inference()):
+        vectors = model(FEATURES)["sequence_output"]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def test_without_fusion_softmax_and_normalization_stay_in_float32(
     assert set(found["Softmax"]) == {"bfloat16" if fuses else "float32"}
 
 
-@pytest.mark.parametrize("needed", ["float32", "dropout", "weights", "variables"])
+@pytest.mark.parametrize("needed", ["float32", "dropout", "variables"])
 def test_other_graphs_keep_softmax_and_normalization_in_float32(
     monkeypatch, needed, fusing
 ):
@@ -128,13 +130,11 @@ def test_other_graphs_keep_softmax_and_normalization_in_float32(
         monkeypatch.setattr(backends, "_MAX_CONSTANT_BYTES", 100)
     arguments = {
         "dropout": {"training": True, "dropout_keys": tf.constant([1, 2], tf.uint32)},
-        "weights": {"return_attention_weights": True},
     }.get(needed, {})
     found = normalizations_and_softmaxes(
         backends.with_constant_weights(lambda f: model(f, **arguments), model)
     )
-    norms = "bfloat16" if needed == "weights" else "float32"
-    assert found["Rsqrt"] == ["float32", *[norms] * 4]
+    assert found["Rsqrt"] == ["float32"] * 5
     assert set(found["Softmax"]) == {"float32"}
 
 
@@ -177,10 +177,11 @@ def test_openvino_computes_what_tensorflow_does(hidden_act, policy, tolerance):
     pytest.importorskip("openvino", reason="pip install openvino")
     model = create_model(hidden_act)
     expected = model(FEATURES)
-    fusible.use_fusible_activations(model)
     names = ("pooled_output", "sequence_output")
     function = backends.compiled(
-        lambda features: {name: model(features)[name] for name in names},
+        kernels.use(inference.Inference())(
+            lambda features: {name: model(features)[name] for name in names}
+        ),
         backend=backends.OPENVINO,
         policy=policy,
     )

@@ -20,7 +20,8 @@ sys.meta_path.insert(0, NoTensorFlow())
 
 import keras
 import numpy as np
-from bert_tf.modeling import config, numerics, pretrainer
+from bert_tf.modeling import config, pretrainer
+from bert_tf.modeling.kernels import dropout_masks
 
 folder = sys.argv[1]
 weights = np.load(f"{folder}/weights.npz")
@@ -32,7 +33,7 @@ model.build()
 for weight in model.weights:
     weight.assign(weights[weight.path.partition("/")[2]])
 outputs = model(features)
-keys = numerics.dropout_keys(3, 4, np.arange(4, dtype="int32"))
+keys = dropout_masks.keys_of_examples(3, 4, np.arange(4, dtype="int32"))
 trained = model(features, training=True, dropout_keys=keys)
 assert keras.backend.backend() == "jax"
 assert "tensorflow" not in sys.modules
@@ -53,8 +54,8 @@ def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project
     from bert_tf.checkpoints import loading
     from bert_tf.checkpoints.release import bundle
     from bert_tf.modeling import config as config_module
-    from bert_tf.modeling import numerics
     from bert_tf.modeling import pretrainer
+    from bert_tf.modeling.kernels import dropout_masks
 
     folder = golden / "model"
     text = (folder / "bert_config.json").read_text(encoding="utf-8")
@@ -78,7 +79,7 @@ def test_jax_without_tensorflow_gives_the_same_numbers(tmp_path, golden, project
     )
     loading.load_checkpoint(model, prefix)
     outputs = model(features)
-    keys = numerics.dropout_keys(3, 4, np.arange(4, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(3, 4, np.arange(4, dtype="int32"))
     trained = model(features, training=True, dropout_keys=keys)
     np.testing.assert_allclose(
         computed["sequence_output"], outputs["sequence_output"], atol=2e-5

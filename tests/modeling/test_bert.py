@@ -13,7 +13,8 @@ from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import input_names
-from bert_tf.modeling import numerics
+from bert_tf.modeling import inspection
+from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create(num_hidden_layers=2)
@@ -113,14 +114,14 @@ def test_a_sequence_beyond_the_position_table_is_refused():
 def test_every_place_of_dropout_has_its_own_number(monkeypatch):
     sites = []
 
-    def record(x, rate, keys, site):
-        sites.append(site)
+    def record(x, dropout, **settings):
+        sites.append(dropout.site)
         return x
 
     model = bert.BertModel(SMALL)
     model.build()
-    monkeypatch.setattr(numerics, "wide_dropout", record)
-    keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
+    monkeypatch.setattr(dropout_masks, "dropped", record)
+    keys = dropout_masks.keys_of_examples(0, 0, np.arange(2, dtype="int32"))
     model({"input_ids": IDS}, training=True, dropout_keys=keys)
     assert sorted(sites) == list(range(1 + 3 * SMALL.num_hidden_layers))
 
@@ -154,15 +155,13 @@ def test_positions_that_begin_as_waves_make_an_offset_one_linear_map():
     assert np.abs(np.asarray(layer.word_embeddings)).max() <= 0.14
 
 
-def test_attention_weights_on_request_are_the_softmax_of_the_scores():
+def test_attention_weights_are_the_softmax_of_the_scores():
     model = bert.BertModel(SMALL)
     mask = (IDS > 0).astype("int32")
     features = {"input_ids": IDS, "input_mask": mask}
-    plain = model(features)
-    outputs = model(features, return_attention_weights=True)
-    assert set(outputs) - set(plain) == {"attention_weights"}
-    np.testing.assert_array_equal(outputs["sequence_output"], plain["sequence_output"])
-    assert [weights.shape for weights in outputs["attention_weights"]] == [
+    outputs = model(features)
+    weights = inspection.attention_weights(model, features)
+    assert [one.shape for one in weights] == [
         (2, 2, 4, 4),  # B, N, F, T
         (2, 2, 4, 4),
     ]
@@ -176,7 +175,7 @@ def test_attention_weights_on_request_are_the_softmax_of_the_scores():
     scores = np.einsum("bfnd,btnd->bnft", query, key) / 2  # The root of D = 4.
     exponents = np.exp(scores) * mask[:, None, None, :]
     expected = exponents / exponents.sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(outputs["attention_weights"][1], expected, atol=1e-6)
+    np.testing.assert_allclose(weights[1], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("attention", ["bidirectional", "causal"])

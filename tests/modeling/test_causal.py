@@ -5,9 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf.modeling import attention
 from bert_tf.modeling import bert
-from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 CAUSAL = small_config.create(num_hidden_layers=2, attention="causal")
@@ -16,18 +15,21 @@ MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
 
 
 def test_each_position_may_look_at_itself_and_real_pieces_before_it():
-    visible = attention.visible_positions(MASK[1:, :4], is_causal=True)
+    visible = bert.visible_positions(
+        {"input_ids": IDS[1:, :4], "input_mask": MASK[1:, :4]}, is_causal=True
+    )
     assert np.asarray(visible).tolist() == [
         [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
     ]
 
 
 def test_sequences_that_share_a_row_see_what_is_before_them_in_their_own():
-    visible = attention.visible_positions(
-        np.array([[1, 1, 1, 0]]),
-        sequence_ids=np.array([[1, 1, 2, 0]]),
-        is_causal=True,
-    )
+    features = {
+        "input_ids": IDS[1:, :4],
+        "input_mask": np.array([[1, 1, 1, 0]]),
+        "sequence_ids": np.array([[1, 1, 2, 0]]),
+    }
+    visible = bert.visible_positions(features, is_causal=True)
     assert np.asarray(visible).tolist() == [
         [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
     ]
@@ -37,7 +39,7 @@ def test_sequences_that_share_a_row_see_what_is_before_them_in_their_own():
 @pytest.mark.parametrize("training", [False, True])
 def test_no_vector_depends_on_a_later_piece(place, training):
     model = bert.BertModel(CAUSAL)
-    keys = numerics.dropout_keys(1, 2, np.arange(2)) if training else None
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2)) if training else None
 
     def vectors(ids):
         features = {"input_ids": ids, "input_mask": MASK}

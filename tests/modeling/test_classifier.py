@@ -8,7 +8,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create()
@@ -71,13 +71,13 @@ def test_loss_and_accuracy_are_those_of_the_labels():
 def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(monkeypatch):
     rates = {}
 
-    def record(x, rate, keys, site):
-        rates[site] = rate
+    def record(x, dropout, **settings):
+        rates[dropout.site] = dropout.rate
         return x
 
-    monkeypatch.setattr(numerics, "wide_dropout", record)
+    monkeypatch.setattr(dropout_masks, "dropped", record)
     model = classifier.BertClassifier(SMALL, num_labels=2)
-    keys = numerics.dropout_keys(0, 0, np.arange(2, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(0, 0, np.arange(2, dtype="int32"))
     model(FEATURES, training=True, dropout_keys=keys)
     assert rates.pop(max(rates)) == 0.1
     assert len(rates) == 4

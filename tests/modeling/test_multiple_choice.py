@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
-from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create()
@@ -59,7 +59,7 @@ def test_the_order_of_the_endings_changes_nothing_but_the_order_of_the_scores():
 def test_every_ending_has_its_own_dropout_whatever_the_batch_it_came_in():
     large_weights = dataclasses.replace(SMALL, initializer_range=0.5)
     model = modeling_multiple_choice.BertMultipleChoice(large_weights)
-    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2, dtype="int32"))
     whole = model(FEATURES, training=True, dropout_keys=keys)["logits"].numpy()
     assert abs(whole[1, 0] - whole[1, 2]) > 1e-3  # Equal texts, other masks.
     second = {name: column[1:] for name, column in FEATURES.items()}
@@ -72,7 +72,7 @@ def test_the_pooled_vector_is_dropped_whatever_the_configuration_says():
         SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
     model = modeling_multiple_choice.BertMultipleChoice(still)
-    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2, dtype="int32"))
     dropped = model(FEATURES, training=True, dropout_keys=keys)["logits"]
     assert np.abs(dropped - model(FEATURES)["logits"]).max() > 1e-4
 

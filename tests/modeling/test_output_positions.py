@@ -9,10 +9,12 @@ import tensorflow as tf
 
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
+from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
-from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
+from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import whole_step
 from tests.modeling import small_config
 
 # Without dropout; vectors of different positions must differ visibly.
@@ -146,7 +148,7 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
 
     @tf.function(jit_compile=True)
     def compiled():
-        with numerics.xla_step():
+        with kernels.use(whole_step.WholeStep()):
             outputs = model(ROWS, output_positions=tf.constant(POSITIONS))
         return outputs["sequence_output"]
 
@@ -171,7 +173,9 @@ def test_dropout_does_not_depend_on_the_other_examples_of_a_batch():
         STILL, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3
     )
     model = bert.BertModel(config)
-    keys = keras.ops.convert_to_tensor(numerics.dropout_keys(1, 2, np.arange(2)))
+    keys = keras.ops.convert_to_tensor(
+        dropout_masks.keys_of_examples(1, 2, np.arange(2))
+    )
 
     def vectors(rows):
         features = {name: column[rows] for name, column in ROWS.items()}

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import islands
 from bert_tf.modeling import classifier
+from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
-from bert_tf.modeling import numerics
-from bert_tf.modeling import real_rows
 from bert_tf.modeling import span_predictor
+from bert_tf.modeling.kernels import cpu
+from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import real_rows
 from tests.modeling import small_config
 
 CONFIG = small_config.create(
@@ -46,10 +47,14 @@ MODELS = {
 @pytest.fixture(autouse=True)
 def few_rows_are_enough(monkeypatch):
     monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 4)
+    monkeypatch.setattr(cpu, "MIN_ELEMENTS", 1)
+
+
+KEYS = keras.ops.convert_to_tensor(dropout_masks.keys_of_examples(1, 2, np.arange(3)))
 
 
 def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
-    rows = real_rows.RealRows(tf.constant(MASK))
+    rows = real_rows.RealRows(tf.constant(MASK), KEYS)
     numbers = np.arange(1, 13, dtype="float32")[:, None]
     selected = rows.select(tf.constant(numbers))
     # Seven rows are real; one row of padding fills the second four.
@@ -59,7 +64,7 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
     )
     # Outputs do not show which padding was kept.
     np.testing.assert_array_equal(
-        rows.put_back_real(selected)[:, 0], [1, 2, 0, 0, 5, 6, 7, 8, 9, 0, 0, 0]
+        rows.output(selected)[:, 0], [1, 2, 0, 0, 5, 6, 7, 8, 9, 0, 0, 0]
     )
 
 
@@ -80,15 +85,15 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
 def test_the_number_of_kept_rows_has_few_values(monkeypatch, num_real, kept):
     monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 64)
     mask = np.arange(9200)[None] < num_real
-    rows = real_rows.RealRows(tf.constant(mask, "int32"))
+    rows = real_rows.RealRows(tf.constant(mask, "int32"), None)
     assert len(rows.numbers) == kept
 
 
 def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():
-    keys = keras.ops.convert_to_tensor(numerics.dropout_keys(1, 2, np.arange(3)))
-    whole = numerics.dropout(tf.ones([12, 5]), 0.5, keys, 7)
-    rows = real_rows.RealRows(tf.constant(MASK))
-    kept = numerics.dropout(tf.ones([8, 5]), 0.5, rows.dropout_keys(keys), 7)
+    k = cpu.Cpu()
+    whole = k.dropout(tf.ones([12, 5]), dropout_masks.at(KEYS, 7, 0.5))
+    rows = real_rows.RealRows(tf.constant(MASK), KEYS)
+    kept = k.dropout(tf.ones([8, 5]), rows.dropout(7, 0.5))
     np.testing.assert_array_equal(kept, tf.gather(whole, rows.numbers))
 
 
@@ -97,9 +102,9 @@ def losses_and_gradients(model, features, *, num_examples):
     variables = [variable.value for variable in model.trainable_variables]
 
     def compute(batch):
-        keys = numerics.dropout_keys(1, 2, np.arange(3))
+        keys = dropout_masks.keys_of_examples(1, 2, np.arange(3))
         with (
-            islands.compiled(min_elements=1, num_examples=num_examples),
+            kernels.use(cpu.Cpu(has_islands=True, num_examples=num_examples)),
             tf.GradientTape() as tape,
         ):
             outputs = model(batch, training=True, dropout_keys=keys)
@@ -155,10 +160,14 @@ def test_loss_and_gradients_stay_the_same(name):
         ([None, 8], [3, None, None], 3, False),  # Each position sees other ones.
     ],
 )
-def test_where_padding_is_left_out(shape, mask_shape, num_examples, pays):
-    with islands.compiled(min_elements=16, num_examples=num_examples):
-        found = real_rows.is_worthwhile(
-            tf.TensorSpec(shape),
-            tf.TensorSpec(mask_shape),
-        )
-    assert found is pays
+def test_where_padding_is_left_out(shape, mask_shape, num_examples, pays, monkeypatch):
+    monkeypatch.setattr(cpu, "MIN_ELEMENTS", 16)
+    k = cpu.Cpu(has_islands=True, num_examples=num_examples)
+    sequences = []
+
+    @tf.function(input_signature=[tf.TensorSpec(shape), tf.TensorSpec(mask_shape)])
+    def choose(x, mask):
+        sequences.append(k.sequences(x, tf.cast(mask, tf.int32), None))
+
+    choose.get_concrete_function()
+    assert isinstance(sequences[0], real_rows.RealRows) is pays

@@ -14,11 +14,11 @@ from bert_tf.modeling import classifier
 from bert_tf.modeling import distilled_classifier
 from bert_tf.modeling import left_to_right
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
-from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
+from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create()
@@ -130,7 +130,7 @@ def features(task):
 
 @pytest.fixture
 def keys():
-    return numerics.dropout_keys(1, 2, np.arange(3, dtype="int32"))
+    return dropout_masks.keys_of_examples(1, 2, np.arange(3, dtype="int32"))
 
 
 def rows(features, wanted):
@@ -273,7 +273,7 @@ def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
     # at 256 of them. With equal labels, the gradients do not cancel.
     many = {name: np.repeat(column, 300, axis=0) for name, column in features.items()}
     many["label_ids"] = np.ones(900, "int32")
-    keys = numerics.dropout_keys(1, 2, np.arange(900, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(900, dtype="int32"))
     gradients = {}
     for dtype in ("float32", "mixed_bfloat16"):
         keras.utils.set_random_seed(1)

@@ -8,9 +8,9 @@ import tensorflow as tf
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 from bert_tf.modeling import token_classifier
+from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.tasks.token_classification import options as token_classification_options
 from tests.modeling import small_config
 
@@ -128,7 +128,7 @@ def test_of_a_feature_based_model_the_encoder_does_not_learn(feature_based):
     trained = {weight.path for weight in model.trainable_variables}
     assert len(trained) > 10
     assert not any("/bert/" in path for path in trained)
-    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2, dtype="int32"))
     with tf.GradientTape() as tape:
         outputs = model(FEATURES, training=True, dropout_keys=keys)
         loss = model.total_loss(FEATURES, outputs)
@@ -149,7 +149,7 @@ def test_a_feature_based_model_drops_nothing_in_the_encoder(monkeypatch):
 
     monkeypatch.setattr(token_classifier.LayerMix, "call", watched)
     model = create("last")
-    keys = numerics.dropout_keys(1, 2, np.arange(2, dtype="int32"))
+    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2, dtype="int32"))
     outputs = [
         model(FEATURES, training=training, dropout_keys=keys)["logits"]
         for training in (True, False)

@@ -166,3 +166,30 @@ def test_weights_in_bfloat16_are_refused(name):
         optimizer.build([weight])
     optimizer.beta_2 = 0.99
     optimizer.build([weight])
+
+
+def updated(compiles):
+    """Returns weights and first moments after three steps."""
+    rng = np.random.default_rng(2)
+    weight = keras.Variable(rng.normal(size=(8, 6)), name="kernel")
+    bias = keras.Variable(rng.normal(size=8), name="bias")
+    optimizer = adam_weight_decay.AdamWeightDecay(0.1, weight_decay_rate=0.3)
+    optimizer.compiles_updates = compiles
+    optimizer.build([weight, bias])
+
+    @tf.function(autograph=False)
+    def update():
+        for variable in (weight, bias):
+            gradient = tf.sin(variable.value)
+            optimizer.update_step(gradient, variable, 0.1, 0.5)
+
+    for _ in range(3):
+        update()
+    state = [weight, bias, *optimizer.slots()["adam_m"]]
+    return [np.asarray(variable) for variable in state]
+
+
+def test_the_compiled_update_equals_the_kernel(monkeypatch):
+    monkeypatch.setattr(adam_weight_decay, "MIN_COMPILED_ELEMENTS", 1)
+    for compiled, plain in zip(updated(True), updated(False), strict=True):
+        np.testing.assert_allclose(compiled, plain, rtol=1e-5, atol=1e-6)

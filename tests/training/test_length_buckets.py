@@ -1,19 +1,18 @@
 """Length buckets change neither losses nor outputs."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
 
-from bert_tf import islands
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
-from bert_tf.modeling import real_rows
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
+from bert_tf.modeling.kernels import cpu
+from bert_tf.modeling.kernels import real_rows
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
@@ -128,12 +127,11 @@ def leave_padding_out(monkeypatch):
         built = []
         create = real_rows.RealRows.__init__
 
-        def watched(rows, input_mask):
+        def watched(rows, visible, keys):
             built.append(rows)
-            create(rows, input_mask)
+            create(rows, visible, keys)
 
-        compiled = functools.partial(islands.compiled, min_elements=1)
-        monkeypatch.setattr(islands, "compiled", compiled)
+        monkeypatch.setattr(cpu, "MIN_ELEMENTS", 1)
         monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 4)
         monkeypatch.setattr(real_rows.RealRows, "__init__", watched)
         return built

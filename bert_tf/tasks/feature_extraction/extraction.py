@@ -22,7 +22,7 @@ from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
-from bert_tf.modeling import fusible
+from bert_tf.modeling import inspection
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import in_graph
@@ -140,7 +140,6 @@ class Extractor:
                 f"{report.path} lacks {len(missing)} of the encoder's weights, such "
                 f"as {missing[0]}; expected a complete encoder."
             )
-        fusible.use_fusible_activations(self.model)
         self._compute = backends.compiled(
             backends.with_constant_weights(self._outputs, self.model),
             packing.ENCODER_COLUMNS,
@@ -176,9 +175,7 @@ class Extractor:
     def _outputs(self, features):
         """Returns the requested values of a batch, [B, ...], in a graph."""
         options = self.options
-        outputs = self.model(
-            features, return_attention_weights=options.attention_weights
-        )
+        outputs = self.model(features)
         layers = [
             tf.cast(outputs["all_encoder_layers"][layer], tf.float32)
             for layer in options.layers
@@ -194,7 +191,8 @@ class Extractor:
                 )  # [B, D]
             }
         if options.attention_weights:
-            weights = [outputs["attention_weights"][layer] for layer in options.layers]
+            by_layer = inspection.attention_weights(self.model, features, outputs)
+            weights = [by_layer[layer] for layer in options.layers]
             # [L, B, N, S, S] -> [B, S, L, N, S]
             values["attention_weights"] = tf.transpose(
                 tf.stack(weights), [1, 3, 0, 2, 4]

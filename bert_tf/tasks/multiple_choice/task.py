@@ -21,6 +21,7 @@ from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import data_sets
@@ -238,7 +239,7 @@ class MultipleChoice(task_module.Task):
         source = batching.ArraySource(columns)
         logits = predict(source, keys=("logits",))["logits"]
         label_ids = columns["label_ids"]
-        losses = np.asarray(numerics.cross_entropy(logits, label_ids))
+        losses = np.asarray(kernels.current().cross_entropy(logits, label_ids))
         return task_module.Evaluation(
             scores={
                 "eval_accuracy": float(

@@ -19,7 +19,7 @@ from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import numerics
+from bert_tf.modeling import kernels
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import options as token_classification_options
@@ -210,7 +210,7 @@ class TokenClassification(task_module.Task):
         for each sentence.
         """
         logits = self._word_logits("dev", predict)
-        losses = np.asarray(numerics.cross_entropy(logits, self._tag_ids()))
+        losses = np.asarray(kernels.current().cross_entropy(logits, self._tag_ids()))
         predicted = self._by_sentence("dev", self._best_tags(logits))
         return task_module.Evaluation(
             scores={

@@ -13,6 +13,7 @@ from bert_tf.data import packing
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import inspection
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import full
@@ -44,7 +45,7 @@ def tokenizer(released):
 def outputs_of(model, tokenizer):
     """Returns the encoder's outputs for one text by itself, [1, S, ...]."""
 
-    def run(text, **kwargs):
+    def run(text):
         text_a, text_b = (text, None) if isinstance(text, str) else text
         pieces = packing.pack_pair(
             *(
@@ -56,7 +57,9 @@ def outputs_of(model, tokenizer):
             sep=tokenizer.vocabulary.sep_id,
         )
         features = packing.padded_features([pieces], len(pieces.pieces))
-        return features["input_ids"][0], model(features, **kwargs)
+        outputs = model(features)
+        weights = inspection.attention_weights(model, features, outputs)
+        return features["input_ids"][0], outputs | {"attention_weights": weights}
 
     return run
 
@@ -103,7 +106,7 @@ def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
 def test_attention_weights_are_the_encoders(checkpoint, outputs_of):
     found = extract(checkpoint, TEXTS, attention_weights=True, layers=(1,))
     for text, extracted in zip(TEXTS, found, strict=True):
-        _, outputs = outputs_of(text, return_attention_weights=True)
+        _, outputs = outputs_of(text)
         expected = outputs["attention_weights"][1][0]  # [N, S, S]
         size = len(extracted.input_ids)
         assert extracted.attention_weights.shape == (size, 1, 2, size)

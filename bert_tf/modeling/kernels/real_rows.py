@@ -11,8 +11,8 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf import islands
-from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import plain
 
 # Bounds of the gap between possible R, up to 4096 rows. Each R costs half a second of
 # compilation, so few are better, but padding slows small batches down.
@@ -20,26 +20,7 @@ _SMALLEST_GAP = 64
 _LARGEST_GAP = 256
 
 
-def is_worthwhile(inputs: numerics.Tensor, input_mask: numerics.Tensor) -> bool:
-    """Returns whether leaving padding out saves time here.
-
-    It does in a training step on a CPU that cuts each batch to its longest sequence.
-    Elsewhere, shapes must not depend on the values in a batch, or the dropout masks of
-    single rows would not be compiled and would be slow.
-
-    Args:
-        inputs: [B * S, H].
-        input_mask: that of `attention.SelfAttention`.
-    """
-    is_same_for_all = len(input_mask.shape) == 2
-    return (
-        is_same_for_all
-        and inputs.shape[0] is None
-        and islands.is_worth_compiling(inputs)
-    )
-
-
-class RealRows:
+class RealRows(plain.Sequences):
     """Selects the rows that are not padding, and puts them back.
 
     Some padding stays, so that the number of rows has few values: it is a multiple of
@@ -47,15 +28,16 @@ class RealRows:
     up to 16384, and so on.
 
     Args:
-        input_mask: integer [B, S], 1 for a real piece.
+        visible: integer [B, S], 1 for a real piece.
+        keys: see `plain.Sequences`.
 
     Attributes:
         numbers: int32 [R], the rows among B * S.
     """
 
-    def __init__(self, input_mask: numerics.Tensor):
-        self._length = ops.shape(input_mask)[1]
-        is_padding = 1 - ops.reshape(ops.cast(input_mask, "int32"), (-1,))  # [B * S]
+    def __init__(self, visible: plain.Tensor, keys: plain.Tensor | None):
+        super().__init__(visible, keys)
+        is_padding = 1 - ops.reshape(ops.cast(visible, "int32"), (-1,))  # [B * S]
         num_rows = ops.shape(is_padding)[0]
         # At least one row, so that a batch of nothing but padding works too.
         num_real = ops.maximum(num_rows - ops.sum(is_padding), 1)
@@ -70,27 +52,30 @@ class RealRows:
         # The place of each row among those that are kept; R for the others.
         self._places = ops.minimum(ops.argsort(sorted_rows), num_kept)
 
-    def select(self, rows: numerics.Tensor) -> numerics.Tensor:
+    def select(self, x: plain.Tensor) -> plain.Tensor:
         """Returns [R, H] of [B * S, H]."""
-        return _gathered(rows, self._selected, self._put_back)
+        return _gathered(x, self._selected, self._put_back)
 
-    def put_back(self, rows: numerics.Tensor) -> numerics.Tensor:
+    def put_back(self, x: plain.Tensor) -> plain.Tensor:
         """Returns [B * S, H] of [R, H]; rows that were left out are 0."""
-        return _gathered(rows, self._put_back, self._selected)
+        return _gathered(x, self._put_back, self._selected)
 
-    def put_back_real(self, rows: numerics.Tensor) -> numerics.Tensor:
+    def output(self, x: plain.Tensor) -> plain.Tensor:
         """Returns [B * S, H] of [R, H]; all padding is 0.
 
         Which padding is among the R rows depends on the other examples of the batch.
         The outputs of an example must not.
         """
-        return self.put_back(rows) * ops.cast(self._is_real, rows.dtype)
+        if self.positions is not None:
+            return x
+        return self.put_back(x) * ops.cast(self._is_real, x.dtype)
 
-    def dropout_keys(self, keys: numerics.Tensor | None) -> numerics.Tensor | None:
-        """Returns the keys of the rows, [R, 3], given those of the examples, [B]."""
-        if keys is None:
-            return None
-        return numerics.dropout_keys_of_rows(keys, self.numbers, self._length)
+    def dropout(self, site: int, rate: float) -> plain.Dropout | None:
+        """Returns the dropout of the R rows, or of [B * P] with `positions`."""
+        keys = self.keys
+        if keys is not None and self.positions is None:
+            keys = dropout_masks.keys_of_rows(keys, self.numbers, self.length)
+        return dropout_masks.at(keys, site, rate)
 
     def _selected(self, rows):
         return ops.take(rows, self.numbers, axis=0)

@@ -13,69 +13,52 @@ from keras import ops
 
 from bert_tf.modeling import numerics
 
+Tensor = numerics.Tensor
 CHUNK_SIZE = 512
 
 
-def losses(
-    vectors: numerics.Tensor,
-    table: numerics.Tensor,
-    bias: numerics.Tensor,
-    labels: numerics.Tensor,
+def losses_and_hits(
+    rows: tuple[Tensor, Tensor, Tensor, Tensor],
+    cross_entropy: Callable[[Tensor, Tensor], Tensor],
     *,
     chunk_size: int = CHUNK_SIZE,
-) -> numerics.Tensor:
-    """Returns each row's cross-entropy, float32 [R].
+) -> tuple[Tensor, Tensor]:
+    """Returns what `plain.Plain.vocabulary_losses` does.
 
-    The logits are vectors @ transposed table + bias. Products are computed in the
-    vectors' dtype, the softmax and sums of gradients in float32.
+    Products are computed in the vectors' dtype, the softmax and sums of gradients in
+    float32. A graph that does not use the hits does not compute them.
 
     Args:
-        vectors: [R, H].
-        table: [V, H], a tensor of the same dtype.
-        bias: [V], a tensor of the same dtype.
-        labels: int32 [R].
+        rows: vectors [R, H], table [V, H], bias [V] and labels [R].
+        cross_entropy: from logits [C, V] and labels [C] to losses, float32 [C].
         chunk_size: C.
     """
+    vectors, table, bias, labels = rows
 
     @ops.custom_gradient
-    def compute(vectors, table, bias):
+    def losses(vectors, table, bias):
         chunks = _Chunks(vectors, labels, chunk_size)
 
         def backward(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
             return _gradients(chunks, table, bias, upstream)
 
-        return _score_rows(numerics.cross_entropy, chunks, table, bias), backward
-
-    return compute(vectors, table, bias)
-
-
-def hits(
-    vectors: numerics.Tensor,
-    table: numerics.Tensor,
-    bias: numerics.Tensor,
-    labels: numerics.Tensor,
-    *,
-    chunk_size: int = CHUNK_SIZE,
-) -> numerics.Tensor:
-    """Returns float32 [R]: 1 for a row whose highest logit is the label's, else 0.
-
-    It has no gradient, and a graph that does not use it does not compute it. Arguments
-    are those of `losses`.
-    """
+        return _score_rows(cross_entropy, chunks, table, bias), backward
 
     def is_hit(logits, labels):
         return ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
 
     chunks = _Chunks(ops.stop_gradient(vectors), labels, chunk_size)
-    table, bias = ops.stop_gradient(table), ops.stop_gradient(bias)
-    return _score_rows(is_hit, chunks, table, bias)
+    hits = _score_rows(
+        is_hit, chunks, ops.stop_gradient(table), ops.stop_gradient(bias)
+    )
+    return losses(vectors, table, bias), hits
 
 
 class _Chunks:
     """Rows in chunks of one size, the last of which is padded."""
 
-    def __init__(self, vectors: numerics.Tensor, labels: numerics.Tensor, size: int):
+    def __init__(self, vectors: Tensor, labels: Tensor, size: int):
         self.num_rows = ops.shape(vectors)[0]
         self.width = vectors.shape[1]
         self.size = size
@@ -83,26 +66,22 @@ class _Chunks:
         self.vectors = self.padded(vectors)
         self.labels = self.padded(labels)
 
-    def padded(self, rows: numerics.Tensor) -> numerics.Tensor:
+    def padded(self, rows: Tensor) -> Tensor:
         """Returns rows and `size` more, so that every chunk is whole."""
         padding = ops.zeros((self.size, *rows.shape[1:]), dtype=rows.dtype)
         return ops.concatenate([rows, padding], axis=0)
 
-    def take(self, rows: numerics.Tensor, index: int) -> numerics.Tensor:
+    def take(self, rows: Tensor, index: int) -> Tensor:
         """Returns one chunk of padded rows."""
         start = [index * self.size] + [0] * (len(rows.shape) - 1)
         return ops.slice(rows, start, (self.size, *rows.shape[1:]))
 
-    def put(
-        self, rows: numerics.Tensor, index: int, chunk: numerics.Tensor
-    ) -> numerics.Tensor:
+    def put(self, rows: Tensor, index: int, chunk: Tensor) -> Tensor:
         """Returns rows with one chunk replaced."""
         indices = index * self.size + ops.arange(self.size, dtype="int32")
         return ops.scatter_update(rows, indices[:, None], chunk)
 
-    def logits(
-        self, index: int, table: numerics.Tensor, bias: numerics.Tensor
-    ) -> numerics.Tensor:
+    def logits(self, index: int, table: Tensor, bias: Tensor) -> Tensor:
         """Returns float32 [C, V]."""
         chunk = self.take(self.vectors, index)
         logits = ops.add(ops.matmul(chunk, ops.transpose(table)), bias)
@@ -110,11 +89,11 @@ class _Chunks:
 
 
 def _score_rows(
-    score: Callable[[numerics.Tensor, numerics.Tensor], numerics.Tensor],
+    score: Callable[[Tensor, Tensor], Tensor],
     chunks: _Chunks,
-    table: numerics.Tensor,
-    bias: numerics.Tensor,
-) -> numerics.Tensor:
+    table: Tensor,
+    bias: Tensor,
+) -> Tensor:
     """Returns float32 [R]: score(logits, labels) of the rows of every chunk."""
 
     def add_chunk(index, scores):

@@ -9,36 +9,20 @@ function:
     @islands.island
     def scaled_sum(x, y, *, scale):
         return x + scale * y
-
-    with islands.compiled():
-        scaled_sum(x, y, scale=2.0)  # One pass. Outside of the block: two.
-
-The function reads like its formula and works on every Keras backend. If its gradient is
-written out, the forward and the backward pass are `inner_island`s. Where the whole step
-is compiled (TPU, --jit_compile), islands would add nothing and stay plain. So do
-exported models, because nothing compiles islands outside of training.
 """
 
 import concurrent.futures
-import contextlib
-import contextvars
 import dataclasses
 import functools
 import math
 import sys
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
 
 from keras import ops
 
 from bert_tf import cores
 
-# Below this size, compiling costs more time than it saves, even in a long run.
-MIN_ELEMENTS = 1 << 18
-# Batches that are cut to their longest sequence have at least about this many pieces
-# per sequence.
-SHORT_LENGTH = 32
 # Functions with larger arguments are compiled in the step, because compiling ahead
 # needs memory for the arguments. A step then takes much longer than compiling.
 _MAX_BYTES_AHEAD = 1 << 28
@@ -48,85 +32,23 @@ _MAX_BYTES_AHEAD = 1 << 28
 _MAX_TERMS = 32
 _LANES = (16, 24, 32)
 
-# The size from which islands are compiled in the current context; None: not at all.
-_min_elements: contextvars.ContextVar[int | None] = contextvars.ContextVar(
-    "min_elements", default=None
-)
-# Whether XLA compiles the current function as an island.
-_is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "is_inside", default=False
-)
-# Examples per batch of varying length; None: islands of unknown size are not compiled.
-_num_examples: contextvars.ContextVar[int | None] = contextvars.ContextVar(
-    "num_examples", default=None
-)
-
-
-@contextlib.contextmanager
-def compiled(
-    is_compiled: bool = True,
-    *,
-    min_elements: int = MIN_ELEMENTS,
-    num_examples: int | None = None,
-) -> Iterator[None]:
-    """Compiles the islands that are called within the block. Needs TensorFlow.
-
-    Args:
-        is_compiled: False: islands in the block run as plain functions.
-        min_elements: size of the first argument from which an island is compiled.
-        num_examples: examples per batch, if the length of sequences varies. The size
-            of an argument is then that for sequences of `SHORT_LENGTH`. XLA compiles an
-            island once for each size that occurs, so there should be few. None: islands
-            whose first argument has an axis of unknown size are not compiled.
-    """
-    token = _min_elements.set(min_elements if is_compiled else None)
-    examples_token = _num_examples.set(num_examples)
-    try:
-        yield
-    finally:
-        _num_examples.reset(examples_token)
-        _min_elements.reset(token)
-
-
-def is_worth_compiling(tensor: Any) -> bool:
-    """Returns whether an island with `tensor` as first argument is compiled here."""
-    least, num_examples = _min_elements.get(), _num_examples.get()
-    if least is None:
-        return False
-    size = math.prod(n for n in tensor.shape if n is not None)
-    num_unknown = sum(n is None for n in tensor.shape)
-    if num_unknown == 0:
-        return size >= least
-    if num_examples is None:
-        return False
-    # [B, S] and [B * S, H] contain one length, attention scores [B, N, S, S] two.
-    # B is unknown in the last two.
-    has_examples = tensor.shape[0] is None
-    num_lengths = max(1, num_unknown - has_examples)
-    size *= SHORT_LENGTH**num_lengths * (num_examples if has_examples else 1)
-    return size >= least
-
 
 def island(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that XLA compiles as a whole within `compiled()`.
+    """Returns a function that XLA compiles as a whole. Needs TensorFlow.
 
     The backward pass is compiled too. It computes the function again, so that nothing
     but its arguments is kept between the passes.
 
     Args:
-        function: from tensors to a tensor, without other effects; the first tensor is
-            positional, and its size decides whether the function is compiled. Integers
-            become tensors, so that layers with different numbers share what is
-            compiled. None, booleans and other keywords are fixed when compiling.
+        function: from tensors to a tensor, without other effects. Integers become
+            tensors, so that layers with different numbers share what is compiled.
+            None, booleans and other keywords are fixed when compiling.
     """
     return _Island(function=function).decorated()
 
 
 def inner_island(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `island` for a part of a function whose gradient is written out.
-
-    The part itself has no compiled backward pass. A part that computes the gradient is
-    compiled only if `compiled()` also surrounds the call that asks for gradients.
 
     Args:
         function: as for `island`, but it may return a tuple of tensors.
@@ -142,15 +64,15 @@ def reduce_rows(
     """Returns `reduce(function(x), axis=-1, keepdims=True)`.
 
     On a CPU, XLA writes `function(x)` to memory before it reduces rows of more than
-    `_MAX_TERMS` values. Shorter reductions compute the function as they go. Within an
-    island, rows of most lengths are therefore reduced in two stages.
+    `_MAX_TERMS` values. Shorter reductions compute the function as they go. Rows of
+    most lengths are therefore reduced in two stages.
 
     Args:
         reduce: `keras.ops.sum`, `max` or `mean`. The maximum may ignore NaN.
         x: float [..., n].
         function: element-wise. It is called for some of the columns of x at a time.
     """
-    parts = _parts_of_rows(x.shape[-1]) if _is_inside.get() else ()
+    parts = _parts_of_rows(x.shape[-1])
     end = math.prod(parts)
     has_rest = end != x.shape[-1]
     if not parts or (has_rest and reduce is ops.mean):
@@ -185,11 +107,7 @@ def _parts_of_rows(num_columns):
 
 
 def compile_whole(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that XLA always compiles as a whole, without gradient.
-
-    Its arguments are tensors, or `tf.Variable`s that it assigns to in place. Calls with
-    arguments of the same shapes share what is compiled.
-    """
+    """Returns a function of tensors that XLA compiles as a whole, without gradient."""
     return _tensorflow().function(function, jit_compile=True, autograph=False)
 
 
@@ -201,12 +119,9 @@ class _Island:
     has_gradient: bool = True
 
     def decorated(self):
-        """Returns the function, which is compiled where that is worth it."""
+        """Returns the compiled function."""
 
-        @functools.wraps(self.function)
         def call(*arguments, **settings):
-            if _is_inside.get() or not is_worth_compiling(arguments[0]):
-                return self.function(*arguments, **settings)
             values: dict[int | str, Any] = dict(enumerate(arguments))
             values |= {name: x for name, x in settings.items() if _becomes_tensor(x)}
             places = tuple(place for place, x in values.items() if x is not None)
@@ -228,11 +143,7 @@ def _compiled_island(definition, num_arguments, places, settings):
     def compute(*tensors):
         values = dict(zip(places, tensors, strict=True))
         arguments = [values.pop(place, None) for place in range(num_arguments)]
-        token = _is_inside.set(True)
-        try:
-            return definition.function(*arguments, **values, **dict(settings))
-        finally:
-            _is_inside.reset(token)
+        return definition.function(*arguments, **values, **dict(settings))
 
     def differentiate(upstream, *tensors):
         floats = [tensor for tensor in tensors if tensor.dtype.is_floating]
