@@ -105,15 +105,15 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 64_200,
-    "modules in the closure of the core tools": 218,
-    "lines in the closure of the core tools": 42_770,
-    "lines of the encoder": 1_472,
-    "files in a task folder": 13,
+    "lines of bert_tf and tools": 58_564,
+    "modules in the closure of the core tools": 198,
+    "lines in the closure of the core tools": 39_964,
+    "lines of the encoder": 971,
+    "files in a task folder": 10,
     "files that name a task outside its folder": 13,
-    "flags of run_classifier": 68,
-    "flags of all tools": 493,
-    "lines of tests": 48_450,
+    "flags of run_classifier": 61,
+    "flags of all tools": 456,
+    "lines of tests": 44_737,
     "lines of benchmarks": 3_945,
     "lines of RESULTS.md": 395,
     "lines of CHANGELOG.md": 85,
