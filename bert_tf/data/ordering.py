@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-# Many enough that the rows of a batch have similar lengths, few enough that batches
-# stay random.
 # A part of an epoch has up to about this many rows: 64 MB while it is sorted.
 _ROWS_PER_PART = 1 << 22
 _PARTS_KEPT = 4

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import types
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -53,17 +52,13 @@ def check_texts(
 
 
 def check_labels(
-    findings: findings_module.Findings,
-    parts: Mapping[str, Sequence[str]],
-    *,
-    places: Mapping[str, str] = types.MappingProxyType({}),
+    findings: findings_module.Findings, parts: Mapping[str, Sequence[str]]
 ) -> None:
     """Checks the balance of labels, and labels missing from a part.
 
     Args:
         findings: collects the findings.
         parts: the label of each example by part: "train" and "dev".
-        places: the place of each label's first occurrence in dev, if known.
     """
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
     for part, found in counts.items():
@@ -75,7 +70,7 @@ def check_labels(
             is_good=most / total <= MAJORITY_SHARE or part != "train",
         )
     if {"train", "dev"} <= counts.keys():
-        _check_seen(findings, counts, places)
+        _check_seen(findings, counts)
 
 
 def check_lengths(
@@ -287,13 +282,12 @@ def _check_overlap(findings, parts, part):
     )
 
 
-def _check_seen(findings, counts, places):
+def _check_seen(findings, counts):
     unseen = sorted(counts["dev"].keys() - counts["train"].keys())
     for label in unseen:
         findings.error(
             "label sets",
             f"{label!r} occurs {counts['dev'][label]:,} times in dev but not in train",
-            places.get(label),
         )
     unscored = sorted(counts["train"].keys() - counts["dev"].keys())
     if unscored:

@@ -11,6 +11,7 @@ import importlib
 import io
 import logging
 import os
+import threading
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -201,13 +202,15 @@ class _OpenVinoFunction:
         self._columns = columns
         self._precision = precision
         self._compiled: Any = None
+        # A compiled model has one request, which threads cannot share.
+        self._lock = threading.Lock()
 
     def __call__(self, features: Mapping[str, np.ndarray]) -> Any:
-        if self._compiled is None:
-            self._compiled = self._compile()
-        found = self._compiled(
-            {name: np.asarray(features[name], np.int32) for name in self._columns}
-        )
+        inputs = {name: np.asarray(features[name], np.int32) for name in self._columns}
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = self._compile()
+            found = self._compiled(inputs)
         values = {name: found[name] for name in self._names()}
         return values.get(_ONLY_OUTPUT, values)
 

@@ -43,6 +43,8 @@ _RECORD_SHAPE = {
     "settings": result_files.FLAGS_SHAPE,
     "results": {str: int | float | None},
 }
+# Beginnings of the names of result files.
+_RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
 # Options that select a run do not change the runs themselves.
@@ -206,9 +208,21 @@ def _keep(output_dir, best):
     # Marks the output_dir as that of a search, also if the process is killed now.
     _write_json(kept_path, {"kept": None})
     _remove_weights(output_dir)
+    _remove_results(output_dir)
     _copy(folder, output_dir)
     _write_json(kept_path, {"kept": best.name})
     _remove_weights(folder)
+
+
+def _remove_results(folder):
+    """Removes the scores and predictions of the run that was the best before."""
+    written = result_files.read_run(folder).get("results", {})
+    # Predictions also have other forms, and the name of a data set may follow a name.
+    roots = {os.path.splitext(name)[0] for name in written} | _RESULTS
+    for name in files.list_folder(folder):
+        root = os.path.splitext(name)[0]
+        if root in roots or root.partition("-")[0] in _RESULTS:
+            files.remove(os.path.join(folder, name))
 
 
 def _copy(source, target):

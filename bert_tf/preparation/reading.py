@@ -33,9 +33,11 @@ def blocks(path: str, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
         OSError: the file cannot be read.
         ValueError: the file is damaged, UTF-16, a zip archive, or not text.
     """
-    for number, block in enumerate(_unpacked(path, on_bytes)):
-        if number == 0:
+    is_checked = False
+    for block in filter(None, _unpacked(path, on_bytes)):
+        if not is_checked:
             _check_is_text(path, block)
+            is_checked = True
         yield block
 
 
@@ -71,12 +73,17 @@ def lines(
 
 
 def _byte_lines(data: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
+    parts: list[bytes] = []  # Of the line that has not ended.
     for block in data:
-        *whole, rest = (rest + block).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+        first, *others = block.split(b"\n")
+        parts.append(first)
+        if others:
+            yield b"".join(parts)
+            *whole, rest = others
+            yield from whole
+            parts = [rest]
+    if any(parts):
+        yield b"".join(parts)
 
 
 def _check_is_text(path: str, start: bytes) -> None:

@@ -145,7 +145,8 @@ class _Server:
         options = self._options
         loaded = tried = seen = None
         while True:
-            with contextlib.suppress(OSError):  # The folder may be unreachable.
+            # The folder may be unreachable for a time. This thread must not end.
+            with contextlib.suppress(Exception):
                 folder, _, version = find_model(options.export_dir)
                 content = (version, _sizes(folder))
                 # A version that is still being copied changes.

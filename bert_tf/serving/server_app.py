@@ -26,7 +26,7 @@ MAX_BYTES_IN_PROGRESS = 64 * 2**20
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
 _PROBES = ("/livez", "/readyz", "/health")
 _MODEL_PATH = re.compile(
-    r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d+))?"
+    r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d{1,18}))?"
     r"(?P<route>|/metadata|:predict)"
 )
 _POSTS = {
@@ -247,6 +247,8 @@ class Application:
             kind, _, secret = exchange.headers.get("authorization", "").partition(" ")
             if kind.lower() == "basic":  # Browsers ask for a name and a password.
                 secret = _password(secret)
+            else:  # Headers are read as Latin-1.
+                secret = secret.encode("latin-1").decode("utf-8", "replace")
             if not hmac.compare_digest(secret.encode(), self._token.encode()):
                 message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
                 challenge = 'Bearer, Basic realm="bert_tf"'

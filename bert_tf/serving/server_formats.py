@@ -15,6 +15,7 @@ from bert_tf.serving.server_model import LoadedModel
 from bert_tf.serving.server_model import RequestError
 
 _EMBEDDING = "embedding"
+_MOST_INPUTS = 2048  # Of a request for embeddings, as OpenAI has it.
 
 
 def status(version: int) -> str:
@@ -206,8 +207,8 @@ def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
     if body.get("encoding_format") not in (None, "float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
     most = signature.definition.outputs[_EMBEDDING].tensor_shape.dim[-1].size
-    length = body.get("dimensions") or most
-    if not isinstance(length, int) or not 1 <= length <= most:
+    length = most if body.get("dimensions") is None else body["dimensions"]
+    if type(length) is not int or not 1 <= length <= most:
         raise ValueError(f"dimensions must be 1 to {most}, got {length!r:.80}.")
     texts = body.get("input")
     texts = [texts] if isinstance(texts, str) else texts
@@ -221,7 +222,9 @@ def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
     )
     if isinstance(texts[0], int | list):
         rows = texts if isinstance(texts[0], list) else [texts]
-        ids = model.signatures["ids"]
+        ids = model.signatures.get("ids")
+        if ids is None or model.vocabulary is None:
+            raise ValueError(f"The model {name} takes texts, no word piece ids.")
         return Job(model, ids.name, ids.arrays(_framed(rows, model)), encode)
     return Job(model, signature.name, signature.arrays(texts), encode)
 
@@ -233,7 +236,9 @@ def _framed(rows, model):
         raise ValueError("input must be texts: the model puts a prompt before them.")
     if not all(isinstance(row, list) for row in rows):
         raise ValueError("input must be texts, or lists of word piece ids.")
-    room = model.task["max_seq_length"] - 2
+    if len(rows) > _MOST_INPUTS:  # Before they take memory.
+        raise ValueError(f"input must have at most {_MOST_INPUTS} lists of ids.")
+    room = model.task.get("max_seq_length", 512) - 2
     rows = [[vocabulary.cls_id, *row[:room], vocabulary.sep_id] for row in rows]
     width = max(map(len, rows))
     padding = [[0] * (width - len(row)) for row in rows]

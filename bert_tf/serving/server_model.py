@@ -265,9 +265,12 @@ class Queue:
         return self._num_jobs
 
     def busy_seconds(self) -> float:
-        """Returns how long the model has been computing without an answer."""
-        starts = [*self._busy_since.values()]
-        return time.monotonic() - min(starts) if starts else 0.0
+        """Returns how long the model has been computing one batch.
+
+        Rows that are larger than a slice may take minutes, so they do not count.
+        """
+        started = self._busy_since.get(False)
+        return 0.0 if started is None else time.monotonic() - started
 
     def check_room(self) -> None:
         """Raises RequestError if the queue is full."""

@@ -53,16 +53,18 @@ def build_vocabulary(
     )
     if files.is_folder(written):
         raise IsADirectoryError(f"{written} is a folder; expected a file name.")
-    lines = []
+    lines: list[str] = []
+    counts = None
     with locks.output_file(written, flag=flag):
         if inputs:
-            vocabulary, coverage = _learned(options, inputs)
-            lines.append(str(coverage))
+            counts = learning.count_words(inputs, do_lower_case=options.do_lower_case)
+            vocabulary = learning.vocabulary_from_counts(
+                counts, vocab_size=options.vocab_size
+            )
             if options.vocab_size > len(vocabulary):
-                lines.insert(
-                    0,
+                lines.append(
                     "the text has too few frequent pieces for "
-                    f"--vocab_size={options.vocab_size}; use more text",
+                    f"--vocab_size={options.vocab_size}; use more text"
                 )
         else:
             vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
@@ -82,18 +84,13 @@ def build_vocabulary(
             )
             num_filled = before - len(learning.unused_places(vocabulary))
             if num_filled:
-                lines.insert(0, f"{num_filled:,} [unused] tokens replaced by words")
+                lines.append(f"{num_filled:,} [unused] tokens replaced by words")
+        if counts is not None:
+            lines.append(str(measure_coverage(vocabulary, counts)))
         vocabulary.save(written)
     num_unused = len(learning.unused_places(vocabulary))
     first = f"{written}: {len(vocabulary):,} tokens, {num_unused:,} of them [unused]"
     return "\n".join([first, *lines])
-
-
-def _learned(options, inputs):
-    """Returns a vocabulary learned from text, and its `Coverage`."""
-    counts = learning.count_words(inputs, do_lower_case=options.do_lower_case)
-    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=options.vocab_size)
-    return vocabulary, measure_coverage(vocabulary, counts)
 
 
 def measure_coverage(

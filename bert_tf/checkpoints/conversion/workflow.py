@@ -95,7 +95,10 @@ def _convert(
         raise ValueError(f"{target.path} is a folder; expected a file name.")
     is_there = files.exists(target.place) or files.exists(f"{target.place}.index")
     if is_there and not (is_folder and not files.list_folder(target.place)):
-        raise ValueError(f"{target.place} already exists; choose another --target.")
+        raise ValueError(
+            f"{target.place} already exists; choose another --target, in a new or "
+            "empty folder."
+        )
     source = _open(options)
     chosen, left_out = source.with_head(options.head)
     kept, dropped, placement = _placed(chosen, writer, options)

@@ -240,8 +240,9 @@ def _text(
     path: str, settings: Mapping[str, Any], task: Mapping[str, Any]
 ) -> text_encoding.TextEncoding:
     tokens = settings.get("vocabulary")
-    vocabulary = companion_files.read_vocabulary(os.path.dirname(path) or ".")
-    if isinstance(tokens, list):
+    if not isinstance(tokens, list):
+        vocabulary = companion_files.read_vocabulary(os.path.dirname(path) or ".")
+    else:
         vocabulary = vocabulary_module.Vocabulary(map(str, tokens), source=path)
     return text_encoding.TextEncoding.from_dict(
         {**task, **settings}, path=path, vocabulary=vocabulary

@@ -320,6 +320,8 @@ def read_scores(input_dir: str) -> dict[str, dict[str, float]]:
         task_name = files.read_json(task_file).get("task_name")
         columns = [column for column in COLUMNS if column.task_name == task_name]
         for column in columns:
+            if column.set_name and column.key not in results:
+                continue  # A split of a named data set is one of MNLI's two sets.
             _check_data(run_dir, column, results)
             scores.setdefault(column.name, {})[run_dir] = results[column.key]
     if not scores:
@@ -341,7 +343,7 @@ def _check_data(run_dir, column, results):
     """Checks that the results of a run are those of its task's development sets."""
     entry = result_files.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
     data, task_name = entry.get("name"), column.task_name
-    is_of_task = data in (None, task_name) or data.startswith("glue-")
+    is_of_task = data in (None, task_name) or data.startswith(("glue-", "glue/"))
     if column.key in results and is_of_task:
         return
     problem = f"the scores on {data}" if column.key in results else f"no {column.key}"

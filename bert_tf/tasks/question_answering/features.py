@@ -43,6 +43,17 @@ class WindowSizes:
     doc_stride: int  # Pieces of the context between the starts of two windows.
     max_query_length: int  # Maximum number of pieces of a question; it is truncated.
 
+    def __post_init__(self):
+        if self.max_seq_length - self.max_query_length <= NUM_SPECIAL:
+            raise ValueError(
+                f"max_seq_length={self.max_seq_length} is too short for a question of "
+                f"{self.max_query_length} pieces (max_query_length), {NUM_SPECIAL} "
+                "special pieces and at least one piece of the context; increase it, or "
+                "decrease max_query_length."
+            )
+        if self.doc_stride < 1:
+            raise ValueError(f"doc_stride must be at least 1, got {self.doc_stride}.")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenizedContext:

@@ -71,8 +71,8 @@ class QuestionAnswering(task_module.Task):
             train = self._tfds_path(0, is_needed=options.trains)
             is_needed = options.evaluates or options.do_predict
             predicted = self._tfds_path(1, is_needed=is_needed)
-        test = None if options.check else predicted  # The same file as "dev".
-        return {"train": train, "dev": predicted, "test": test}
+        paths = {"train": train, "dev": predicted}
+        return paths if options.check else {**paths, "test": predicted}
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None

@@ -372,7 +372,9 @@ class Retrieval(task_module.Task):
             return options.num_negatives
         if options.model == retrieval_options.CROSS_ENCODER:
             return _NEGATIVES_OF_CROSS_ENCODER
-        return max(len(row.negatives) for row in self.examples["train"])
+        if options.check:  # Before duplicates are known.
+            return max(len(row.negatives) for row in self.examples["train"])
+        return max(map(len, self.features("train").negatives))
 
     def _rank(self, queries, top_k, predict):
         """Returns the passages of each query, best first.

@@ -34,6 +34,13 @@ class Windowing:
     # The usual forms of words, for sentences in capitals. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
 
+    def __post_init__(self):
+        if not 1 <= self.doc_stride <= self.capacity:
+            raise ValueError(
+                f"doc_stride: expected 1 to max_seq_length - 2 ({self.capacity}), got "
+                f"{self.doc_stride}; a larger stride would skip words."
+            )
+
     @property
     def capacity(self) -> int:
         """The maximum number of pieces in a window, without [CLS] and [SEP]."""
