@@ -96,7 +96,6 @@ report = conversion_workflow.run(
         target=folder,
         target_format="hugging_face",
         do_lower_case=True,
-        overwrite=True,
     )
 )
 files.list_folder(folder)

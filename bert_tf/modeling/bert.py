@@ -1,8 +1,9 @@
 """BertModel: token ids in, vectors out.
 
 Shape letters: B batch, S sequence, H hidden, N heads, D = H / N, F from-sequence, T
-to-sequence, K sequences per row, P chosen positions. Vectors are kept as rows,
-[B * S, H], so that every product with weights is a product of two matrices.
+to-sequence, K sequences per row, L layers, P chosen positions. Vectors are kept as
+rows, [B * S, H], so that every product with weights is a product of two matrices. A
+kernel may leave out the rows of padding, or compute chosen positions only.
 
 `k` is the set of kernels that a call uses: how each equation is computed on the device
 at hand. `kernels.plain` has the formula of each.
@@ -91,13 +92,14 @@ class EncoderLayer(keras.layers.Layer):
         last = self.residual_output
         drop = functools.partial(sequences.dropout, rate=config.hidden_dropout_prob)
 
-        # Attention(Q, K, V) = softmax(Q K^T / sqrt(D)) V, in each of N heads. The dot
-        # product of two vectors of D independent components with variance 1 has the
-        # variance D. Divided by sqrt(D), scores stay where the softmax has a useful
-        # gradient, for any head size.
-        asking = sequences.queries(x)  # [B * F, H]
+        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (3.2.1).
+        # The dot product of two vectors of D independent components with variance 1
+        # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
+        # useful gradient, for any head size. The mask is 0 where a position sees
+        # another one, and else -10000.
+        queries = sequences.queries(x)  # [B * F, H]
         context = k.attend(
-            k.dense(inner.query, asking),
+            k.dense(inner.query, queries),
             k.dense(inner.key, x),
             k.dense(inner.value, x),
             sequences,
@@ -107,15 +109,16 @@ class EncoderLayer(keras.layers.Layer):
             ),
         )  # [B * F, H]
 
-        # LayerNorm(x + Sublayer(x)), for both sublayers.
+        # LayerNorm(x + Dropout(Sublayer(x))), here and for the second sublayer below.
         attended = k.add_and_norm(
             k.dense(outer.dense, context),
-            asking,
+            queries,
             outer.normalization,
             drop(self.first_site + 1),
         )  # [B * F, H]
 
-        # FFN(x) = gelu(x W1 + b1) W2 + b2, which is four times as wide inside.
+        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3). The inner layer is four times
+        # as wide in all released models.
         activation = numerics.activation(config.hidden_act)
         wide = k.activation(activation, k.dense(self.intermediate.dense, attended))
         return k.add_and_norm(
@@ -188,7 +191,8 @@ class Encoder(keras.layers.Layer):
 class Pooler(keras.layers.Layer):
     """Passes the vector at one position of each sequence through a dense tanh layer.
 
-    The position is that of [CLS]. It represents no word, so attention can collect there
+    The position is that of [CLS], or in a model that reads from left to right, that of
+    the last piece. [CLS] represents no word, so attention can collect there
     what concerns the whole text (section 3 of the paper). The dense tanh layer comes
     from the release's code. Pretraining fits it to the next-sentence task alone, so its
     output becomes a useful vector of a text only through fine-tuning.

@@ -31,6 +31,11 @@ MASKED_LM_EPSILON = 1e-5
 # (section A.3 of the paper): run_classifier.py, 2018, does not read the configuration.
 TASK_DROPOUT_RATE = 0.1
 
+# sqrt(2 / pi) and the cubic coefficient of GELU's tanh form (Hendrycks and Gimpel,
+# 2016).
+GELU_SCALE = 0.7978845608028654
+GELU_CUBIC = 0.044715
+
 # Names in `hidden_act` -> names of functions.
 #
 # BERT follows OpenAI's GPT in using GELU instead of ReLU (section A.2 of the paper).

@@ -36,7 +36,7 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
     layers then diverges where the gradient is large compared with the weights. Making
     each update proportional to its weight bounds the relative change of every layer.
 
-    Args: as for `AdamWeightDecay`.
+    Args: as for `AdamWeightDecay`; the bias is always corrected.
 
     Source: algorithm 2 of "Large Batch Optimization for Deep Learning: Training BERT
     in 76 minutes" (You et al., arXiv:1904.00962), with phi(z) = z.
@@ -45,6 +45,8 @@ class Lamb(adam_weight_decay.AdamWeightDecay):
     slot_names = ("lamb_m", "lamb_v")
 
     def __init__(self, learning_rate: Any = 1e-3, *, name: str = "lamb", **kwargs: Any):
+        if not kwargs.setdefault("bias_correction", True):
+            raise ValueError("LAMB always corrects the bias; omit bias_correction.")
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
 
     def step_scalars(self, learning_rate: Any, gradient_scale: Any = 1.0) -> Any:

@@ -195,7 +195,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         if num_pieces > most:
             raise ValueError(
                 f"The text has {num_pieces} word pieces with [CLS] and [SEP], but the "
-                f"model has {most} positions; shorten or split the text."
+                f"model takes at most {most}; shorten or split the text."
             )
 
     def _fillings(self, rows, top_k):

@@ -114,7 +114,7 @@ def _mirrored_strategy(num_replicas, gpus_found):
     count = num_replicas or 1
     logger.warning(
         "--device=mirrored: TensorFlow finds no GPU on this machine, so the run uses "
-        "the CPU (%d replicas).",
+        "the CPU (replicas: %d).",
         count,
     )
     _divide_cpu(count)

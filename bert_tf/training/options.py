@@ -112,7 +112,7 @@ class OptimizerOptions(_TrainingRecord):
     """What determines the weights that training arrives at, apart from the data."""
 
     flag_group: ClassVar[str] = "training"
-    optimizer = "adamw"  # Pretraining has an option for it.
+    optimizer = "adamw"  # Not a field: only pretraining has an option for it.
 
     train_batch_size: int = option(
         32, minimum=1, help="Sequences per optimizer step, over all replicas."

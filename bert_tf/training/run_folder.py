@@ -85,7 +85,7 @@ class RunFolder:
         self._written_at = -math.inf  # Seconds.
 
     def create(self) -> None:
-        """Creates the folder; raises OSError if it is not writable."""
+        """Creates the folder; raises OSError if that fails."""
         if self.is_written:
             files.make_folders(self.path)
             files.remove_leftovers_in(self.path)

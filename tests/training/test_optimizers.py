@@ -52,7 +52,8 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     x[1, 2] = 1e36
     devices = training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
     strategy = distribution.create_strategy(devices)
-    options = training_options.OptimizerOptions(learning_rate=0.1, optimizer=name)
+    options = training_options.OptimizerOptions(learning_rate=0.1)
+    monkeypatch.setattr(training_options.OptimizerOptions, "optimizer", name)
     with strategy.scope():
         model = OneWeight()
         optimizer = building.create_optimizer(

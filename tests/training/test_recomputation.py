@@ -138,14 +138,14 @@ def test_a_step_that_xla_compiles_has_the_same_gradients():
 
 def test_every_layer_is_computed_twice(monkeypatch):
     computed = []
-    call = pretrainer.bert.encoder.EncoderLayer.call
+    call = pretrainer.bert.EncoderLayer.call
 
     @functools.wraps(call)  # Keras reads the signature.
     def watched(self, *arguments, **settings):
         computed.append(self.name)
         return call(self, *arguments, **settings)
 
-    monkeypatch.setattr(pretrainer.bert.encoder.EncoderLayer, "call", watched)
+    monkeypatch.setattr(pretrainer.bert.EncoderLayer, "call", watched)
     gradients(True)
     names = [f"layer_{index}" for index in range(3)]
     assert computed == [*names, *reversed(names)]

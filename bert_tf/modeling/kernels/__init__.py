@@ -9,8 +9,9 @@ The others compute the same in less time:
   default on JAX.
 * `inference.Inference`: the forms that oneDNN and OpenVINO recognize and fuse.
 
-Dropout masks are equal bit for bit, everything else up to rounding. A model reads
-`current()` once per call. Whoever trains, predicts or exports chooses with `use`.
+Dropout masks are equal bit for bit, everything else up to rounding. `BertModel.call`
+and each head read `current()` once. Whoever trains, predicts or exports chooses with
+`use`.
 """
 
 import contextlib

@@ -13,6 +13,7 @@ from typing import Any
 
 from keras import ops
 
+from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import chunks
 from bert_tf.modeling.kernels import compiled
 from bert_tf.modeling.kernels import islands
@@ -27,9 +28,6 @@ MIN_ELEMENTS = 1 << 18
 # Batches that are cut to their longest sequence have at least about this many pieces
 # per sequence.
 SHORT_LENGTH = 32
-# sqrt(2 / pi) and the cubic coefficient of the tanh form (Hendrycks and Gimpel, 2016).
-_GELU_SCALE = 0.7978845608028654
-_GELU_CUBIC = 0.044715
 
 
 class Cpu(plain.Plain):
@@ -215,7 +213,10 @@ def gelu(x: Tensor) -> Tensor:
     function in fewer passes over x. It runs in float32, which is faster on CPUs than
     bfloat16, and the backward pass needs nothing but x.
     """
-    linear, cubic = 2 * _GELU_SCALE, 2 * _GELU_SCALE * _GELU_CUBIC
+    linear, cubic = (
+        2 * numerics.GELU_SCALE,
+        2 * numerics.GELU_SCALE * numerics.GELU_CUBIC,
+    )
 
     @ops.custom_gradient
     def compute(x):
