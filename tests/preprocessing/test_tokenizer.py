@@ -102,7 +102,7 @@ def test_every_kind_of_source_gives_the_same_tokenizer(hugging_face, tmp_path):
 
 def test_a_name_is_looked_up(released, monkeypatch):
     folder = released("cased_L-2_H-16_A-2")
-    monkeypatch.setattr(formats.fetching, "fetch", lambda name, progress: str(folder))
+    monkeypatch.setattr(formats.fetching, "fetch", lambda name: str(folder))
     tokenizer = bert_tf.FullTokenizer("bert-base-cased")
     assert settings(tokenizer) == (False, False, ())
 
