@@ -312,6 +312,7 @@ class Run:
             )
             if not has_steps_left:
                 return trainer.nothing_left()
+        counts = task.counts()  # May refuse the data.
         trainer.folder.create()
         source = task.start.source
         trainer.folder.write_settings(
@@ -323,7 +324,7 @@ class Run:
             **data,
         )
         logger.info("***** Running training *****")
-        for name, value in task.counts().items():
+        for name, value in counts.items():
             logger.info("  %s = %d", name, value)
         logger.info("  Batch size = %d", options.train_batch_size)
         logger.info("  Num steps = %d", trainer.num_train_steps)

@@ -253,7 +253,7 @@ def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_o
         tmp_path / "run", do_train=False, dry_run=True, model="cross_encoder"
     )
     retrieval = fine_tuning_run.Run(options)
-    [flops] = [li for li in retrieval.dry_run_report().splitlines() if "FLOPs" in li]
+    [flops] = [li for li in retrieval.work().splitlines() if "FLOPs" in li]
     config = retrieval.task.config
     one = estimates.forward_flops(config, 16, reads_all_positions=False)
     # Five pairs each of eight queries; the backward pass costs twice the forward.
