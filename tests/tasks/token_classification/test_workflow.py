@@ -337,7 +337,7 @@ def test_the_tags_of_a_fine_tuned_checkpoint_keep_their_order(
         labels="O,B-PER,I-PER,B-LOC,I-LOC",
         init_checkpoint=str(names_run),
     )
-    message = "another order: .*; omit --labels .* --labels=O,B-LOC,I-LOC,B-PER,I-PER"
+    message = "another order: .*; omit --labels, .*--labels=O,B-LOC,I-LOC,B-PER,I-PER"
     with pytest.raises(ValueError, match=message):
         fine_tuning_run.prepare(options)
 
