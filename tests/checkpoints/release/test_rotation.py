@@ -105,9 +105,9 @@ def test_a_copied_folder_does_not_follow_names_to_the_original(tmp_path):
     write(tmp_path / "original", 1)
     shutil.copytree(tmp_path / "original", tmp_path / "copy")
     for name in (
+        "/moved/from/model.ckpt-1",
         f"{tmp_path}/original/model.ckpt-1",
         "../original/model.ckpt-1",
-        "/moved/from/model.ckpt-1",
     ):
         (tmp_path / "copy" / "checkpoint").write_text(
             f'model_checkpoint_path: "{name}"\n', encoding="utf-8"
