@@ -178,7 +178,7 @@ def test_the_report_shows_candidates_and_how_likely_a_text_is(fill_options):
         (
             {"pseudo_log_likelihood": True},
             "bee\n" + "bee " * 70,
-            r"texts\.txt:2: The text has 72 word pieces .* has 64 positions",
+            r"texts\.txt:2: The text has 72 word pieces .* takes at most 64",
         ),
         (
             {"pseudo_log_likelihood": True},
