@@ -23,7 +23,7 @@ endif
 ADDRESS = $(shell sed -n 's,^repository = "https://github.com/\(.*\)"$$,\1,p' pyproject.toml)
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
-PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile --durations=40
 # Tested first, and the other tests in new processes: a process keeps the memory of every
 # function that TensorFlow compiled, about 10 GB for all tests.
 FIRST_TESTS := tests/checkpoints tests/modeling tests/serving tests/tasks
