@@ -258,8 +258,6 @@ def training_batches(
         seed: determines the order.
         shuffle_buffer_size: 0: each epoch is a permutation of all rows; of remote
             files, a permutation that reads them in blocks. 1: each epoch is in order.
-            More: rows are permuted within windows of this many rows, and the windows
-            are permuted, so that reading stays local.
         length_buckets: lengths to cut the sequence columns of a batch to: the smallest
             one that fits its longest row. Empty: rows keep their length.
         share: the rows of each batch to return, such as range(8, 16); None for all.
@@ -274,9 +272,9 @@ def training_batches(
         ValueError: an argument is out of range.
     """
     _check_sizes(batch_size, length_buckets)
-    if shuffle_buffer_size < 0:
+    if shuffle_buffer_size not in (0, 1):
         raise ValueError(
-            f"shuffle_buffer_size: expected at least 0, got {shuffle_buffer_size}."
+            f"shuffle_buffer_size: expected 0 or 1, got {shuffle_buffer_size}."
         )
     rows = source.order(seed=seed, window=shuffle_buffer_size)
     share = share or range(batch_size)

@@ -26,7 +26,8 @@ class Order:
     Args:
         num_rows: number of rows in an epoch.
         seed: determines the order.
-        window: as `shuffle_buffer_size` of `batching.training_batches`.
+        window: 0: all rows are shuffled together. 1: they keep their order. More: this
+            many rows that follow each other stay together, in a window.
         windows_per_pool: number of windows whose rows are shuffled together.
     """
 

@@ -64,7 +64,6 @@ class BlockReader:
         self._files = record_files
         self._facts = self._current_facts(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
-        self._window = self.rows_per_block  # No block crosses the end of a window.
         self._lock = threading.Lock()
         # Framed records by rows, those needed least recently first.
         self._blocks: collections.OrderedDict[range, concurrent.futures.Future]
@@ -80,21 +79,15 @@ class BlockReader:
             window: as `shuffle_buffer_size` of `batching.training_batches`. With 0, the
                 records of 16 random blocks are shuffled together.
         """
-        how = {
-            0: f"Those of {BLOCKS_PER_POOL} random blocks are shuffled together",
-            1: "They keep their order",
-        }.get(window, f"They are shuffled within windows of {window:,}")
+        how = "They keep their order."
+        if not window:
+            how = f"Those of {BLOCKS_PER_POOL} random blocks are shuffled together."
         logger.info(
-            "Examples in remote files (first %s) are read in blocks of about %d. %s "
-            "(--shuffle_buffer_size=%d). With --cache_dir, the files are copied to "
-            "this machine first and shuffled like local files.",
+            "Examples in remote files (first %s) are read in blocks of about %d. %s",
             self._files.paths[0],
-            min(self.rows_per_block, window if window > 1 else self.rows_per_block),
+            self.rows_per_block,
             how,
-            window,
         )
-        if window > 1:
-            self._window = window
         if window:
             return ordering.Order(self._files.num_records, seed=seed, window=window)
         return ordering.Order(
@@ -140,10 +133,8 @@ class BlockReader:
 
     def _block_of(self, row):
         """Returns the rows of the block that contains a row."""
-        size, start = self.rows_per_block, row // self._window * self._window
-        first = start + (row - start) // size * size
-        end = min(first + size, start + self._window, self._files.num_records)
-        return range(first, end)
+        first = row // self.rows_per_block * self.rows_per_block
+        return range(first, min(first + self.rows_per_block, self._files.num_records))
 
     def _needed(self, rows):
         """Returns a block, which is started if it was not prefetched."""

@@ -17,7 +17,6 @@ from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.training import estimates
 
 DataT = TypeVar("DataT")
 
@@ -39,11 +38,10 @@ def run(
     if task.trained is not None:
         values = {name: getattr(task.trained, name) for name in declaration.FIXED}
         task.options = dataclasses.replace(task.options, **values)
-    start = task.start
-    findings = start_findings(start)
-    workload = task.check(start, findings)
-    if workload is not None:
-        add_estimate(findings, start, task.options, workload)
+    findings = start_findings(task.start)
+    task.read_for_check(findings)
+    if task.examples:
+        _check_examples(task, findings)
     return findings
 
 
@@ -58,37 +56,19 @@ def start_findings(start: starting_point.StartingPoint) -> findings_module.Findi
     return findings
 
 
-def check_examples(
-    task: Any,
-    start: starting_point.StartingPoint,
-    findings: findings_module.Findings,
-) -> estimates.Workload | None:
-    """Checks examples of texts and labels; the default of `task.Task.check`."""
-    task.read_for_check(findings)
+def _check_examples(task, findings):
     examples = task.examples
-    if not examples:
-        return None
     items = {name: list(map(task.item, rows)) for name, rows in examples.items()}
     text_checks.check_texts(findings, items)
     task.check_items(findings, items)
     texts = [text for rows in items.values() for item in rows for text in item.texts]
-    tokenizer = checked_tokenizer(findings, start, texts)
-    lengths = {
+    tokenizer = checked_tokenizer(findings, task.start, texts)
+    num_rows = {
         name: _check_pieces(task, findings, name, rows, tokenizer)
         for name, rows in items.items()
     }
-    if "train" not in examples:
-        return None
-    windows = task.num_windows(lengths["train"])
-    return estimates.Workload(
-        num_examples=len(examples["train"]) if windows is None else int(sum(windows)),
-        sequence_length=task.options.max_seq_length,
-        sequences_per_example=task.sequences_per_example(),
-        padded_length=estimates.padded_length(
-            lengths["train"] + task.num_special, task.options
-        ),
-        reads_all_positions=task.reads_all_positions(),
-    )
+    if "train" in examples:
+        _check_limits(task, findings, num_rows["train"])
 
 
 def read_sets(task: Any, findings: findings_module.Findings) -> None:
@@ -118,7 +98,7 @@ def check_labels(
 
 
 def _check_pieces(task, findings, name, items, tokenizer):
-    """Reports truncated texts and [UNK]; returns `task.row_lengths`."""
+    """Reports truncated texts and [UNK]; returns the number of rows."""
     texts = [text for item in items for text in item.texts]
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     counts = text_checks.count_pieces(tokenizer, list(index), progress=task.progress)
@@ -139,41 +119,24 @@ def _check_pieces(task, findings, name, items, tokenizer):
     text_checks.check_unknown(
         findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )
-    return np.asarray(longest)
+    return len(items) if windows is None else int(sum(windows))
 
 
-def add_estimate(
-    findings: findings_module.Findings,
-    start: starting_point.StartingPoint,
-    options: Any,
-    workload: estimates.Workload,
-) -> None:
-    """Adds the memory and time of the training, or why it cannot start."""
-    if start.config.max_position_embeddings < workload.sequence_length:
+def _check_limits(task, findings, num_rows):
+    """Checks what would stop the training of readable examples."""
+    options, positions = task.options, task.start.config.max_position_embeddings
+    if positions < options.max_seq_length:
         findings.error(
             "length",
-            f"--max_seq_length={workload.sequence_length}, but the model has "
-            f"{start.config.max_position_embeddings} positions "
-            "(max_position_embeddings)",
+            f"--max_seq_length={options.max_seq_length}, but the model has {positions} "
+            "positions (max_position_embeddings)",
         )
-        return
-    estimate = estimates.estimate_fine_tuning(
-        start.config, options, workload, num_train_epochs=options.num_train_epochs
-    )
-    if not estimate.num_train_steps:
+    if num_rows * options.num_train_epochs < options.train_batch_size:
         findings.warning(
-            "estimate",
-            f"{workload.num_examples:,} examples do not fill one batch of "
+            "examples",
+            f"{num_rows:,} examples do not fill one batch of "
             f"--train_batch_size={options.train_batch_size}; training will fail",
         )
-        return
-    findings.note(
-        "estimate",
-        f"{estimate.num_train_steps:,} steps of {options.train_batch_size} need about "
-        f"{estimate.memory_bytes / 2**30:.1f} GiB and "
-        f"{estimates.format_seconds(estimate.seconds)} at this machine's peak speed of "
-        "matrix multiplication; real training is slower",
-    )
 
 
 def read_file(

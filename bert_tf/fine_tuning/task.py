@@ -29,7 +29,6 @@ from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.training import estimates
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import protocols
@@ -358,13 +357,7 @@ class Task(abc.ABC):
         """The number of special tokens of a sequence."""
         return 2
 
-    # Checks of the data (--check); see `fine_tuning_checks.check_examples`.
-
-    def check(
-        self, start: starting_point.StartingPoint, findings: findings_module.Findings
-    ) -> estimates.Workload | None:
-        """Checks the data that the options name; see `fine_tuning_checks.check`."""
-        return fine_tuning_checks.check_examples(self, start, findings)
+    # Checks of the data (--check); see `fine_tuning_checks.run`.
 
     def read_for_check(self, findings: findings_module.Findings) -> None:
         """Reads the `examples` of all sets, and reports what cannot be read."""
@@ -412,10 +405,6 @@ class Task(abc.ABC):
             lengths: int64 [N], returned by `row_lengths`.
         """
         return None
-
-    def reads_all_positions(self) -> bool:
-        """Whether the head reads more than [CLS]; see `heads.TaskModel`."""
-        return True
 
     # Python calls.
 

@@ -3,25 +3,18 @@
 import collections
 import itertools
 import json
-import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from bert_tf.data import named_datasets
 from bert_tf.data import sentences
 from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
 from bert_tf.preparation import reading
 from bert_tf.preparation import wikitext
 from bert_tf.preparation.options import PrepareCorpusOptions
-
-# In wiki40b, an article is one string with the lines _START_ARTICLE_, _START_SECTION_
-# and _START_PARAGRAPH_, each followed by a title or by text (Guo et al. 2020).
-_WIKI40B_MARK = re.compile(r"_START_(ARTICLE|SECTION|PARAGRAPH)_")
-_WIKI40B_LINE_END = "_NEWLINE_"
 
 
 def read(
@@ -46,9 +39,6 @@ def read(
         ValueError: the source is damaged or a record is malformed; the message names
             the file and the line.
     """
-    if source.format == "tfds":
-        yield from _split(_dataset(source, options, counts), options)
-        return
     if source.format == "wikipedia":
         yield from _split(_wikipedia(source.path, counts, on_bytes), options)
         return
@@ -56,7 +46,7 @@ def read(
     if source.format == "sentences":
         yield from _sentences(lines)
     elif source.format == "json":
-        documents = _json_lines(lines, source.path, options.text_field, counts)
+        documents = _json_lines(lines, source.path, options.text_field)
         yield from _split(documents, options)
     else:
         yield from _split([prose.paragraphs(lines, counts)], options)
@@ -76,9 +66,7 @@ def _sentences(lines: Iterable[str]) -> Iterator[Iterable[list[str]]]:
             yield ([line] for line in document)
 
 
-def _json_lines(
-    lines: Iterable[str], path: str, field: str, counts: collections.Counter[str]
-) -> Iterator[Iterable[str]]:
+def _json_lines(lines: Iterable[str], path: str, field: str) -> Iterator[Iterable[str]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -93,20 +81,8 @@ def _json_lines(
             raise ValueError(
                 f"{place}: expected one JSON object per line, got {_kind(fields)}."
             )
-        yield _paragraphs(_field_text(fields, field, place), counts)
-
-
-def _dataset(
-    source: inputs.Source,
-    options: PrepareCorpusOptions,
-    counts: collections.Counter[str],
-) -> Iterator[Iterable[str]]:
-    data = named_datasets.open_data_set(source.path, None)
-    start, end = source.examples
-    examples = data.records(f"{options.tfds_split}[{start}:{end}]")
-    for number, features in enumerate(examples, start=start):
-        place = f"{source.path}, {options.tfds_split}: example {number}"
-        yield _paragraphs(_field_text(features, options.text_field, place), counts)
+        lines_of_text = _field_text(fields, field, place).split("\n")
+        yield filter(None, (" ".join(text.split()) for text in lines_of_text))
 
 
 def _field_text(fields: dict, name: str, place: str) -> str:
@@ -129,20 +105,6 @@ def _field_text(fields: dict, name: str, place: str) -> str:
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
     return names.get(type(value), f"{value!r:.40}")
-
-
-def _paragraphs(text: str, counts: collections.Counter[str]) -> Iterator[str]:
-    """Yields the lines of a text, or the lines of a wiki40b article's paragraphs."""
-    before, *marked = _WIKI40B_MARK.split(text)
-    if marked:
-        contents = [before]
-        for kind, content in zip(marked[::2], marked[1::2], strict=True):
-            if kind == "PARAGRAPH":
-                contents.append(content)
-            else:
-                counts["headings"] += bool(content.strip())
-        text = "\n".join(contents).replace(_WIKI40B_LINE_END, "\n")
-    return filter(None, (" ".join(line.split()) for line in text.split("\n")))
 
 
 def _wikipedia(

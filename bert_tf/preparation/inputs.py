@@ -1,4 +1,4 @@
-"""Finds the input: files, folders and data sets, grouped into units of work."""
+"""Finds the input: files and folders, grouped into units of work."""
 
 import dataclasses
 import logging
@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterator
 
 from bert_tf import files
-from bert_tf.data import named_datasets
 from bert_tf.preparation.options import PrepareCorpusOptions
 
 _LOG = logging.getLogger(__name__)
 # The size of a unit: small enough to keep many machines busy and to lose little when a
 # run is killed. It does not depend on the number of workers.
 _UNIT_BYTES = 8_000_000
-_UNIT_EXAMPLES = 20_000
 _PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2|zst)$", re.IGNORECASE)
 # Files in a folder with other names are skipped.
 _FORMATS = {
@@ -28,12 +26,11 @@ _INDEX = re.compile(r"-multistream-index\d*\.txt")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """A file, or a part of a data set."""
+    """A file to read."""
 
-    path: str  # The file, or the name of the data set.
-    format: str  # "prose", "sentences", "json", "wikipedia" or "tfds".
+    path: str
+    format: str  # "prose", "sentences", "json" or "wikipedia".
     num_bytes: int  # Size on disk, for progress.
-    examples: tuple[int, int] = (0, 0)  # First example of a data set, and the end.
 
 
 def find(
@@ -42,15 +39,14 @@ def find(
     """Returns what each task reads, in order, and the files that are not text.
 
     Raises:
-        ImportError: tensorflow-datasets is not installed.
         OSError: a file does not exist or cannot be read.
-        ValueError: there is nothing to read, the data set does not exist, or
-            `text_field` is given and no source has fields.
+        ValueError: there is nothing to read, or `text_field` is given and no source
+            has fields.
     """
     default = "prose" if options.format == "auto" else options.format
     sources: list[Source] = []
     skipped: list[str] = []
-    for path in files.expand(options.input_file) if options.input_file else []:
+    for path in files.expand(options.input_file):
         is_folder = files.is_folder(path)
         for name in _files_below(path) if is_folder else [path]:
             file_format = _format(name, options)
@@ -63,17 +59,16 @@ def find(
             size = files.size(name)
             file_format = file_format or default
             sources.append(Source(path=name, format=file_format, num_bytes=size))
-    sources += _dataset_sources(options)
     if not sources:
         raise ValueError(
             f"Found no text in {', '.join(options.input_file)}; expected files named "
             ".txt, .json, .jsonl or .xml, compressed or not."
         )
     formats = {source.format for source in sources}
-    if not options.is_default("text_field") and formats.isdisjoint({"json", "tfds"}):
+    if not options.is_default("text_field") and "json" not in formats:
         raise ValueError(
-            "--text_field names a field of JSON objects or data sets, but the input is "
-            f"read as {', '.join(sorted(formats))}; omit the flag. If the files "
+            "--text_field names a field of JSON objects, but the input is read as "
+            f"{', '.join(sorted(formats))}; omit the flag. If the files "
             "contain JSON lines, pass --format=json."
         )
     return list(_grouped(sources)), skipped
@@ -101,26 +96,6 @@ def _format(path: str, options: PrepareCorpusOptions) -> str | None:
         if pattern.search(name):
             return name_format if options.format == "auto" else options.format
     return None
-
-
-def _dataset_sources(options: PrepareCorpusOptions) -> Iterator[Source]:
-    if options.tfds_name is None:
-        return
-    data = named_datasets.open_data_set(options.tfds_name, None)
-    if options.tfds_split not in data.splits:
-        raise ValueError(
-            f"{options.tfds_name} has no split {options.tfds_split!r}; the splits are "
-            f"{', '.join(data.splits)}."
-        )
-    split = data.splits[options.tfds_split]
-    for start in range(0, split.num_examples, _UNIT_EXAMPLES):
-        end = min(start + _UNIT_EXAMPLES, split.num_examples)
-        yield Source(
-            path=options.tfds_name,
-            format="tfds",
-            num_bytes=split.num_bytes * (end - start) // split.num_examples,
-            examples=(start, end),
-        )
 
 
 def _grouped(sources: list[Source]) -> Iterator[tuple[Source, ...]]:

@@ -3,7 +3,6 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf import options as options_module
 from bert_tf.data.parallel import execution
 from bert_tf.options import option
 
@@ -12,9 +11,8 @@ from bert_tf.options import option
 class PrepareCorpusOptions(execution.RunnerOptions):
     """Turns raw text into one sentence per line, with blank lines between documents.
 
-    Reads plain text, JSON lines and Wikipedia dumps, compressed or not, and data sets
-    of TensorFlow Datasets. The output is the input of build_vocabulary and
-    create_pretraining_data.
+    Reads plain text, JSON lines and Wikipedia dumps, compressed or not. The output is
+    the input of build_vocabulary and create_pretraining_data.
     """
 
     after_interrupt: ClassVar[str] = (
@@ -22,7 +20,6 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     )
 
     input_file: tuple[str, ...] = option(
-        (),
         help="Files, folders and globs, separated by commas. Files compressed with gz, "
         "bz2 or zst are decompressed while they are read.",
     )
@@ -38,13 +35,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         "document. wikipedia: a dump. auto: json for .json and .jsonl, wikipedia for "
         ".xml, prose for all other files.",
     )
-    text_field: str = option(
-        "text", help="JSON field, or feature of the data set, that contains the text."
-    )
-    tfds_name: str | None = option(
-        None, help="Data set of TensorFlow Datasets, such as wiki40b/de."
-    )
-    tfds_split: str = option("train", help="Split of the data set.")
+    text_field: str = option("text", help="JSON field that contains the text.")
     language: str = option(
         "en", help="Language code, which determines the rules for sentence ends."
     )
@@ -60,15 +51,3 @@ class PrepareCorpusOptions(execution.RunnerOptions):
         help="Number of processes. The output does not depend on it.",
         group="devices",
     )
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.input_file and not self.tfds_name:
-            raise options_module.OptionError(
-                "Nothing to read; expected --input_file with text, or --tfds_name with "
-                "a data set."
-            )
-        if not self.is_default("tfds_split") and not self.tfds_name:
-            raise options_module.OptionError(
-                "--tfds_split has no effect without --tfds_name."
-            )

@@ -18,8 +18,6 @@ _RAGGED_SHARE = 0.6  # Minimum length of hand-wrapped lines, as a share of the w
 _MIN_LINES = 4  # With fewer lines, wrapping cannot be detected.
 _MAX_JOINED = 20_000  # Characters; limits blocks of text without any full stop.
 _MAX_HEADING = 100  # Characters.
-_MAX_FRONT = 60  # Maximum number of blocks of a title page.
-_REAL_PARAGRAPH = 60  # Minimum characters of a first paragraph, which ends a sentence.
 _END = re.compile(r"[.!?…。！？｡؟۔।॥։።][\"'”’»“「」』）)\]*_]*$|[\"'”’»」』]$|[:—-]$")
 _NUMBER = (
     r"(?:[ivxlcdm]+|\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -48,9 +46,9 @@ def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterat
     """Yields the running text of a document, one paragraph at a time.
 
     Wrapped lines are joined again, even if no blank lines separate the paragraphs. Text
-    that is not wrapped has one paragraph per line. Chapter headings, title pages,
-    ornaments, captions of illustrations and the license text of Project Gutenberg are
-    left out. White space becomes single spaces.
+    that is not wrapped has one paragraph per line. Chapter headings, ornaments,
+    captions of illustrations and the license text of Project Gutenberg are left out.
+    White space becomes single spaces.
 
     Args:
         lines: lines without line endings; only the first 4,096 are held in memory.
@@ -166,33 +164,14 @@ def _cleaned(block):
 
 
 def _without_headings(blocks, counts):
-    front: list[str] = []
-    after_heading, is_front = False, True
+    after_heading = False
     for text in filter(None, blocks):
-        has_end = bool(_END.search(text))
-        if is_heading(text) or (
-            after_heading and not has_end and _is_short_title(text)
-        ):
-            counts["headings"] += 1
-            after_heading = True
-            continue
-        after_heading = False
-        if is_front and not has_end and _is_short_title(text):
-            front.append(text)
-            if len(front) < _MAX_FRONT:
-                continue
-            is_front = False
-            yield from front
-            continue
-        if is_front and has_end and len(text) >= _REAL_PARAGRAPH:
-            counts["headings"] += len(front)
-            is_front = False
-        elif is_front and front:
-            front.append(text)
-            continue
-        yield text
-    if is_front:
-        yield from front
+        after_heading = is_heading(text) or (
+            after_heading and not _END.search(text) and _is_short_title(text)
+        )
+        counts["headings"] += after_heading
+        if not after_heading:
+            yield text
 
 
 def is_heading(text: str) -> bool:

@@ -35,7 +35,7 @@ _WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)|shard-\d{5}\.txt")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
 _LEFT_OUT = {
-    "headings": "headings",  # And title pages and ornaments.
+    "headings": "headings",  # And ornaments.
     "empty_documents": "documents without text",
     "skipped_pages": "pages that are not articles",  # Of Wikipedia, or redirects.
     "invalid_bytes": "bytes that are not UTF-8",
@@ -97,8 +97,8 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
                     file.write(document)
             num_files += 1
         if not num_files:
-            sources = [*options.input_file, *filter(None, [options.tfds_name])]
-            raise ValueError(f"Found no running text in {', '.join(sources)}.")
+            patterns = ", ".join(options.input_file)
+            raise ValueError(f"Found no running text in {patterns}.")
         counts = sum(map(_counts, tasks), collections.Counter())
         names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
         read = {name: counts[name] for name in ("bytes", "paragraphs", *_LEFT_OUT)}
@@ -284,7 +284,6 @@ def _fingerprint(
 ) -> str:
     flags = {name: value for name, value in vars(options).items() if name not in _FREE}
     described: list[Any] = [sorted(flags.items()), units]
-    sources = [source for unit in units for source in unit]
-    for path in (s.path for s in sources if s.format != "tfds"):
+    for path in (source.path for unit in units for source in unit):
         described.append(0 if files.is_remote(path) else os.stat(path).st_mtime_ns)
     return hashlib.blake2b(repr(described).encode(), digest_size=16).hexdigest()

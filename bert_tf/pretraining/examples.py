@@ -5,12 +5,10 @@ from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import local_copies
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import remote_blocks
@@ -41,7 +39,6 @@ def open_examples(
     vocabulary: vocabulary_module.Vocabulary | None,
     source: source_module.Source | None,
     is_phase: bool = False,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> Examples:
     """Opens files of examples and checks them.
 
@@ -52,7 +49,6 @@ def open_examples(
         vocabulary: the vocabulary, or None if it is unknown.
         source: the checkpoint that training starts from, or None.
         is_phase: whether to open only the records that have the length of `options`.
-        progress: see `bert_tf.progress`.
 
     Raises:
         OSError: a file cannot be read.
@@ -60,8 +56,6 @@ def open_examples(
             and records.
     """
     paths = files.expand(str(patterns))
-    if not options.dry_run:
-        paths = local_copies.local_copies(paths, options.cache_dir, progress=progress)
     if record_index.are_text(paths):
         return _open_text(paths, options, config, vocabulary, source)
     if is_phase:

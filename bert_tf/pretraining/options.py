@@ -32,13 +32,12 @@ class RunPretrainingOptions(
         group="advanced",
         help="adamw: the release's optimizer. lamb: for very large batches.",
     )
-    cache_dir: str | None = option(
-        None,
-        help="Local folder to copy remote examples (gs://) to before training. "
-        "Later runs use the copies again. Copies are shuffled like local files. "
-        "Default: read the examples where they are, in blocks.",
+    shuffle_buffer_size: int = option(
+        0,
+        choices=(0, 1),
         group="advanced",
-        on_resume=options_module.FREE,
+        help="0: shuffle all examples in every epoch; of remote files (gs://), shuffle "
+        "those of 16 random blocks of 3 MB together. 1: keep their order.",
     )
     phases: tuple[str, ...] = option(
         (),

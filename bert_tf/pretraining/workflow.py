@@ -178,7 +178,6 @@ class Pretraining:
             vocabulary=self.vocabulary,
             source=source,
             is_phase=bool(self.options.phases),
-            progress=self._progress,
         )
 
     def _create_trainer(self, source, progress):

@@ -26,7 +26,6 @@ from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import segmentation
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _LOG = logging.getLogger(__name__)
@@ -193,10 +192,7 @@ def fingerprint(
     values["version"] = _RECORDS_VERSION
     values["shards"] = [shard.num_bytes for shard in shards]
     digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode())
-    paths = list(inputs)
-    if options.whole_word_segmenter not in (None, segmentation.JIEBA):
-        paths.append(options.whole_word_segmenter)
-    for path in paths:
+    for path in inputs:
         with files.open_file(path, "rb") as file:
             while block := file.read(1 << 22):
                 digest.update(block)

@@ -54,7 +54,7 @@ class VectorizedSampler:
         self._vocabulary = vocabulary
         segmenter = None
         if options.whole_word_segmenter is not None:
-            segmenter = segmentation.create_segmenter(options.whole_word_segmenter)
+            segmenter = segmentation.Segmenter()
         self._table = tokenized_text.WordTable(
             vocabulary, options.do_lower_case, segmenter
         )

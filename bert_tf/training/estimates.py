@@ -5,7 +5,6 @@ import math
 import time
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.training import building
@@ -45,30 +44,14 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Workload:
-    """The data of a training run, and what the model does with it."""
+    """The rows of a training step, and what the model computes for them."""
 
-    num_examples: int = 0  # Per epoch.
-    sequence_length: int  # S of the longest batch; determines the memory.
-    padded_length: int | None = None  # S of a typical batch; determines the time.
+    sequence_length: int  # S of the longest batch.
     sequences_per_example: float = 1  # 4 for multiple choice with four endings.
-    reads_all_positions: bool = True  # See `heads.TaskModel`.
     # M, positions per sequence with an output over the vocabulary, and whether these
     # outputs are kept for the backward pass.
     num_predictions: int = 0
     keeps_logits: bool = True
-
-
-def padded_length(lengths: np.ndarray, options: Any) -> int:
-    """Returns the length of a typical batch after padding to length buckets.
-
-    Args:
-        lengths: integers [N], the number of tokens in each row.
-        options: `FineTuningOptions` of a task, with `max_seq_length`.
-    """
-    # The longest of B rows is about the quantile 1 - 1 / B of all rows.
-    longest = np.quantile(lengths, 1 - 1 / options.train_batch_size)
-    buckets = [size for size in options.length_buckets if size >= longest]
-    return min([*buckets, options.max_seq_length])
 
 
 def estimate(
@@ -82,106 +65,45 @@ def estimate(
 
     Args:
         trainer: the run.
-        workload: the data. `num_examples` and `reads_all_positions` are ignored.
+        workload: the data.
         options: of another run of the same model; default: the trainer's.
         num_steps: steps of that run; default: those that the trainer has left.
     """
-    model = trainer.model
+    model, options = trainer.model, options or trainer.options
+    config, length = model.config, workload.sequence_length
     if num_steps is None:
         num_steps = max(trainer.num_train_steps - trainer.step, 0)
-    estimated = _estimate(
-        model.config,
-        options or trainer.options,
-        dataclasses.replace(workload, reads_all_positions=model.reads_all_positions),
-        num_parameters=model.count_params(),
-        num_trained=sum(math.prod(v.shape) for v in model.trainable_variables),
-        trained_share=building.trained_share(model),
-        num_steps=num_steps,
-        num_replicas=trainer.strategy.num_replicas_in_sync,
-    )
-    if trainer.time_limit is None:
-        return estimated
-    seconds = 60.0 * trainer.time_limit.minutes
-    num_steps = int(num_steps * seconds / estimated.seconds)
-    return dataclasses.replace(estimated, num_train_steps=num_steps, seconds=seconds)
-
-
-def estimate_fine_tuning(
-    config: Any,
-    options: training_options.TrainerOptions,
-    workload: Workload,
-    *,
-    num_train_epochs: float,
-) -> Estimate:
-    """Returns the `Estimate` of fine-tuning on one device, without building a model.
-
-    Args:
-        config: `BertConfig`.
-        options: of the run.
-        workload: the data.
-        num_train_epochs: passes over the data.
-    """
-    num_parameters = count_encoder_parameters(config)
-    num_rows = workload.num_examples * num_train_epochs
-    return _estimate(
-        config,
-        options,
-        workload,
-        num_parameters=num_parameters,
-        num_trained=num_parameters,
-        trained_share=1.0,
-        num_steps=int(num_rows / options.train_batch_size),
-        num_replicas=1,
-    )
-
-
-def count_encoder_parameters(config: Any) -> int:
-    """Returns the number of weights of an encoder with its pooler."""
-    hidden, inner = config.hidden_size, config.intermediate_size
-    rows = config.vocab_size + config.type_vocab_size + config.max_position_embeddings
-    square = hidden * hidden + hidden  # A dense layer, [H, H] and its bias.
-    norm = 2 * hidden
-    layer = 4 * square + 2 * hidden * inner + inner + hidden + 2 * norm
-    return rows * hidden + norm + config.num_hidden_layers * layer + square
-
-
-def _estimate(
-    config,
-    options,
-    workload,
-    *,
-    num_parameters,
-    num_trained,
-    trained_share,
-    num_steps,
-    num_replicas,
-):
-    length, num_predictions = workload.sequence_length, workload.num_predictions
+    num_replicas = trainer.strategy.num_replicas_in_sync
+    trained_share = building.trained_share(model)
+    num_trained = sum(math.prod(v.shape) for v in model.trainable_variables)
     sequences = options.train_batch_size * workload.sequences_per_example
     forward = sequences * forward_flops(
         config,
-        workload.padded_length or length,
-        num_predictions=num_predictions,
-        reads_all_positions=workload.reads_all_positions,
+        length,
+        num_predictions=workload.num_predictions,
+        reads_all_positions=model.reads_all_positions,
     )
     recomputed = 1 if options.recompute_layers else 0
     flops = (1 + (BACKWARD_COST + recomputed) * trained_share) * forward
-    parts = num_replicas * options.gradient_accumulation_steps
     kept = _activations(
         config,
         length,
-        num_predictions if workload.keeps_logits else 0,
+        workload.num_predictions if workload.keeps_logits else 0,
         recomputes=options.recompute_layers,
     )
-    kept *= sequences / parts
-    num_floats = num_parameters + FLOATS_PER_TRAINED_PARAMETER * num_trained
+    kept *= sequences / (num_replicas * options.gradient_accumulation_steps)
+    num_floats = model.count_params() + FLOATS_PER_TRAINED_PARAMETER * num_trained
     speed = matrix_product_speed(config, options.dtype)
+    seconds = num_steps * flops / speed / num_replicas
+    if trainer.time_limit is not None:
+        limit = 60.0 * trainer.time_limit.minutes
+        num_steps, seconds = int(num_steps * limit / seconds), limit
     return Estimate(
-        num_parameters=num_parameters,
+        num_parameters=model.count_params(),
         num_train_steps=num_steps,
         flops_per_step=flops,
         memory_bytes=BYTES_PER_FLOAT * (num_floats + trained_share * kept),
-        seconds=num_steps * flops / speed / num_replicas,
+        seconds=seconds,
     )
 
 

@@ -112,7 +112,6 @@ class Trainer:
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
             flags = run_settings.flags_of(options)
-            flags.pop("cache_dir", None)  # Each machine has its own disk.
             self.workers.check_same("the names of the flags", list(flags))
             for name, value in flags.items():
                 self.workers.check_same(f"--{name}", value)

@@ -1,8 +1,8 @@
 """Options of training, in one small record for each part that reads them.
 
-`DeviceOptions`, `OptimizerOptions`, `BatchOptions`, `EvaluationOptions` and
-`CheckpointOptions` are what the parts of training take. `TrainerOptions` is all of them
-in one flat record: `loop.Trainer` takes it, and Python callers create it.
+`DeviceOptions`, `OptimizerOptions`, `EvaluationOptions` and `CheckpointOptions` are
+what the parts of training take. `TrainerOptions` is all of them in one flat record:
+`loop.Trainer` takes it, and Python callers create it.
 
     TrainerOptions(output_dir="run", learning_rate=3e-5, device="cpu")
 
@@ -146,30 +146,6 @@ class OptimizerOptions(_TrainingRecord):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchOptions(_TrainingRecord):
-    """How examples are put into batches."""
-
-    flag_group: ClassVar[str] = "advanced"
-
-    shuffle_buffer_size: int = option(
-        0,
-        minimum=0,
-        help="0: shuffle all examples in every epoch; of remote files (gs://), shuffle "
-        "those of 16 random blocks of 3 MB together. 1: keep their order. N: shuffle "
-        "within windows of N examples.",
-    )
-    length_buckets: tuple[int, ...] = option((), help=_LENGTH_BUCKETS_HELP)
-
-    def __post_init__(self):
-        super().__post_init__()
-        if list(self.length_buckets) != sorted(set(self.length_buckets)):
-            raise options_module.OptionError(
-                f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
-                "distinct lengths in ascending order."
-            )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DeviceOptions(_TrainingRecord):
     """Which devices compute, together with which other processes, and how."""
 
@@ -251,14 +227,15 @@ class DeviceOptions(_TrainingRecord):
 class TrainerOptions(
     CheckpointOptions,
     EvaluationOptions,
-    BatchOptions,
     DeviceOptions,
     OptimizerOptions,
 ):
     """Everything that `loop.Trainer` takes, in one record."""
 
     flag_group: ClassVar[str] = "advanced"
+    shuffle_buffer_size = 0  # Not a field: only pretraining has an option for it.
 
+    length_buckets: tuple[int, ...] = option((), help=_LENGTH_BUCKETS_HELP)
     iterations_per_loop: int = option(
         1000,
         minimum=1,
@@ -275,6 +252,11 @@ class TrainerOptions(
 
     def __post_init__(self):
         super().__post_init__()
+        if list(self.length_buckets) != sorted(set(self.length_buckets)):
+            raise options_module.OptionError(
+                f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
+                "distinct lengths in ascending order."
+            )
         if self.device == "tpu":
             self._turn_length_buckets_off()
 

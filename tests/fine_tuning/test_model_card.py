@@ -46,7 +46,6 @@ def card(**values):
             init_checkpoint="/models/uncased_L-2_H-128_A-2/bert_model.ckpt",
             train_file="secret/train.tsv",
             frozen_layers="all",
-            shuffle_buffer_size=1,
         ),
     }
     return model_card.Card(**defaults | values)
@@ -121,7 +120,6 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         f"| train | train.tsv | 1 | {digest} |",
         "| learning_rate | 5e-05 |",
         "| frozen_layers | all |",
-        "| shuffle_buffer_size | 1 |",
         "| max_seq_length | 128 |",
         "| eval_accuracy | 0.9000 |",
         "12 of 120 evaluated examples are wrong.",

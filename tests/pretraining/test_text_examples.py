@@ -259,7 +259,7 @@ MISTAKES = [
         2,
         "--vocab_file is needed",
     ),
-    ("windows", {"shuffle_buffer_size": 5}, 2, "--shuffle_buffer_size applies to"),
+    ("order", {"shuffle_buffer_size": 1}, 2, "--shuffle_buffer_size applies to"),
     ("too few masks", {"masked_lm_prob": 0.3}, 1, "pass --max_predictions_per_seq=10"),
     (
         "pairs for a left-to-right model",

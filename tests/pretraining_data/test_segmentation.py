@@ -11,49 +11,22 @@ CHARACTERS = "使用语言模型来预测下一个词的概率"
 PIECES = [*vocabulary_module.SPECIAL_TOKENS, *CHARACTERS, "play", "##ing", ",", "is"]
 
 
-@pytest.fixture
-def words(tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_text("语言 12 n\n模型\n语言模型\n预测\n概率\n\n", encoding="utf-8")
-    return str(path)
+pytest.importorskip("jieba")
 
 
 @pytest.mark.parametrize(
     "sentence, starts",
     [
-        ("使用语言模型", [1, 1, 1, 0, 0, 0]),  # The longest word of the list counts.
+        # 使用 / 语言 / 模型 / 来 / 预测
+        ("使用语言模型来预测", [1, 0, 1, 0, 1, 0, 1, 1, 0]),
         ("语言，模型", [1, 0, 1, 0]),  # No word goes across what is not Chinese.
         ("a语b言c", [1, 1]),
         ("playing is", []),
     ],
 )
-def test_a_list_of_words_is_applied_from_left_to_right(words, sentence, starts):
-    segmenter = segmentation.create_segmenter(words)
+def test_jieba_groups_chinese_characters(sentence, starts):
+    segmenter = segmentation.Segmenter()
     assert segmenter.starts([sentence]).tolist() == [bool(flag) for flag in starts]
-
-
-def test_the_first_word_of_a_file_with_a_byte_order_mark_counts(tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_text("语言\n模型\n", encoding="utf-8-sig")
-    segmenter = segmentation.create_segmenter(str(path))
-    assert segmenter.starts(["语言模型"]).tolist() == [True, False, True, False]
-
-
-def test_jieba_segments_words_without_a_list():
-    pytest.importorskip("jieba")
-    segmenter = segmentation.create_segmenter("jieba")
-    # 使用 / 语言 / 模型 / 来 / 预测
-    starts = [True, False, True, False, True, False, True, True, False]
-    assert segmenter.starts(["使用语言模型来", "预测"]).tolist() == starts
-
-
-def test_a_file_without_words_is_refused(tmp_path):
-    path = tmp_path / "empty.txt"
-    path.write_text("\n \n")
-    with pytest.raises(
-        ValueError, match="has no words; expected one Chinese word per line"
-    ):
-        segmentation.create_segmenter(str(path))
 
 
 def created(tmp_path, **flags):
@@ -73,9 +46,9 @@ def created(tmp_path, **flags):
     return [records.decoded(row) for row in range(records.num_records)]
 
 
-def test_characters_of_a_chinese_word_are_masked_together(tmp_path, words):
+def test_characters_of_a_chinese_word_are_masked_together(tmp_path):
     unsplit = []
-    for flags in ({}, {"whole_word_segmenter": words}):
+    for flags in ({}, {"whole_word_segmenter": "jieba"}):
         split = 0
         for row in created(tmp_path, do_whole_word_mask=True, **flags):
             chosen = np.zeros(48, bool)
@@ -86,14 +59,14 @@ def test_characters_of_a_chinese_word_are_masked_together(tmp_path, words):
             places = np.flatnonzero(ids == PIECES.index("概"))
             split += sum(chosen[p] != chosen[p + 1] for p in places if p < 46)
         unsplit.append(split == 0)
-    # 概率 is a word of the list; the last two pieces of a cut row may lack 率.
+    # 概率 is a word; the last two pieces of a cut row may lack 率.
     assert unsplit == [False, True]
 
 
-def test_records_without_masks_tell_words(tmp_path, words):
-    rows = created(tmp_path, dynamic_masking=True, whole_word_segmenter=words)
-    inside = {PIECES.index(piece) for piece in ("言", "型", "测", "率", "##ing")}
-    inside |= {PIECES.index("模")}  # In 语言模型.
+def test_records_without_masks_mark_the_starts_of_words(tmp_path):
+    rows = created(tmp_path, dynamic_masking=True, whole_word_segmenter="jieba")
+    inside = {PIECES.index(piece) for piece in "言型测个率"}
+    inside.add(PIECES.index("##ing"))
     for row in rows:
         ids = row["input_ids"]
         expected = (row["input_mask"] > 0) & ~np.isin(ids, [*inside, 2, 3])

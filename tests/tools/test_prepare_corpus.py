@@ -1,6 +1,5 @@
 import bz2
 import gzip
-import importlib
 import json
 import os
 import signal
@@ -101,30 +100,6 @@ def test_json_lines_are_documents_of_the_field_that_is_named(prepare, tmp_path):
     assert text == "One here.\nTwo here.\n\nThree.\nFour.\n\n"
     assert report["documents"] == 2
     assert report["read"]["empty_documents"] == 1
-
-
-WIKI40B = """
-_START_ARTICLE_
-Ada Lovelace
-_START_PARAGRAPH_
-Ada wrote of engines. She was a countess._NEWLINE_Her notes were long.
-_START_SECTION_
-Early Life
-_START_SECTION_
-Childhood
-_START_PARAGRAPH_
-She was often ill._NEWLINE__NEWLINE_She drew wings."""
-
-
-def test_the_marks_of_wiki40b_and_its_titles_are_left_out(prepare, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps({"text": WIKI40B}))
-    text, report = prepare(f"--input_file={path}")
-    assert text == (
-        "Ada wrote of engines.\nShe was a countess.\nHer notes were long.\n"
-        "She was often ill.\nShe drew wings.\n\n"
-    )
-    assert report["read"]["headings"] == 3
 
 
 @pytest.mark.parametrize(
@@ -249,60 +224,6 @@ def test_what_is_written_does_not_depend_on_the_number_of_workers(
         assert data.endswith(b"\n\n")
 
 
-BUILDER = """
-import tensorflow_datasets as tfds
-
-class Prose(tfds.core.GeneratorBasedBuilder):
-    VERSION = tfds.core.Version("1.0.0")
-
-    def _info(self):
-        text = tfds.features.Text()
-        return self.dataset_info_from_configs(
-            features=tfds.features.FeaturesDict({"body": text})
-        )
-
-    def _split_generators(self, dl_manager):
-        return {"train": self._rows("train", 50), "test": self._rows("test", 3)}
-
-    def _rows(self, split, count):
-        for n in range(count):
-            yield n, {"body": f"This is {split} {n:02d}. Ist es d. 3. Mai?"}
-
-    def _generate_examples(self):
-        pass
-"""
-
-
-def test_a_data_set_is_read_by_name(prepare, run_tool, tmp_path, monkeypatch):
-    pytest.importorskip("tensorflow_datasets")
-    monkeypatch.setattr(inputs, "_UNIT_EXAMPLES", 7)
-    (tmp_path / "prose").mkdir()
-    (tmp_path / "prose" / "__init__.py").write_text(BUILDER)
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("prose").Prose(
-        data_dir=tmp_path / "data"
-    ).download_and_prepare(file_format="tfrecord")
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "data"))
-    flags = ["--tfds_name=prose", "--text_field=body"]
-    text, report = prepare(*flags)
-    assert report["documents"] == 50
-    documents = text.split("\n\n")[:-1]
-    assert sorted(documents) == sorted(set(documents))
-    assert text.count("Ist es d. 3. Mai?") == 0
-    assert prepare(*flags, "--num_workers=2")[0] == text
-    german, report = prepare(*flags, "--language=de", "--tfds_split=test")
-    assert report["documents"] == 3
-    assert german.count("Ist es d. 3. Mai?") == 3
-    for flag, message in (
-        ("--tfds_split=dev", "prose has no split 'dev'; the splits are train, test"),
-        ("--tfds_name=pros", "--tfds_name=pros: the data set does not exist"),
-    ):
-        out = f"--output_dir={tmp_path / 'o'}"
-        result = run_tool("prepare_corpus", out, *flags, flag)
-        assert result.exit_code == 1
-        assert message in result.stderr
-
-
 def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
     run_tool, prepare, tmp_path
 ):
@@ -367,8 +288,7 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
 @pytest.mark.parametrize(
     "flags, exit_code, message",
     [
-        ([], 2, "Nothing to read; expected --input_file with text"),
-        (["--input_file=x", "--tfds_split=test"], 2, "no effect without --tfds_name"),
+        ([], 2, "--input_file is required"),
         (
             ["--input_file={}/a.txt", "--text_field=body"],
             1,

@@ -93,7 +93,11 @@ OUTPUTS = {
 }
 
 
-def run_of(kind, output_dir, monkeypatch, **flags):
+class InOrder(training_options.TrainerOptions):
+    shuffle_buffer_size = 1
+
+
+def run_of(kind, output_dir, monkeypatch, options_class=None, **flags):
     """Trains six steps in few calls; returns trainer, source and all losses."""
     # Calls take 1, 2 and 3 steps, also on a busy machine.
     monkeypatch.setattr(timing, "SECONDS_PER_CALL", 1e6)
@@ -103,11 +107,10 @@ def run_of(kind, output_dir, monkeypatch, **flags):
         "eval_batch_size": 4,
         "learning_rate": 1e-3,
         "log_every_steps": 1,
-        "shuffle_buffer_size": 1,
     }
     trainer = loop.Trainer(
         MODELS[kind],
-        training_options.TrainerOptions(**defaults | flags),
+        (options_class or InOrder)(**defaults | flags),
         num_train_steps=6,
     )
     source = batching.ArraySource(columns_of(kind))
@@ -293,7 +296,7 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(
     built = leave_padding_out() if leaves_padding_out else []
     flags = {
         "length_buckets": BUCKETS,
-        "shuffle_buffer_size": 0,
+        "options_class": training_options.TrainerOptions,  # Shuffles.
         "save_checkpoints_steps": 4,
     }
     whole, _, losses = run_of("classes", tmp_path / "whole", monkeypatch, **flags)

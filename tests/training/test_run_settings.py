@@ -134,7 +134,6 @@ def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
     )
     folder = run_folder.RunFolder(options.output_dir)
     write(folder, options, result_files.DataSet(name="train", order=before))
-    options = dataclasses.replace(options, cache_dir="cache")
     raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
     with raises:
         check(folder, options, result_files.DataSet(name="train", order=now), step=30)

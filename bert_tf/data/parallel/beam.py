@@ -71,11 +71,6 @@ def run(
         raise OSError(f"--runner={runner}: the pipeline ended in the state {state}.")
 
 
-def check_installed() -> None:
-    """Raises an ImportError that says what to install if apache-beam is missing."""
-    _beam()
-
-
 def _do(task, work):
     work(task, _ignore_progress)
 

@@ -400,9 +400,6 @@ class Classification(task_module.Task):
         room = self.options.max_seq_length - self.num_special
         return 1 + -(-np.maximum(lengths - room, 0) // self.options.doc_stride)
 
-    def reads_all_positions(self) -> bool:
-        return self.options.bilstm_on_top
-
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         run.values["train_file"] = examples_module.file_of(run, train, "train")

@@ -321,9 +321,6 @@ class MultipleChoice(task_module.Task):
         """See `Task.row_lengths`: each ending with its start."""
         return np.max(lengths[:, :1] + lengths[:, 1:], axis=1)
 
-    def reads_all_positions(self) -> bool:
-        return False
-
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         rows = _rows(run, train)

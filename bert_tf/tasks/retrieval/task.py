@@ -307,10 +307,6 @@ class Retrieval(task_module.Task):
         is_bi_encoder = self.options.model == retrieval_options.BI_ENCODER
         return 2 if is_bi_encoder else features.NUM_SPECIAL_OF_PAIR
 
-    def reads_all_positions(self) -> bool:
-        # A bi-encoder's pooling may come from the checkpoint.
-        return self.num_special == 2 and self.options.pooling != "cls"
-
     @classmethod
     def give_data(
         cls, run: Any, train: Any, validation: Any, *, corpus: Any = None
