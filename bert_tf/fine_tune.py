@@ -76,22 +76,18 @@ class Run:
     Args:
         options_class: record of the tool's options.
         values: the options of the call, by name.
-        progress: see `bert_tf.progress`.
 
     Attributes:
         values: the options, by name. `Task.give_data` adds those of its data.
-        progress: see `bert_tf.progress`.
     """
 
     def __init__(
         self,
         options_class: type[options_module.Options],
         values: Mapping[str, Any],
-        progress: progress_module.Progress,
     ):
         self.values = {**values, "do_train": True}
         self._options_class = options_class
-        self.progress = progress
         self._contents: dict[str, bytes] = {}
         self._training: list[str] = []
 
@@ -153,7 +149,7 @@ class Run:
         options = self._options_class(**self.values)
         folder = self.values["output_dir"]
         given_data.write(folder, self._contents, self._training)
-        logger.info("%s", fine_tuning_run.run(options, progress=self.progress))
+        logger.info("%s", fine_tuning_run.run(options))
         return predictors.load(folder)
 
 
@@ -189,12 +185,11 @@ def _function(
         }
         with contextlib.ExitStack() as stack:
             if progress is None:
-                shown = progress_module.shown_with_log(sys.stderr)
-                progress = stack.enter_context(shown)
+                stack.enter_context(progress_module.shown_with_log(sys.stderr))
             else:
                 stack.enter_context(progress_module.reporting_to(progress))
             try:
-                run = Run(options_class, values, progress)
+                run = Run(options_class, values)
                 run.use_casing_of_checkpoint()
                 declaration.give_data(run, train, validation, **data)
                 return declaration.prepare_predictor(run.predictor(), run)

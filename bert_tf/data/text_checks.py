@@ -160,15 +160,12 @@ def check_unknown(
 def count_pieces(
     tokenizer: Any,
     texts: Sequence[str],
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the number of pieces of each text, and the number of [UNK] among them.
 
     Args:
         tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
         texts: N texts.
-        progress: called with the number of texts finished.
 
     Returns:
         int64 [N], int64 [N].
@@ -180,7 +177,7 @@ def count_pieces(
         rows = packing.token_ids(tokenizer, texts[start : start + TEXTS_PER_CALL])
         lengths += map(len, rows)
         num_unknown += [row.count(unknown) for row in rows]
-        progress("tokenize", len(lengths), len(texts), unit="texts")
+        progress_module.report("tokenize", len(lengths), len(texts), unit="texts")
     return np.array(lengths, np.int64), np.array(num_unknown, np.int64)
 
 

@@ -54,14 +54,11 @@ class ConvertTriviaqaOptions(options_module.Options):
 
 def convert(
     options: ConvertTriviaqaOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Writes the questions whose documents contain an answer; returns a report.
 
     Args:
         options: the files to read and write.
-        progress: counts questions.
 
     Raises:
         OSError: a file cannot be read or written, or there is no document.
@@ -104,7 +101,7 @@ def convert(
                     ],
                 }
             )
-        progress("convert", number, len(questions), unit="questions")
+        progress_module.report("convert", number, len(questions), unit="questions")
     _check(counts, options)
     content = {"version": "1.1", "data": list(articles.values())}
     with files.complete_or_absent(options.output_file) as file:

@@ -11,7 +11,6 @@ from typing import TypeVar
 import numpy as np
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
@@ -24,16 +23,14 @@ DataT = TypeVar("DataT")
 def run(
     declaration: Any,
     options: Any,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> findings_module.Findings:
     """Checks all data that the options name; returns the findings.
 
     Args:
         declaration: class of the task.
         options: of its tool.
-        progress: see `bert_tf.progress`.
     """
-    task = declaration(options.reading_all(), progress=progress)
+    task = declaration(options.reading_all())
     task.find_start(logs_casing=False)  # The casing becomes a finding.
     if task.trained is not None:
         values = {name: getattr(task.trained, name) for name in declaration.FIXED}
@@ -101,7 +98,7 @@ def _check_pieces(task, findings, name, items, tokenizer):
     """Reports truncated texts and [UNK]; returns the number of rows."""
     texts = [text for item in items for text in item.texts]
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    counts = text_checks.count_pieces(tokenizer, list(index), progress=task.progress)
+    counts = text_checks.count_pieces(tokenizer, list(index))
     rows = np.array([index[text] for text in texts]).reshape(-1, len(items[0].texts))
     lengths, unknown = (count[rows] for count in counts)
     longest = task.row_lengths(lengths)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
@@ -35,14 +34,11 @@ logger = logging.getLogger(__name__)
 TABLE_FILE = "predictions.csv"
 
 
-def run(
-    options: Any, *, progress: progress_module.Progress = progress_module.silent
-) -> str:
+def run(options: Any) -> str:
     """Does what the options of a task's tool say; returns a report.
 
     Args:
         options: of the tool.
-        progress: see `bert_tf.progress`.
 
     Returns:
         The report. An `options.FailureReport` if --check found errors.
@@ -53,51 +49,45 @@ def run(
     """
     declaration = tasks.declaration(options.TASK)
     if options.check:
-        return fine_tuning_checks.run(declaration, options, progress).report()
+        return fine_tuning_checks.run(declaration, options).report()
     if declaration.RUN is not None:
-        return declaration.RUN(options, progress)
-    return single_run(options, progress)
+        return declaration.RUN(options)
+    return single_run(options)
 
 
-def single_run(options: Any, progress: progress_module.Progress) -> str:
+def single_run(options: Any) -> str:
     """Runs a task in one stage, or searches; returns a report."""
     has_trials = getattr(options, "sweep", None) is not None
     if has_trials and options.dry_run:
         first, *others = options.trials()
-        report = Run(first.options, progress=progress).work()
+        report = Run(first.options).work()
         return f"{report}\nThis is the first of {1 + len(others)} runs."
     lines = []
     with run_folder.locked(options):
         if has_trials:
-            lines.append(_search(options, progress))
+            lines.append(_search(options))
             if not options.do_predict:
                 return "\n".join([*lines, f"The run is in {options.output_dir}."])
             # The files of the best run are now in output_dir, like those of one run.
             options = options.single_run(do_train=False, do_eval=False)
-        lines.append(Run(options, progress=progress).work())
+        lines.append(Run(options).work())
     return "\n".join(lines)
 
 
-def train(
-    options: Any, *, progress: progress_module.Progress = progress_module.silent
-) -> dict[str, float]:
+def train(options: Any) -> dict[str, float]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = _without_search(options).only_training()
     with run_folder.locked(options):
-        return Run(options, progress=progress).train()
+        return Run(options).train()
 
 
-def evaluate(
-    options: Any, *, progress: progress_module.Progress = progress_module.silent
-) -> dict[str, float]:
+def evaluate(options: Any) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
     options = _without_search(options).only_evaluation()
-    return Run(options, progress=progress).evaluate()
+    return Run(options).evaluate()
 
 
-def prepare(
-    options: Any, *, progress: progress_module.Progress = progress_module.silent
-) -> task_module.Task:
+def prepare(options: Any) -> task_module.Task:
     """Returns the task of a run, with its data read and checked.
 
     If the run trains, the options describe the task. Otherwise `task.json` in
@@ -108,7 +98,7 @@ def prepare(
             contradict each other.
     """
     declaration = tasks.declaration(options.TASK)
-    task = declaration(options, progress=progress)
+    task = declaration(options)
     task.find_start()
     task.record = task.read()
     task.identities = task.data_sets()
@@ -136,7 +126,6 @@ class Run:
 
     Args:
         options: of the run.
-        progress: see `bert_tf.progress`.
 
     Attributes:
         options: of the run.
@@ -147,11 +136,8 @@ class Run:
     def __init__(
         self,
         options: Any,
-        *,
-        progress: progress_module.Progress = progress_module.silent,
     ):
-        self.progress = progress
-        self.task = prepare(options, progress=progress)
+        self.task = prepare(options)
         self.options = self.task.options
         self.trainer = self.task.trainer = self._create_trainer()
         self._training_data: task_module.TrainingData | None = None
@@ -275,7 +261,6 @@ class Run:
             num_warmup_steps=int(num_steps * options.warmup_proportion),
             frozen_layers=options.frozen_layers,
             source=task.start.source,
-            progress=self.progress,
         )
         batches = {
             "eval_batch_size": options.do_eval,
@@ -422,11 +407,11 @@ def _without_search(options):
     return options
 
 
-def _search(options, progress):
+def _search(options):
     """Runs all runs of a search; returns a report."""
 
     def run_one(trial):
-        one = Run(dataclasses.replace(trial, do_predict=False), progress=progress)
+        one = Run(dataclasses.replace(trial, do_predict=False))
         stopping.check_metric(options.best_metric, one.task.score_names())
         one.train()
         return one.evaluate()

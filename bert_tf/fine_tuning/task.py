@@ -16,7 +16,6 @@ from typing import cast
 
 import numpy as np
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import findings as findings_module
@@ -90,7 +89,6 @@ class Task(abc.ABC):
 
     Args:
         options: of the run.
-        progress: see `bert_tf.progress`.
 
     Attributes:
         options: of the run.
@@ -113,7 +111,7 @@ class Task(abc.ABC):
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
-    # Replaces `run.single_run`: (options, progress) -> report.
+    # Replaces `run.single_run`: (options) -> report.
     RUN: ClassVar[Callable[..., str] | None] = None
 
     start: starting_point.StartingPoint
@@ -124,11 +122,8 @@ class Task(abc.ABC):
     def __init__(
         self,
         options: Any,
-        *,
-        progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
-        self.progress = progress
         self.examples: dict[str, Any] = {}
         self.trained: Any = None
         self._features: dict[str, Any] = {}
@@ -317,7 +312,6 @@ class Task(abc.ABC):
             dataclasses.replace(self.options, eval_batch_size=batch_size),
             length_buckets=self.options.length_buckets,
             stage="predict",
-            progress=self.progress,
         )
 
     @abc.abstractmethod

@@ -4,7 +4,6 @@ import json
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.pretraining import options as pretraining_options
@@ -15,14 +14,11 @@ STANDARD_INPUT = "-"
 
 def run(
     options: pretraining_options.FillMaskOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Fills the masks of texts, or scores texts, as the options say.
 
     Args:
         options: what to do.
-        progress: see `bert_tf.progress`.
 
     Returns:
         The report: each text with its result, or the file with the results.
@@ -33,10 +29,10 @@ def run(
     """
     texts = _read_texts(options)
     if options.output_file is None:
-        records = _records(options, texts, progress)
+        records = _records(options, texts)
         return "\n".join(line for record in records for line in _lines(record))
     with locks.output_file(options.output_file):
-        records = _records(options, texts, progress)
+        records = _records(options, texts)
         with files.complete_or_absent(options.output_file) as file:
             for record in records:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
@@ -63,7 +59,7 @@ def _read_texts(options):
     return texts
 
 
-def _records(options, texts, progress):
+def _records(options, texts):
     """Returns the result for each text as a dict for JSON."""
     start = starting_point.find(
         options.init_checkpoint,
@@ -83,9 +79,9 @@ def _records(options, texts, progress):
             raise ValueError(f"{place}{error}") from None
     plain = [text for _, text in texts]
     records = (
-        predictor.score(plain, progress=progress)
+        predictor.score(plain)
         if scores
-        else predictor.predict(plain, top_k=options.top_k, progress=progress)
+        else predictor.predict(plain, top_k=options.top_k)
     )
     return [{"text": t} | record for t, record in zip(plain, records, strict=True)]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import record_index
@@ -32,14 +31,11 @@ _SET_ELSEWHERE = {
 
 def find_start(
     options: pretraining_options.RunPretrainingOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> starting_point.StartingPoint:
     """Returns what the run starts from: a checkpoint, a named size, or a new model.
 
     Args:
         options: what to train.
-        progress: called while a checkpoint is downloaded.
 
     Raises:
         OSError: a file cannot be read.

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import run_report
 from bert_tf.optimization import schedules
@@ -29,14 +28,11 @@ logger = logging.getLogger(__name__)
 
 def run(
     options: pretraining_options.RunPretrainingOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> str:
     """Trains and evaluates as `options.do_train` and `options.do_eval` say.
 
     Args:
         options: what to do.
-        progress: see `bert_tf.progress`.
 
     Returns:
         A report for the user.
@@ -50,7 +46,7 @@ def run(
             "Nothing to do: pass --do_train, --do_eval or --dry_run."
         )
     with run_folder.locked(options):
-        pretraining = Pretraining(options, progress=progress)
+        pretraining = Pretraining(options)
         if options.dry_run:
             return pretraining.dry_run_report()
         lines = []
@@ -67,23 +63,19 @@ def run(
 
 def train(
     options: pretraining_options.RunPretrainingOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, Any]:
     """Trains; returns {"loss", "global_step"}. See `run`."""
     options = dataclasses.replace(options, do_train=True, dry_run=False)
     with run_folder.locked(options):
-        return Pretraining(options, progress=progress).train()
+        return Pretraining(options).train()
 
 
 def evaluate(
     options: pretraining_options.RunPretrainingOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> dict[str, float]:
     """Evaluates the last checkpoint; returns the release's six scores. See `run`."""
     options = dataclasses.replace(options, do_train=False, do_eval=True, dry_run=False)
-    return Pretraining(options, progress=progress).evaluate()
+    return Pretraining(options).evaluate()
 
 
 class Pretraining:
@@ -99,7 +91,6 @@ class Pretraining:
 
     Args:
         options: what to do.
-        progress: see `bert_tf.progress`.
 
     Raises:
         OSError, ValueError: as `run`.
@@ -108,14 +99,11 @@ class Pretraining:
     def __init__(
         self,
         options: pretraining_options.RunPretrainingOptions,
-        *,
-        progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
-        self._progress = progress
         self._trains = options.do_train or options.dry_run
         self._phases = options.each_phase()
-        start = model_setup.find_start(options, progress=progress)
+        start = model_setup.find_start(options)
         config = model_setup.override(
             start.config,
             options.config_overrides,
@@ -129,7 +117,7 @@ class Pretraining:
         if options.do_train and options.eval_every_steps:
             names = scores.names_of(self.config, self.records.schema)
             stopping.check_metric(options.best_metric, names)
-        self.trainer = self._create_trainer(start.source, progress)
+        self.trainer = self._create_trainer(start.source)
         if self.trainer.resumed:
             self._check_same_text()
         if options.do_eval or (options.do_train and options.eval_every_steps):
@@ -180,7 +168,7 @@ class Pretraining:
             is_phase=bool(self.options.phases),
         )
 
-    def _create_trainer(self, source, progress):
+    def _create_trainer(self, source):
         options = self.options
         num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
@@ -198,7 +186,6 @@ class Pretraining:
             num_warmup_steps=options.num_warmup_steps,
             time_limit=time_limit,
             source=source,
-            progress=progress,
         )
 
     def _check_same_text(self):

@@ -51,7 +51,6 @@ def write(
     writers: Sequence[tfrecord.Writer],
     options: pretraining_data_options.CreatePretrainingDataOptions,
     folder: str,
-    progress: progress_module.Progress,
 ) -> tuple[counts_module.Counts, float]:
     """Writes the records of all shards, in the order of the shards.
 
@@ -60,7 +59,6 @@ def write(
         writers: one per output file.
         options: what to create.
         folder: that of the journal.
-        progress: called with the megabytes of text finished.
 
     Returns:
         The counts of all shards, and the peak memory of all local processes together,
@@ -102,8 +100,11 @@ def write(
             peaks[note.process_id] = note.peak_memory_mb
             num_appended += 1
 
+    reporter = progress_module.current()
+
     def on_progress(*arguments, **named) -> None:
-        progress(*arguments, **named)
+        if reporter is not None:
+            reporter(*arguments, **named)
         append_finished()
 
     where = options
@@ -113,14 +114,8 @@ def write(
         where = dataclasses.replace(
             options, num_workers=options.num_workers or max(1, useful)
         )
-    execution.run(
-        sample,
-        tasks,
-        where,
-        stage="create",
-        num_bytes=total_bytes,
-        progress=on_progress,
-    )
+    with progress_module.reporting_to(on_progress):
+        execution.run(sample, tasks, where, stage="create", num_bytes=total_bytes)
     append_finished()
     if num_appended < len(tasks):
         raise OSError(

@@ -8,7 +8,6 @@ import os
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
@@ -86,8 +85,6 @@ def run(options: pretraining_data_options.CreatePretrainingDataOptions) -> str:
 
 def create_data(
     options: pretraining_data_options.CreatePretrainingDataOptions,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> CreationReport:
     """Writes TFRecord files of masked sequences sampled from text files.
 
@@ -96,7 +93,6 @@ def create_data(
 
     Args:
         options: what to read, create and write.
-        progress: called with the megabytes of text finished.
 
     Returns:
         What was read and written. Apart from the peak memory it depends only on the
@@ -138,7 +134,7 @@ def create_data(
             for path in options.output_file
         ]
         counts, peak_memory_mb = shard_tasks.write(
-            shards, writers, options, journal.folder, progress
+            shards, writers, options, journal.folder
         )
         if not counts.instances:
             raise ValueError(

@@ -28,8 +28,7 @@ class Evaluation:
         strategy: the devices.
         options: the batch size.
         length_buckets: lengths that batches are padded to; empty: the full length.
-        stage: name of the work in `progress`.
-        progress: see `bert_tf.progress`.
+        stage: name of the work in progress reports.
     """
 
     def __init__(
@@ -40,13 +39,12 @@ class Evaluation:
         *,
         length_buckets: Sequence[int] = (),
         stage: str = "evaluate",
-        progress: progress_module.Progress = progress_module.silent,
     ):
         self._model = model
         self._strategy = strategy
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
-        self._progress = functools.partial(progress, stage)
+        self._progress = functools.partial(progress_module.report, stage)
         self._step_functions: dict[Any, Callable] = {}
         self._workers = workers.Workers(strategy)
 

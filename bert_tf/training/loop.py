@@ -66,7 +66,6 @@ class Trainer:
             time instead of the step.
         frozen_layers: which layers are not trained; see `building.freeze`.
         source: opened checkpoint to start from, instead of `options.init_checkpoint`.
-        progress: see `bert_tf.progress`.
 
     Attributes:
         model: the built model.
@@ -101,13 +100,11 @@ class Trainer:
         time_limit: timing.TimeLimit | None = None,
         frozen_layers: str | None = None,
         source: source_module.Source | None = None,
-        progress: progress_module.Progress = progress_module.silent,
     ):
         self.options = options
         self.num_train_steps = num_train_steps
         self._last_step = num_train_steps
         self.time_limit = time_limit
-        self.progress = progress
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
@@ -138,7 +135,6 @@ class Trainer:
             self.strategy,
             options,
             length_buckets=options.length_buckets,
-            progress=progress,
         )
         self.resumed = False
         self.step = self._load(source)
@@ -332,7 +328,7 @@ class Trainer:
         loss = float(history["loss"][-1])
         done, total, unit = self._budget.amount_done(self.step, self.num_train_steps)
         values = {"loss": loss, "examples/s": examples_per_second}
-        self.progress("train", done, total, unit=unit, values=values)
+        progress_module.report("train", done, total, unit=unit, values=values)
         return loss
 
     def _num_steps_of_next_call(self) -> int:

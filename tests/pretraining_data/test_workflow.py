@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf import progress
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import record_checks
 from bert_tf.data import tfrecord
@@ -24,7 +25,7 @@ SMALL = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
 def make(golden, tmp_path):
     """Runs create_data on the small recorded text; returns (report, records)."""
 
-    def run(name="out.tfrecord", progress=None, **changes):
+    def run(name="out.tfrecord", reporter=None, **changes):
         options = pretraining_data_options.CreatePretrainingDataOptions(
             **{
                 "input_file": str(golden / "text.txt"),
@@ -34,8 +35,8 @@ def make(golden, tmp_path):
                 **changes,
             }
         )
-        arguments = {"progress": progress} if progress else {}
-        report = pretraining_data_workflow.create_data(options, **arguments)
+        with progress.reporting_to(reporter):
+            report = pretraining_data_workflow.create_data(options)
         return report, tfrecord.RecordFiles(options.output_file)
 
     return run
@@ -235,13 +236,13 @@ def test_the_side_file_says_how_the_records_were_made(make, golden):
 
 
 def interrupt_after_a_shard(tmp_path):
-    """Returns a progress that interrupts once a shard is finished."""
+    """Returns a reporter that interrupts once a shard is finished."""
 
-    def progress(stage, done, total, **_):
+    def interrupt(stage, done, total, **_):
         if any(tmp_path.glob(".*.shards/*.npz")):
             raise KeyboardInterrupt
 
-    return progress
+    return interrupt
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_finished_shards_are_used_by_the_same_command_alone(
 ):
     folder = tmp_path / ".out.tfrecord.shards"
     with pytest.raises(KeyboardInterrupt):
-        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+        make(reporter=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
     assert f"Keeping 1 finished shards in {folder}." in caplog.text
     other = tmp_path / "other.txt"
     other.write_bytes(pathlib.Path(TEXT).read_bytes().replace(b"the", b"The"))
@@ -290,7 +291,7 @@ def _cut_part(folder):
 )
 def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage):
     with pytest.raises(KeyboardInterrupt):
-        make(progress=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+        make(reporter=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
     folder = tmp_path / ".out.tfrecord.shards"
     damage(folder)
     (folder / "mine.txt").write_text("keep me")
@@ -317,17 +318,19 @@ def test_only_masking_needs_a_mask(make, golden, tmp_path):
 def test_a_run_that_was_killed_goes_on_with_its_finished_shards(make, golden, tmp_path):
     program = f"""
 import glob, os, signal
+from bert_tf import progress
 from bert_tf.pretraining_data import options, workflow
 
-def progress(stage, done, total, **_):
+def kill(stage, done, total, **_):
     if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.npz")!r}):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    workflow.create_data(options.CreatePretrainingDataOptions(
-        input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out.tfrecord")!r},
-        vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
-        **{SMALL!r}), progress=progress)
+    with progress.reporting_to(kill):
+        workflow.create_data(options.CreatePretrainingDataOptions(
+            input_file={[TEXT, TEXT]!r}, output_file={str(tmp_path / "out.tfrecord")!r},
+            vocab_file={str(golden / "vocab.txt")!r}, num_workers=2, shard_mb=0.0016,
+            **{SMALL!r}))
 """
     (tmp_path / "program.py").write_text(program)
     root = pathlib.Path(pretraining_data_workflow.__file__).parents[2]

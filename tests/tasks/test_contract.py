@@ -16,6 +16,7 @@ import pytest
 
 import bert_tf
 from bert_tf import options as options_module
+from bert_tf import progress
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -155,8 +156,8 @@ def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
     options = create(
         tmp_path / "parts", save_checkpoints_steps=num_steps // 4, **values
     )
-    with pytest.raises(StoppedError):
-        fine_tuning_run.train(options, progress=stop)
+    with pytest.raises(StoppedError), progress.reporting_to(stop):
+        fine_tuning_run.train(options)
     assert fine_tuning_run.train(options)["global_step"] == num_steps
     whole, parts = (
         bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import progress
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
@@ -49,7 +50,8 @@ class Watched:
             patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
             # Calls become longer, also on a busy machine.
             patch.setattr(timing, "SECONDS_PER_CALL", 1e6)
-            pretraining_workflow.run(options, progress=self._progress)
+            with progress.reporting_to(self._progress):
+                pretraining_workflow.run(options)
         lines = (output_dir / "metrics.jsonl").read_text().splitlines()
         self.metrics = [json.loads(line) for line in lines]
 

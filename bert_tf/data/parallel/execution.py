@@ -61,7 +61,6 @@ def run(
     *,
     stage: str,
     num_bytes: int,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> None:
     """Runs all tasks.
 
@@ -72,7 +71,6 @@ def run(
         execution: where the tasks run: `RunnerOptions` with `num_workers`.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
-        progress: called with the megabytes finished. Beam runners report only the end.
 
     Raises:
         ImportError: apache-beam is not installed.
@@ -86,12 +84,11 @@ def run(
             num_workers=execution.num_workers or 1,
             stage=stage,
             num_bytes=num_bytes,
-            progress=progress,
         )
         return
     from bert_tf.data.parallel import beam
 
     total = num_bytes / 1_000_000
-    progress(stage, 0, total, unit="MB")
+    progress_module.report(stage, 0, total, unit="MB")
     beam.run(work, tasks, execution.runner, execution.pipeline_options)
-    progress(stage, total, total, unit="MB")
+    progress_module.report(stage, total, total, unit="MB")

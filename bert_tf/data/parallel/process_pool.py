@@ -33,7 +33,6 @@ def run(
     num_workers: int,
     stage: str,
     num_bytes: int,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> None:
     """Runs all tasks; the arguments are those of `execution.run`, with one more.
 
@@ -51,10 +50,12 @@ def run(
         # A progress bar restarts if its end is reported twice.
         if (now := min(now, num_bytes)) > done:
             done = now
-            progress(stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB")
+            progress_module.report(
+                stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB"
+            )
 
     def on_start():
-        progress(stage, 0, num_bytes / _MEGABYTE, unit="MB")
+        progress_module.report(stage, 0, num_bytes / _MEGABYTE, unit="MB")
 
     num_workers = min(num_workers, len(tasks))
     if num_workers <= 1:

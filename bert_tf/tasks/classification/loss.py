@@ -26,7 +26,6 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
@@ -75,31 +74,25 @@ class Teacher:
         self,
         examples: Sequence[examples_module.InputExample],
         options: classification_options.RunClassifierOptions,
-        *,
-        progress: progress_module.Progress = progress_module.silent,
     ) -> np.ndarray:
         """Returns the teacher's logits.
 
         Args:
             examples: N examples.
             options: of the student's run.
-            progress: reports the number of finished batches.
 
         Returns:
             float32 [N, C], in the order of the student's classes.
         """
         task = self._predictor.task
         # In windows if the teacher was trained on them.
-        rows = features_module.rows_of(
-            examples, task, self._predictor.tokenizer, progress=progress
-        )
+        rows = features_module.rows_of(examples, task, self._predictor.tokenizer)
         # The default strategy: one device, even if the student trains on several.
         predicted = training_evaluation.Evaluation(
             self._predictor.model,
             tf.distribute.get_strategy(),
             dataclasses.replace(options, eval_batch_size=options.train_batch_size),
             length_buckets=options.length_buckets,
-            progress=progress,
         ).predict(batching.ArraySource(rows.columns), keys=("logits",))
         logits = features_module.mean_over_windows(
             predicted["logits"], rows.example_numbers, len(examples)

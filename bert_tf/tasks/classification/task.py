@@ -166,7 +166,6 @@ class Classification(task_module.Task):
             self.record,
             self.tokenizer,
             weights=self.class_weights if name == "train" else None,
-            progress=self.progress,
         )
 
     def training_data(self) -> task_module.TrainingData:
@@ -176,7 +175,7 @@ class Classification(task_module.Task):
         columns, limit = dict(rows.columns), record.max_seq_length
         if self.teacher is not None:
             columns[distilled_classifier.TEACHER_LOGITS] = self.teacher.logits(
-                self.examples["train"], self.options, progress=self.progress
+                self.examples["train"], self.options
             )
         labels = [str(example.label) for example in self.examples["train"]]
         if record.label_kind == examples_module.REGRESSION:

@@ -209,7 +209,6 @@ class MultipleChoice(task_module.Task):
             self.examples[name],
             self.record.max_seq_length,
             self.tokenizer,
-            progress=self.progress,
         )
 
     def training_data(self) -> task_module.TrainingData:

@@ -241,21 +241,18 @@ class Predictor(fine_tuning_predictor.Predictor):
         ]
 
 
-def run(
-    options: question_answering_options.RunSquadOptions,
-    progress: progress_module.Progress,
-) -> str:
+def run(options: question_answering_options.RunSquadOptions) -> str:
     """Runs the task, or answers with several trained runs; returns a report.
 
     The best answers of the paper are an ensemble's (section 4.2).
     """
     if not options.ensemble:
-        return fine_tuning_run.single_run(options, progress)
+        return fine_tuning_run.single_run(options)
     with run_folder.locked(options):
-        return _ensemble_report(options, progress)
+        return _ensemble_report(options)
 
 
-def _ensemble_report(options, progress):
+def _ensemble_report(options):
     """Answers with several trained runs together; returns a report."""
     _check_one_kind(options)
     if rotation.latest(options.output_dir) is not None:
@@ -266,7 +263,7 @@ def _ensemble_report(options, progress):
     members = []
     for run_dir in options.ensemble:
         member = dataclasses.replace(options, output_dir=run_dir, ensemble=())
-        task: Any = fine_tuning_run.Run(member, progress=progress).task
+        task: Any = fine_tuning_run.Run(member).task
         members.append(task.predictions())
     record, data_set = task.record, task.identities["test"]
     predictions = question_answering_predictions.averaged(

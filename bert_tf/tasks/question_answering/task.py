@@ -159,7 +159,6 @@ class QuestionAnswering(task_module.Task):
             self.tokenizer,
             self.record.sizes,
             is_training=is_training,
-            progress=self.progress,
         )
 
     def predictions(self) -> list[question_answering_predictions.Prediction]:
@@ -189,7 +188,6 @@ class QuestionAnswering(task_module.Task):
                 **self.record.tokenizer_arguments(),
                 verbose=options.verbose_logging,
             ),
-            progress=self.progress,
         )
         self._predicted = (step, predictions)
         return predictions

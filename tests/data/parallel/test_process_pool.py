@@ -23,7 +23,7 @@ def write(task, on_bytes):
     on_bytes(10)
 
 
-def _run(tmp_path, texts, workers, progress):
+def _run(tmp_path, texts, workers):
     tasks = [(str(tmp_path / f"{n}.txt"), text) for n, text in enumerate(texts)]
     process_pool.run(
         write,
@@ -31,23 +31,23 @@ def _run(tmp_path, texts, workers, progress):
         num_workers=workers,
         stage="work",
         num_bytes=10 * len(tasks),
-        progress=progress,
     )
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_all_tasks_are_done_and_their_bytes_reported_once_at_the_end(tmp_path, workers):
-    told = []
-    _run(tmp_path, "abcdef", workers, lambda *now, unit: told.append(now))
+def test_all_tasks_are_done_and_their_bytes_reported_once_at_the_end(
+    tmp_path, workers, reported
+):
+    _run(tmp_path, "abcdef", workers)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == list("abcdef")
-    assert told[0] == ("work", 0, 60 / 1e6)
-    assert told[-1] == ("work", 60 / 1e6, 60 / 1e6)
-    assert sorted(set(told)) == told
+    assert reported[0] == ("work", 0, 60 / 1e6)
+    assert reported[-1] == ("work", 60 / 1e6, 60 / 1e6)
+    assert sorted(set(reported)) == reported
 
 
 def test_a_worker_that_is_killed_is_a_clear_error(tmp_path):
     with pytest.raises(OSError, match="A worker process was killed, possibly"):
-        _run(tmp_path, ["a", "killed", "b"], 2, lambda *now, unit: None)
+        _run(tmp_path, ["a", "killed", "b"], 2)
 
 
 def test_an_interrupted_run_ends_soon_and_leaves_no_half_files(tmp_path):
@@ -61,6 +61,6 @@ def test_an_interrupted_run_ends_soon_and_leaves_no_half_files(tmp_path):
     thread.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        _run(tmp_path, ["slow"] * 4, 2, lambda *now, unit: None)
+        _run(tmp_path, ["slow"] * 4, 2)
     assert time.monotonic() - start < 500
     assert list(tmp_path.iterdir()) == []
