@@ -4,8 +4,6 @@ Rows are sorted by a hash of (seed, epoch, row). An epoch of hundreds of million
 rows is never sorted as a whole: it is cut into parts, and at most four are in memory.
 """
 
-import collections
-import concurrent.futures
 import functools
 import threading
 from collections.abc import Iterator
@@ -44,22 +42,20 @@ class Order:
             self._num_parts = 1 << (max(num_rows - 1, 1) // _ROWS_PER_PART).bit_length()
         self.rows_per_part = -(-num_rows // self._num_parts)
         self._windows_per_pool = windows_per_pool
-        self._lock = threading.Lock()
         # A batch may span two epochs, so keep both.
         self._cut = functools.lru_cache(maxsize=2)(self._cut_epoch)
-        self._parts: collections.OrderedDict[tuple[int, int], Any]
-        self._parts = collections.OrderedDict()
-        # Sorts the next part while this one is read.
-        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._part = functools.lru_cache(maxsize=_PARTS_KEPT)(self._sorted_part)
+        self._lock = threading.Lock()  # Two batches at once sort a part only once.
 
     def indices(self, position: int, count: int) -> np.ndarray:
         """Returns the rows at `count` positions from `position` on: int64 [count]."""
         if self.window == 1:
             return (position + np.arange(count, dtype=np.int64)) % self.num_rows
-        pieces = [
-            self._part(epoch, part)[start:stop]
-            for epoch, part, start, stop in self._places(position, count)
-        ]
+        with self._lock:
+            pieces = [
+                self._part(epoch, part)[start:stop]
+                for epoch, part, start, stop in self._places(position, count)
+            ]
         return np.concatenate([*pieces, np.zeros(0, np.int64)])
 
     def ranges(self, position: int, count: int) -> list[range]:
@@ -92,34 +88,15 @@ class Order:
         """Yields (epoch, part, first place, place after the last) of positions."""
         while count > 0:
             epoch, place = divmod(position, self.num_rows)
-            with self._lock:
-                ends = self._cut(epoch).ends
+            ends = self._cut(epoch).ends
             part = int(np.searchsorted(ends, place, side="right"))
             start = place - (int(ends[part - 1]) if part else 0)
             here = min(count, int(ends[part]) - place)
             yield epoch, part, start, start + here
             position, count = position + here, count - here
 
-    def _part(self, epoch, number):
-        """Returns the rows of a part, and has the next one sorted in the meantime."""
-        following = (epoch, number + 1)
-        if number + 1 == self._num_parts:
-            following = (epoch + 1, 0)
-        with self._lock:
-            sorted_rows = self._started(epoch, number)
-            if self._num_parts > 1:
-                self._started(*following)
-            while len(self._parts) > _PARTS_KEPT:
-                self._parts.popitem(last=False)
-        return sorted_rows.result()
-
-    def _started(self, epoch, number):
-        if (epoch, number) not in self._parts:
-            self._parts[epoch, number] = self._thread.submit(
-                lambda: self._cut(epoch).sorted_rows(number)
-            )
-        self._parts.move_to_end((epoch, number))
-        return self._parts[epoch, number]
+    def _sorted_part(self, epoch, number):
+        return self._cut(epoch).sorted_rows(number)
 
 
 class _HashRanges:

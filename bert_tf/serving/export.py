@@ -212,10 +212,7 @@ def _load_checkpoint(options, dtype):
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
     if options.head is not None:
         return load_start(path, start, settings, head=options.head)
-    # Needs the folder of retrieval, which runs of other tasks do without.
-    from bert_tf.tasks.retrieval import predictor as retrieval_predictor
-
-    return retrieval_predictor.load_checkpoint(path, settings)
+    return tasks.load("retrieval", path, settings)
 
 
 def _described(model, top_k):

@@ -47,10 +47,11 @@ def load(
         OSError: a file of the folder cannot be read.
         ValueError: the folder has no trained retrieval model.
     """
-    kind = companion_files.read_task(run_dir).get("task", _ENCODER)
-    if settings.start is None and kind == _ENCODER:
-        start = starting_point.find(run_dir)
-        settings = dataclasses.replace(settings, start=start, has_task_file=False)
+    if settings.start is None:
+        kind = companion_files.read_task(run_dir).get("task", _ENCODER)
+        if kind == _ENCODER:
+            start = starting_point.find(run_dir)
+            settings = dataclasses.replace(settings, start=start, has_task_file=False)
     if not settings.has_task_file:
         return load_checkpoint(run_dir, settings, searches=searches)
     task = features.Record.read(run_dir)
