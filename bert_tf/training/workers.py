@@ -32,7 +32,7 @@ WAIT_SECONDS = 600.0
 # The jobs in TF_CONFIG that train; the chief comes first.
 _JOBS = ("chief", "worker")
 _PROBE = ".shared-"  # Followed by a number.
-_GREETING = b"bert_tf worker %d\n"
+_GREETING = b"bert_tf worker "
 _ANSWER = b"all here\n"
 _RETRY_SECONDS = 0.5
 # Longest blocking call. Between calls Python notices signals, and we the deadline.
@@ -230,51 +230,32 @@ def _wait_for_callers(hosts, port, deadline):
                     f"Worker {missing} ({hosts[missing]}) did not connect; start all "
                     f"{len(hosts)} workers with the same command."
                 )
-            with contextlib.suppress(TimeoutError):
+            # A caller that is not a worker sends no number.
+            with contextlib.suppress(OSError, ValueError):
                 connection = stack.enter_context(listener.accept()[0])
-                index = _read_greeting(connection)
-                if index is not None:
-                    callers[index] = connection
+                connection.settimeout(_POLL_SECONDS)
+                callers[int(connection.recv(64).partition(_GREETING)[2])] = connection
         for connection in callers.values():
             with contextlib.suppress(OSError):
                 connection.sendall(_ANSWER)
 
 
-def _read_greeting(connection):
-    """Returns the caller's index, or None if it is not one of our workers."""
-    connection.settimeout(_POLL_SECONDS)
-    try:
-        line = connection.recv(64)
-    except OSError:
-        return None
-    start = _GREETING.split(b"%", 1)[0]
-    text = line.removeprefix(start).strip()
-    return int(text) if line.startswith(start) and text.isdigit() else None
-
-
 def _call_worker_0(host, address, index, deadline):
     while time.monotonic() < deadline:
-        try:
-            with socket.create_connection(address, _POLL_SECONDS) as connection:
-                connection.sendall(_GREETING % index)
-                if _is_answered(connection, deadline):
-                    return
-        except OSError:
-            pass  # Worker 0 does not listen yet.
+        with (
+            contextlib.suppress(OSError),  # Worker 0 does not listen yet.
+            socket.create_connection(address, _POLL_SECONDS) as connection,
+        ):
+            connection.sendall(b"%s%d\n" % (_GREETING, index))
+            while time.monotonic() < deadline:
+                with contextlib.suppress(TimeoutError):
+                    if connection.recv(64) == _ANSWER:
+                        return
+                    break
         time.sleep(_RETRY_SECONDS)
     raise OSError(
         f"Worker 0 ({host}) does not answer; start all workers with the same command."
     )
-
-
-def _is_answered(connection, deadline):
-    connection.settimeout(_POLL_SECONDS)
-    while time.monotonic() < deadline:
-        try:
-            return connection.recv(64) == _ANSWER
-        except TimeoutError:
-            continue
-    return False
 
 
 def _split_address(host):
