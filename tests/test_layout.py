@@ -35,7 +35,7 @@ LIBRARY = {
     "optimization": set(),
     "data": {"tokenization"},
     "checkpoints": {"modeling", "tokenization"},
-    "training": {"optimization", "checkpoints"},
+    "training": {"data", "modeling", "optimization", "checkpoints"},
 }
 TASK_NAMES = {f"tasks.{task}" for task in TASKS}
 MAY_IMPORT = {

@@ -18,6 +18,7 @@ import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
+from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
@@ -26,11 +27,11 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
-from bert_tf.training import protocols
 from bert_tf.training import result_files
 
 # Computes outputs of the model: (source of batches, keys=names of the outputs) -> the
@@ -42,7 +43,7 @@ Predict = Callable[..., dict[str, np.ndarray]]
 class TrainingData:
     """The rows to train on, and what is known about them."""
 
-    source: protocols.ExampleSource
+    source: batching.Source
     facts: tuple[str, ...] = ()  # Sentences for the log and the model card.
     # Word pieces of each example before truncation, with special tokens. None: unknown.
     lengths: Sequence[int] | np.ndarray | None = None
@@ -246,7 +247,7 @@ class Task(abc.ABC):
 
     # Model and training.
 
-    def create_model(self) -> protocols.TaskModel:
+    def create_model(self) -> heads.TaskModel:
         """Returns the model to train. Called in the scope of the strategy."""
         return self.record.create_model(self.config, dtype=self.options.dtype)
 

@@ -7,9 +7,9 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.modeling import heads
 from bert_tf.optimization import create
 from bert_tf.training import options as training_options
-from bert_tf.training import protocols
 
 # Values of keras.mixed_precision and tf.keras.
 INITIAL_LOSS_SCALE = 2.0**15
@@ -20,8 +20,8 @@ _FACTOR = 2.0
 
 
 def build_model(
-    create_model: Callable[[], protocols.TaskModel], *, recompute_layers: bool = False
-) -> protocols.TaskModel:
+    create_model: Callable[[], heads.TaskModel], *, recompute_layers: bool = False
+) -> heads.TaskModel:
     """Returns a built model. Call it in the strategy's scope.
 
     Args:
@@ -34,7 +34,7 @@ def build_model(
     return model
 
 
-def freeze(model: protocols.TaskModel, frozen_layers: str | None) -> None:
+def freeze(model: heads.TaskModel, frozen_layers: str | None) -> None:
     """Makes weights of the encoder untrainable.
 
     Frozen weights get no gradient, so the backward pass ends above them. They do not
@@ -57,7 +57,7 @@ def freeze(model: protocols.TaskModel, frozen_layers: str | None) -> None:
             variable.trainable = False
 
 
-def trained_share(model: protocols.TaskModel) -> float:
+def trained_share(model: heads.TaskModel) -> float:
     """Returns the share of the encoder's layers that are trained, from 0 to 1."""
     num_layers = model.config.num_hidden_layers
     scopes = {
@@ -84,7 +84,7 @@ def _frozen_prefixes(num_layers, frozen_layers):
 
 
 def create_optimizer(
-    model: protocols.TaskModel,
+    model: heads.TaskModel,
     options: training_options.OptimizerOptions,
     *,
     num_train_steps: int,

@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
+from bert_tf.data import batching
+from bert_tf.modeling import heads
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
-from bert_tf.training import protocols
 from bert_tf.training import steps
 from bert_tf.training import workers
 
@@ -33,7 +34,7 @@ class Evaluation:
 
     def __init__(
         self,
-        model: protocols.TaskModel,
+        model: heads.TaskModel,
         strategy: tf.distribute.Strategy,
         options: training_options.EvaluationOptions,
         *,
@@ -49,7 +50,7 @@ class Evaluation:
         self._workers = workers.Workers(strategy)
 
     def evaluate(
-        self, examples: protocols.ExampleSource, *, max_examples: int | None = None
+        self, examples: batching.Source, *, max_examples: int | None = None
     ) -> dict[str, float]:
         """Returns means over examples: `loss`, each loss term, each metric.
 
@@ -78,7 +79,7 @@ class Evaluation:
 
     def predict(
         self,
-        examples: protocols.ExampleSource,
+        examples: batching.Source,
         keys: Sequence[str] = ("probabilities",),
     ) -> dict[str, np.ndarray]:
         """Returns the model's outputs for all examples, in order.
@@ -133,12 +134,12 @@ class Evaluation:
 
     def _run(
         self,
-        examples: protocols.ExampleSource,
+        examples: batching.Source,
         step_function: Callable,
         *,
         order: np.ndarray | None,
         max_examples: int | None = None,
-    ) -> Iterator[protocols.Tensors]:
+    ) -> Iterator[dict[str, tf.Tensor]]:
         """Yields the step function's result for each batch."""
         batch_size = self._batch_size
         distribution.check_batch_size("eval_batch_size", batch_size, self._strategy)
@@ -160,8 +161,8 @@ class Evaluation:
 
 
 def build_evaluate_step(
-    model: protocols.TaskModel, strategy: tf.distribute.Strategy
-) -> Callable[[Any], protocols.Tensors]:
+    model: heads.TaskModel, strategy: tf.distribute.Strategy
+) -> Callable[[Any], dict[str, tf.Tensor]]:
     """Returns a function from an iterator to one batch's sums over all replicas.
 
     The sums are a dict with `sum/NAME` and `weight/NAME`, float32 scalars, for every
@@ -190,8 +191,8 @@ def build_evaluate_step(
 
 
 def build_predict_step(
-    model: protocols.TaskModel, strategy: tf.distribute.Strategy, keys: Sequence[str]
-) -> Callable[[Any, tf.Tensor], protocols.Tensors]:
+    model: heads.TaskModel, strategy: tf.distribute.Strategy, keys: Sequence[str]
+) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
     """Returns a function (iterator, S) -> one batch's outputs, rows in order.
 
     If a length bucket cut the batch, outputs per position are padded to the full

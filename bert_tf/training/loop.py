@@ -30,12 +30,13 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
+from bert_tf.data import batching
+from bert_tf.modeling import heads
 from bert_tf.optimization import schedules
 from bert_tf.training import building
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import options as training_options
-from bert_tf.training import protocols
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
 from bert_tf.training import saving
@@ -92,7 +93,7 @@ class Trainer:
 
     def __init__(
         self,
-        create_model: Callable[[], protocols.TaskModel],
+        create_model: Callable[[], heads.TaskModel],
         options: training_options.TrainerOptions,
         *,
         num_train_steps: int = 0,
@@ -197,7 +198,7 @@ class Trainer:
 
     def train(
         self,
-        examples: protocols.ExampleSource,
+        examples: batching.Source,
         *,
         evaluate: Evaluate | None = None,
         last_step: int | None = None,
@@ -292,7 +293,7 @@ class Trainer:
             on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
 
-    def _training_iterator(self, examples: protocols.ExampleSource) -> Any:
+    def _training_iterator(self, examples: batching.Source) -> Any:
         self._clear_errors = examples.clear_errors
         self._read_batches = functools.partial(
             examples.training_batches,
@@ -395,14 +396,14 @@ class Trainer:
         self._writer.save(self.step, train_seconds=self._budget.used_seconds)
 
     def evaluate(
-        self, examples: protocols.ExampleSource, *, max_examples: int | None = None
+        self, examples: batching.Source, *, max_examples: int | None = None
     ) -> dict[str, float]:
         """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
         return self._evaluation.evaluate(examples, max_examples=max_examples)
 
     def predict(
         self,
-        examples: protocols.ExampleSource,
+        examples: batching.Source,
         keys: tuple[str, ...] = ("probabilities",),
     ) -> dict[str, np.ndarray]:
         """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""

@@ -26,9 +26,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.modeling import heads
 from bert_tf.optimization import create
 from bert_tf.training import distribution
-from bert_tf.training import protocols
 
 # Columns of a batch that are not features of an example.
 EXAMPLE_INDEX = "example_index"
@@ -41,7 +41,7 @@ Gradients = dict[int, tf.Tensor]
 
 
 def build_train_steps(
-    model: protocols.TaskModel,
+    model: heads.TaskModel,
     optimizer: Any,
     strategy: tf.distribute.Strategy,
     *,
@@ -49,7 +49,7 @@ def build_train_steps(
     micro_batches: int = 1,
     jit_compile: bool = False,
     on_tpu: bool = False,
-) -> Callable[[Any, tf.Tensor], protocols.Tensors]:
+) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
     """Returns a function that takes many optimizer steps in one call.
 
     Args:
@@ -129,12 +129,12 @@ def build_train_steps(
 
 
 def build_gradient_function(
-    model: protocols.TaskModel,
+    model: heads.TaskModel,
     random_seed: int,
     jit_compile: bool = False,
     *,
     on_tpu: bool = False,
-) -> Callable[[protocols.Tensors, Mapping[str, tf.Tensor]], Any]:
+) -> Callable[[dict[str, tf.Tensor], Mapping[str, tf.Tensor]], Any]:
     """Returns a function (micro-batch, global weights) -> (loss terms, gradients).
 
     The weights are a dict from loss term to float32 scalar. If it also has
@@ -190,7 +190,7 @@ def build_gradient_function(
 
 
 def apply_gradients(
-    model: protocols.TaskModel, optimizer: Any, gradients: Gradients, rate: tf.Tensor
+    model: heads.TaskModel, optimizer: Any, gradients: Gradients, rate: tf.Tensor
 ) -> tf.Tensor:
     """Sums gradients over replicas, clips them and updates the weights.
 
@@ -266,8 +266,8 @@ def sum_over_replicas(tensors: Any) -> Any:
 
 
 def with_gathered_outputs(
-    model: protocols.TaskModel, outputs: protocols.Tensors
-) -> protocols.Tensors:
+    model: heads.TaskModel, outputs: dict[str, tf.Tensor]
+) -> dict[str, tf.Tensor]:
     """Adds `all_NAME` for each of the model's `gathered_outputs`.
 
     It has the rows of all replicas, in order, for losses that compare all examples of

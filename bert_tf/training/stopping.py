@@ -16,7 +16,6 @@ import numpy as np
 from bert_tf import files
 from bert_tf.training import building
 from bert_tf.training import options as training_options
-from bert_tf.training import protocols
 from bert_tf.training import steps
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -100,7 +99,7 @@ def stop_training(
     output_dir: str,
     step: int,
     values: Mapping[str, float],
-    batch: protocols.Tensors | None,
+    batch: Mapping[str, Any] | None,
 ) -> NoReturn:
     """Saves the batch of a step with a non-finite loss or gradient, and raises.
 
