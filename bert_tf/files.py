@@ -119,13 +119,6 @@ def remove(path: AnyPath) -> None:
         _gfile().remove(path) if is_remote(path) else os.remove(path)
 
 
-def copy(source: AnyPath, target: AnyPath) -> None:
-    """Copies a file and replaces an existing target."""
-    source, target = os.fspath(source), os.fspath(target)
-    with clear_errors(source):
-        _gfile().copy(source, target, overwrite=True)
-
-
 def rename(source: AnyPath, target: AnyPath) -> None:
     """Renames a file and replaces an existing target."""
     source, target = os.fspath(source), os.fspath(target)

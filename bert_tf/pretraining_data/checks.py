@@ -82,14 +82,6 @@ def _check(options, vocabulary, findings):
         limit=f"--max_seq_length={options.max_seq_length}",
     )
     text_checks.check_unknown(findings, part, lengths=lengths, num_unknown=unknown)
-    num_pieces = int(lengths.sum()) * counts["characters"] // sum(map(len, sample))
-    num_rows = options.dupe_factor * num_pieces // options.max_seq_length
-    findings.note(
-        "estimate",
-        f"about {num_pieces:,} pieces; --dupe_factor={options.dupe_factor} creates "
-        f"about {num_rows:,} sequences of --max_seq_length={options.max_seq_length}, "
-        "or a third more with next-sentence examples",
-    )
 
 
 def _check_documents(options, findings, counts):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import threading
 import time
 import types
@@ -75,9 +74,6 @@ class ObjectStore:
 
     def remove(self, path):
         os.remove(self.request("remove", path))
-
-    def copy(self, source, target, overwrite=False):
-        shutil.copyfile(self.request("read", source), target)
 
     def rename(self, source, target, overwrite=False):
         os.replace(self.request("rename", source), self.local(target))

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import locks
-from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import run_folder
 
@@ -20,13 +19,6 @@ def folder(tmp_path):
 
 def logged(folder):
     return [(line["step"], line["loss"]) for line in folder.read_metrics()]
-
-
-def test_metrics_after_the_restored_step_are_removed(folder):
-    for step in (1, 2, 3):
-        folder.log(step, {"loss": float(step)})
-    folder.cut_metrics(2)
-    assert logged(folder) == [(1, 1.0), (2, 2.0)]
 
 
 def test_a_metrics_line_cut_off_by_a_kill_is_dropped(folder):
@@ -89,24 +81,6 @@ def test_tensorboard_files_hold_the_scalars_of_training_and_evaluation(folder):
 
     assert scalars(folder.path) == {"loss": (5, 0.5)}
     assert scalars(os.path.join(folder.path, "eval")) == {"eval_loss": (5, 0.75)}
-
-
-def test_settings_say_how_the_run_was_made(folder):
-    options = pretraining_options.RunPretrainingOptions(
-        input_file="a", output_dir=folder.path, bert_config_file="b", random_seed=7
-    )
-    folder.write_settings(
-        task={"task": "pretraining"},
-        config=config_module.BertConfig.named("bert-tiny"),
-        vocabulary=None,
-        options=options,
-    )
-    assert folder.read_task() == {"task": "pretraining"}
-    with open(os.path.join(folder.path, "run.json")) as file:
-        settings = json.load(file)
-    assert settings["seed"] == 7
-    assert settings["flags"]["learning_rate"] == 5e-5
-    assert settings["versions"]["tensorflow"] == tf.__version__
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):

@@ -108,18 +108,6 @@ def test_a_run_refuses_other_settings(
     assert f"this command has {now}. " in str(error.value)
 
 
-def test_a_finished_run_refuses_other_dropout(folder, options):
-    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
-    with pytest.raises(ValueError, match=r"a run .* hidden_dropout_prob 0\.1"):
-        folder.check_same_run(config, options, step=60, has_steps_left=False)
-
-
-def test_other_dropout_of_a_run_that_goes_on_is_logged(folder, options, caplog):
-    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0)
-    folder.check_same_run(config, options, step=30)
-    assert "hidden_dropout_prob was 0.1, now 0.0" in caplog.text
-
-
 @pytest.mark.parametrize(
     "before, now, said",
     [
@@ -181,14 +169,6 @@ def test_another_length_without_steps_left_is_refused(
     other = dataclasses.replace(options, num_train_epochs=epochs)
     with pytest.raises(ValueError, match=r"num_train_epochs 3\.0; this"):
         check(folder, other, data(), has_steps_left=has_steps_left)
-
-
-def test_run_json_has_no_folders(folder):
-    with open(f"{folder.path}/run.json") as file:
-        text = file.read()
-    assert "/data" not in text
-    assert "/models" not in text
-    assert json.loads(text)["flags"]["train_file"] == "train.tsv"
 
 
 def test_evaluations_of_one_training_use_one_data_set(folder, options, data):

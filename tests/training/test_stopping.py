@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
-from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 from bert_tf.training import steps
 from bert_tf.training import stopping
@@ -291,20 +290,6 @@ def test_stops_after_patience_evaluations_without_a_better_score(
         chosen.is_best({"eval_loss": loss})
         found.append(chosen.should_stop)
     assert tuple(found) == stops
-
-
-def test_state_is_replayed_from_the_log():
-    lines = [
-        {"step": 1, "loss": 3.0},
-        {"step": 1, "eval_loss": 2.0},
-        {"step": 2, "eval_loss": 2.5},
-    ]
-    options = training_options.EvaluationOptions(
-        eval_every_steps=1, early_stopping_evals=3
-    )
-    replayed = stopping.Selection.replay(options, lines)
-    assert (replayed.best, replayed.num_since_best) == (2.0, 1)
-    assert replayed.patience == 3
 
 
 @pytest.mark.parametrize(
