@@ -30,7 +30,7 @@ _REPORT = "report.json"
 _FOLDER = ".prepare_corpus"
 _JOB = "job.json"
 _CORPUS = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
-# What this tool writes into its folder; the job is removed first.
+# What this tool writes into its folder.
 _WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)|shard-\d{5}\.txt")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
@@ -39,6 +39,12 @@ _LEFT_OUT = {
     "empty_documents": "documents without text",
     "skipped_pages": "pages that are not articles",  # Of Wikipedia, or redirects.
     "invalid_bytes": "bytes that are not UTF-8",
+}
+_REPORT_SHAPE = {
+    **dict.fromkeys(("documents", "sentences", "words"), int),
+    "read": dict.fromkeys(("bytes", "paragraphs", *_LEFT_OUT), int),
+    "output_files": [str],
+    "fingerprint": str,
 }
 
 
@@ -62,7 +68,8 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
 
     A blank line follows each document. Finished parts are kept in `output_dir` until
     all is complete: if the run is killed, the same call resumes it. Until then, the
-    disk contains a second copy of the text.
+    disk contains a second copy of the text. A call whose corpus is already there does
+    nothing.
 
     Args:
         options: what to read and write.
@@ -74,53 +81,77 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
     Raises:
         ImportError: a library for a format, or Apache Beam, is not installed.
         OSError: a file cannot be read or written, or a worker was killed.
-        ValueError: the input is damaged or malformed, or it contains no text.
+        ValueError: the input is damaged or malformed, or it contains no text; or
+            `output_dir` contains another corpus.
     """
     units, skipped = inputs.find(options)
+    fingerprint = _fingerprint(options, units)
     with locks.output_folder(options.output_dir):
-        job = JobFolder(options, units)
-        tasks = [
-            Task(
-                sources=sources,
-                options=options,
-                text_path=os.path.join(job.path, f"{number:06d}.txt"),
-                counts_path=os.path.join(job.path, f"{number:06d}.json"),
-            )
-            for number, sources in enumerate(units)
+        report = _read(os.path.join(options.output_dir, _REPORT), _REPORT_SHAPE)
+        paths = [
+            os.path.join(options.output_dir, name)
+            for name in report.get("output_files", ())
         ]
-        num_bytes = sum(task.num_bytes for task in tasks)
-        execution.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
-        num_files = 0
-        for shard in _shards(_documents(tasks), options.shard_mb * _MEGABYTE):
-            with files.complete_or_absent(job.shard_path(num_files), "wb") as file:
-                for document in shard:
-                    file.write(document)
-            num_files += 1
-        if not num_files:
-            patterns = ", ".join(options.input_file)
-            raise ValueError(f"Found no running text in {patterns}.")
-        counts = sum(map(_counts, tasks), collections.Counter())
-        names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
-        read = {name: counts[name] for name in ("bytes", "paragraphs", *_LEFT_OUT)}
-        report = {
-            **{name: counts[name] for name in ("documents", "sentences", "words")},
-            "read": read,
-            "skipped_files": skipped,
-            "output_files": names,
-            "fingerprint": job.fingerprint,
-        }
-        job.publish(names, report)
-    left_out = {text: read[name] for name, text in _LEFT_OUT.items()}
+        if report.get("fingerprint") != fingerprint or not all(
+            map(files.exists, paths)
+        ):
+            report = _create(options, units, skipped, fingerprint)
+    names = report["output_files"]
+    left_out = {text: report["read"][name] for name, text in _LEFT_OUT.items()}
     left_out["files that are not text"] = len(skipped)
-    per_sentence = counts["words"] / counts["sentences"]
+    per_sentence = report["words"] / max(report["sentences"], 1)
     lines = {
-        "documents": f"{counts['documents']:,}",
-        "sentences": f"{counts['sentences']:,}",
-        "words": f"{counts['words']:,}, {per_sentence:.2f} per sentence",
+        "documents": f"{report['documents']:,}",
+        "sentences": f"{report['sentences']:,}",
+        "words": f"{report['words']:,}, {per_sentence:.2f} per sentence",
         "left out": ", ".join(f"{n:,} {what}" for what, n in left_out.items() if n),
-        "written": names[0] if num_files == 1 else f"{names[0]} to {names[-1]}",
+        "written": names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}",
     }
     return "\n".join(f"{k + ':':<12}{text}" for k, text in lines.items() if text)
+
+
+def _create(options, units, skipped, fingerprint):
+    """Creates a corpus, or completes it; returns the report."""
+    work = os.path.join(options.output_dir, _FOLDER)
+    _prepare_work(work, options.output_dir, fingerprint)
+    tasks = [
+        Task(
+            sources=sources,
+            options=options,
+            text_path=os.path.join(work, f"{number:06d}.txt"),
+            counts_path=os.path.join(work, f"{number:06d}.json"),
+        )
+        for number, sources in enumerate(units)
+    ]
+    num_bytes = sum(task.num_bytes for task in tasks)
+    execution.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
+    num_files = 0
+    for shard in _shards(_documents(tasks), options.shard_mb * _MEGABYTE):
+        with files.complete_or_absent(_shard_path(work, num_files), "wb") as file:
+            for document in shard:
+                file.write(document)
+        num_files += 1
+    if not num_files:
+        patterns = ", ".join(options.input_file)
+        raise ValueError(f"Found no running text in {patterns}.")
+    counts = sum(map(_counts, tasks), collections.Counter())
+    names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
+    report = {
+        **{name: counts[name] for name in ("documents", "sentences", "words")},
+        "read": {name: counts[name] for name in ("bytes", "paragraphs", *_LEFT_OUT)},
+        "skipped_files": skipped,
+        "output_files": names,
+        "fingerprint": fingerprint,
+    }
+    for number, name in enumerate(names):
+        files.rename(_shard_path(work, number), os.path.join(options.output_dir, name))
+    with files.complete_or_absent(os.path.join(options.output_dir, _REPORT)) as file:
+        file.write(json.dumps(report, indent=2) + "\n")
+    _remove_work(work)
+    if not files.is_remote(work):
+        with contextlib.suppress(OSError):
+            os.rmdir(work)
+    return report
 
 
 def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
@@ -189,94 +220,39 @@ def _shards(documents: Iterator[bytes], max_bytes: float) -> Iterator[Iterable[b
         yield shard()
 
 
-class JobFolder:
-    """The folder of finished work, from which a killed run resumes.
-
-    Args:
-        options: what to write, and where.
-        units: what is read.
-
-    Attributes:
-        path: the folder.
-        fingerprint: hash of the flags and of the input's names, sizes and times.
-
-    Raises:
-        OSError: the folder cannot be created.
-        ValueError: `output_dir` contains a corpus that this tool did not write.
-    """
-
-    def __init__(
-        self, options: PrepareCorpusOptions, units: Sequence[tuple[inputs.Source, ...]]
-    ):
-        self._output_dir = options.output_dir
-        self.path = os.path.join(options.output_dir, _FOLDER)
-        self.fingerprint = _fingerprint(options, units)
-        files.make_folders(self.path)
-        job = _read(os.path.join(self.path, _JOB))
-        report = _read(os.path.join(self._output_dir, _REPORT))
-        self._old_files = {*_corpus_names(job), *_corpus_names(report)}
-        for name in files.list_folder(self._output_dir):
-            if _CORPUS.fullmatch(name) and name not in self._old_files:
-                raise ValueError(
-                    f"--output_dir: {self._output_dir} contains {name}, which is not "
-                    f"listed in a {_REPORT} there; choose another folder, or remove "
-                    "the file."
-                )
-        if job.get("fingerprint") != self.fingerprint:
-            self._remove_work()
-            self._save(self._old_files)
-
-    def shard_path(self, number: int) -> str:
-        """Returns where to write a file of the corpus."""
-        return os.path.join(self.path, f"shard-{number:05d}.txt")
-
-    def publish(self, names: Sequence[str], report: dict[str, Any]) -> None:
-        """Replaces an earlier corpus with the files at `shard_path` and a report."""
-        self._save({*self._old_files, *names})
-        for name in [_REPORT, *self._old_files]:
-            path = os.path.join(self._output_dir, name)
-            if files.exists(path):
-                files.remove(path)
-        for number, name in enumerate(names):
-            files.rename(self.shard_path(number), os.path.join(self._output_dir, name))
-        path = os.path.join(self._output_dir, _REPORT)
-        with files.complete_or_absent(path) as file:
-            file.write(json.dumps(report, indent=2) + "\n")
-        self._remove_work()
-        if not files.is_remote(self.path):
-            with contextlib.suppress(OSError):
-                os.rmdir(self.path)
-
-    def _remove_work(self) -> None:
-        names = files.list_folder(self.path)
-        for name in sorted(names, key=lambda name: name != _JOB):
-            if _WORK.fullmatch(files.final_name(name)):
-                files.remove(os.path.join(self.path, name))
-        for name in files.list_folder(self._output_dir):
-            if name != _REPORT and files.final_name(name) == _REPORT:
-                files.remove(os.path.join(self._output_dir, name))
-
-    def _save(self, names: set[str]) -> None:
-        job = {"fingerprint": self.fingerprint, "output_files": sorted(names)}
-        with files.complete_or_absent(os.path.join(self.path, _JOB)) as file:
-            json.dump(job, file)
+def _prepare_work(work, output_dir, fingerprint):
+    """Creates the folder of finished work; keeps what the same command finished."""
+    files.make_folders(work)
+    job = os.path.join(work, _JOB)
+    if _read(job, {"fingerprint": str}).get("fingerprint") == fingerprint:
+        return
+    for name in files.list_folder(output_dir):
+        if _CORPUS.fullmatch(name):
+            raise ValueError(
+                f"--output_dir: {output_dir} contains {name} of another corpus; choose "
+                "another folder, or remove that corpus."
+            )
+    _remove_work(work)
+    with files.complete_or_absent(job) as file:
+        json.dump({"fingerprint": fingerprint}, file)
 
 
-def _read(path: str) -> dict[str, Any]:
+def _shard_path(work: str, number: int) -> str:
+    return os.path.join(work, f"shard-{number:05d}.txt")
+
+
+def _remove_work(work: str) -> None:
+    """Removes what this tool wrote into its folder, the job first."""
+    for name in sorted(files.list_folder(work), key=lambda name: name != _JOB):
+        if _WORK.fullmatch(files.final_name(name)):
+            files.remove(os.path.join(work, name))
+
+
+def _read(path: str, shape: Any) -> dict[str, Any]:
     """Returns the object in a JSON file, empty if it is missing or damaged."""
     with contextlib.suppress(ValueError, FileNotFoundError):
-        return files.read_json(path)
+        return files.read_json(path, shape=shape)
     return {}
-
-
-def _corpus_names(saved: dict[str, Any]) -> list[str]:
-    """Returns the names of corpus files that a file lists.
-
-    Anything else in the list is dropped, because these files are going to be removed.
-    """
-    names = saved.get("output_files")
-    names = names if isinstance(names, list) else []
-    return [n for n in names if isinstance(n, str) and _CORPUS.fullmatch(n)]
 
 
 def _fingerprint(

@@ -11,8 +11,6 @@ import pytest
 
 from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
-from bert_tf.preparation import options
-from bert_tf.preparation import workflow
 
 zstandard = pytest.importorskip("zstandard")
 pytest.importorskip("sentencex")
@@ -306,24 +304,6 @@ def test_flags_without_effect_are_refused(
     assert message in result.stderr
 
 
-def test_other_files_are_not_overwritten(run_tool, prepare, tmp_path):
-    (tmp_path / "a.txt").write_text("One here.\n" * 500)
-    flags = [f"--input_file={tmp_path / 'a.txt'}", "--format=sentences"]
-    prepare(*flags, "--shard_mb=0.001")
-    # Our own one is replaced, for any number of files.
-    (tmp_path / "a.txt").write_text("Two here.\n")
-    assert prepare(*flags)[0] == "Two here.\n\n"
-    foreign = tmp_path / "out" / "corpus-00003-of-00007.txt"
-    foreign.write_text("mine")
-    result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'out'}", *flags)
-    assert result.exit_code == 1
-    assert (
-        "contains corpus-00003-of-00007.txt, which is not listed in a report.json"
-        in result.stderr
-    )
-    assert foreign.read_text() == "mine"
-
-
 KILLED = """
 import os, signal, sys, time
 from bert_tf import progress
@@ -346,20 +326,21 @@ def stop(stage, done, total, **_):
     if STAGE == "read" and done > 0.3 * total:
         kill()
 
-class Killed(workflow.JobFolder):
-    def shard_path(self, number):
-        if STAGE == "write" and number == 2:
-            kill()
-        return super().shard_path(number)
+_shard_path, _remove_work = workflow._shard_path, workflow._remove_work
 
-    def _remove_work(self):
-        # The files of the corpus have been renamed, and the work is still there.
-        if STAGE == "publish" and os.path.exists(OUTPUT + "/report.json"):
-            os.remove(OUTPUT + "/report.json")
-            kill()
-        super()._remove_work()
+def shard_path(work, number):
+    if STAGE == "write" and number == 2:
+        kill()
+    return _shard_path(work, number)
 
-workflow.JobFolder = Killed
+def remove_work(work):
+    # The files of the corpus have been renamed, and the work is still there.
+    if STAGE == "publish" and os.path.exists(OUTPUT + "/report.json"):
+        os.remove(OUTPUT + "/report.json")
+        kill()
+    _remove_work(work)
+
+workflow._shard_path, workflow._remove_work = shard_path, remove_work
 
 if __name__ == "__main__":
     with progress.reporting_to(stop):
@@ -426,44 +407,28 @@ def test_a_killed_run_resumes(
         assert num_read == 0
 
 
-@pytest.fixture
-def precious(tmp_path):
-    """Files that no run may remove, outside its folder and in it."""
-    out = tmp_path / "out"
-    (out / ".prepare_corpus").mkdir(parents=True)
-    paths = [
-        tmp_path / "precious.txt",
-        out / "notes.md",
-        out / ".prepare_corpus" / "notes.txt",
-    ]
-    for path in paths:
-        path.write_text("keep me")
-    yield {"files": ["../precious.txt", str(paths[0]), "notes.md"], "folder": out}
-    assert [path.read_text() for path in paths] == ["keep me"] * 3
-
-
-@pytest.mark.parametrize("name", ["report.json", ".prepare_corpus/job.json"])
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda job, names: json.dumps(job | {"output_files": names}),
-        lambda job, names: json.dumps(job | {"output_files": [[names], 5, None]}),
-        lambda job, names: json.dumps(job | {"output_files": {"a": names}}),
-        lambda job, names: json.dumps({"fingerprint": job["fingerprint"]}),
-        lambda job, names: json.dumps(names),
-        lambda job, names: "[" * 200_000,
-        lambda job, names: "{",
-    ],
-)
-def test_only_listed_corpus_files_are_ever_removed(
-    run_tool, precious, tmp_path, name, changed
+def test_a_finished_corpus_is_neither_created_again_nor_replaced(
+    run_tool, prepare, tmp_path, monkeypatch
 ):
-    text, out = tmp_path / "text.txt", precious["folder"]
-    text.write_text("One sentence here. And another one.\n")
-    flags = options.PrepareCorpusOptions(input_file=(str(text),), output_dir=str(out))
-    units, _ = inputs.find(flags)
-    job = {"fingerprint": workflow.JobFolder(flags, units).fingerprint}
-    (out / name).write_text(changed(job, precious["files"]))
-    done = run_tool("prepare_corpus", f"--input_file={text}", f"--output_dir={out}")
-    assert done.exit_code == 0, done.stderr
-    assert (out / "corpus-00000-of-00001.txt").exists()
+    path, out = tmp_path / "a.txt", tmp_path / "out"
+    path.write_text("One here.\n" * 500)
+    flags = [f"--input_file={path}", "--format=sentences"]
+    first = prepare(*flags)
+    with monkeypatch.context() as patch:
+        patch.setattr(documents, "read", None)
+        assert prepare(*flags) == first
+    path.write_text("Two here.\n")
+    result = run_tool("prepare_corpus", f"--output_dir={out}", *flags)
+    assert result.exit_code == 1
+    assert "contains corpus-00000-of-00001.txt of another corpus" in result.stderr
+    assert (out / "corpus-00000-of-00001.txt").read_text() == first[0]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"output_files": ["../a.txt", 5]}'])
+def test_a_damaged_report_is_written_again(prepare, tmp_path, content):
+    path = tmp_path / "a.txt"
+    path.write_text("One here.\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "report.json").write_text(content)
+    assert prepare(f"--input_file={path}")[0] == "One here.\n\n"
+    assert path.exists()
