@@ -1,0 +1,243 @@
+"""run_squad, run_ner, run_swag and run_retrieval as their users call them."""
+
+import csv
+import json
+
+import pytest
+
+import bert_tf
+
+TAGGED = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\n"
+CHOICES = "id\tstartphrase\tending0\tending1\tlabel\n"
+PAIRS = [
+    {"id": "a", "query": "the bee", "passage": "honey and wax"},
+    {"id": "b", "query": "the lamp", "passage": "light at midnight"},
+]
+QUESTION = {
+    "id": "a",
+    "question": "Who?",
+    "answers": [{"text": "Anna", "answer_start": 0}],
+}
+ARTICLE = {"paragraphs": [{"context": "Anna Holt built it.", "qas": [QUESTION]}]}
+FILES = {
+    "quiz.json": json.dumps({"data": [ARTICLE]}),
+    "corpus.txt": "honey and wax\nlight at midnight\nbread\n",
+    "pairs.jsonl": "".join(json.dumps(pair) + "\n" for pair in PAIRS),
+    "train.tsv": CHOICES
+    + "a\tthe bee\tis warm\tball ball\t0\nb\tthe lamp\tball ball\tis slow\t1\n",
+    **{f"{name}.txt": TAGGED for name in ("train", "dev", "test")},
+}
+# Tool -> the flags of a minimal run besides those of `call`.
+MINIMAL = {
+    "run_ner": {"data_dir": "", "num_train_epochs": 1},
+    "run_retrieval": {"train_file": "pairs.jsonl", "max_query_length": 8},
+    "run_squad": {
+        "train_file": "quiz.json",
+        "max_seq_length": 32,
+        "max_query_length": 8,
+        "train_batch_size": 1,
+        "num_train_epochs": 1,
+    },
+    "run_swag": {"train_file": "train.tsv"},
+}
+
+
+@pytest.fixture
+def call(run_tool, golden, tmp_path):
+    """Runs a tool with the flags of a minimal run; None leaves one out."""
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+
+    def run(tool, **changes):
+        flags = {
+            "do_train": "true",
+            "bert_config_file": golden / "model" / "bert_config.json",
+            "vocab_file": golden / "vocab.txt",
+            "output_dir": tmp_path / "run",
+            "max_seq_length": 16,
+            "train_batch_size": 2,
+            "num_train_epochs": 2,
+            **MINIMAL[tool],
+            **changes,
+        }
+        for name in ("data_dir", "train_file", "eval_file", "predict_file"):
+            if flags.get(name) in ("", *FILES):
+                flags[name] = tmp_path / flags[name]
+        return run_tool(
+            tool, *(f"--{k}={v}" for k, v in flags.items() if v is not None)
+        )
+
+    return run
+
+
+@pytest.fixture
+def complete(call):
+    """Runs a tool that must succeed, on its training data as the data to evaluate."""
+
+    def run(tool, **changes):
+        result = call(tool, do_eval="true", do_predict="true", **changes)
+        assert result.exit_code == 0, result.stderr
+        assert "The evaluation uses the training data" in result.stderr
+        assert "Traceback" not in result.stderr
+        return result
+
+    return run
+
+
+def records(tmp_path):
+    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def assert_logged_and_on_the_card(result, tmp_path, *texts):
+    card = (tmp_path / "run" / "README.md").read_text()
+    for text in texts:
+        assert text in result.stderr
+        assert text in card
+
+
+def test_questions_in_scores_and_answers_out(complete, tmp_path):
+    result = complete("run_squad", predict_file="quiz.json")
+    assert "eval_f1 = " in result.stdout
+    assert "Num split examples = 1" in result.stderr
+    answers = json.loads((tmp_path / "run" / "predictions.json").read_text())
+    assert list(answers) == ["a"]
+
+
+def test_a_table_of_choices_in_scores_and_predictions_out(complete, tmp_path):
+    new = tmp_path / "new.tsv"
+    new.write_text(CHOICES.replace("\tlabel", "") + "c\tthe bee\tis warm\tball ball\n")
+    result = complete("run_swag", eval_file="train.tsv", predict_file=new)
+    assert "Trained to step 2" in result.stdout
+    assert "eval_accuracy = " in result.stdout
+    [answer] = records(tmp_path)
+    assert answer["id"] == "c"
+    with (tmp_path / "run" / "predictions.csv").open(encoding="utf-8-sig") as file:
+        [row] = csv.DictReader(file)
+    assert (row["startphrase"], row["ending1"]) == ("the bee", "ball ball")
+    assert row["predicted_label"] == answer["label"]
+    assert row["predicted_ending"] == answer["ending"]
+    assert_logged_and_on_the_card(
+        result,
+        tmp_path,
+        "Correct endings of the training examples: 0 50.0% (1), 1 50.0% (1).",
+        "Of the training examples, 0.0% are longer than --max_seq_length=16",
+    )
+
+
+def test_queries_in_scores_and_rankings_out(complete, tmp_path):
+    result = complete(
+        "run_retrieval",
+        eval_file="pairs.jsonl",
+        predict_file="pairs.jsonl",
+        corpus_file=tmp_path / "corpus.txt",
+        recall_at="1,2",
+        top_k=2,
+    )
+    assert "Trained to step 2" in result.stdout
+    assert "eval_recall_at_2 = " in result.stdout
+    assert [record["id"] for record in records(tmp_path)] == ["a", "b"]
+    assert [len(record["passages"]) for record in records(tmp_path)] == [2, 2]
+    assert_logged_and_on_the_card(
+        result,
+        tmp_path,
+        *(
+            f"Of the training {name}, 0.0% are longer than --max_"
+            for name in ("queries", "passages")
+        ),
+    )
+
+
+def test_a_folder_of_tagged_words_in_scores_and_predictions_out(
+    complete, call, tmp_path
+):
+    result = complete("run_ner")
+    assert "eval_f1 = " in result.stdout
+    assert "test_f1 = " in result.stdout
+    lines = (tmp_path / "run" / "test_predictions.txt").read_text().splitlines()
+    words = [line.split()[:1] for line in TAGGED.splitlines()]
+    assert [line.split()[:1] for line in lines] == words
+    path = tmp_path / "run" / "eval_results.txt"
+    scores = path.read_text()
+    path.unlink()
+    trained = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    again = call("run_ner", do_eval="true", **trained)
+    assert again.exit_code == 0, again.stderr
+    # The test file's scores are added by --do_predict.
+    assert path.read_text() == scores[: scores.index("test_accuracy")]
+
+
+def test_plain_text_is_tagged_line_by_line(call, tmp_path):
+    assert call("run_ner").exit_code == 0
+    (tmp_path / "text.txt").write_text("Anna, in Lund.\n\nis Rod")
+    text = {"data_dir": None, "predict_file": tmp_path / "text.txt"}
+    result = call("run_ner", do_train=None, do_predict="true", **text)
+    assert result.exit_code == 0, result.stderr
+    found = records(tmp_path)
+    assert [record["line"] for record in found] == [1, 2, 3]
+    assert found[0]["words"] == ["Anna", ",", "in", "Lund", "."]
+    assert found[0]["starts"] == [0, 4, 6, 9, 13]
+    assert found[1]["words"] == found[1]["tags"] == []
+    for record, line in zip(found, ["Anna, in Lund.", "", "is Rod"], strict=True):
+        answer = bert_tf.load(str(tmp_path / "run")).predict([line])[0]
+        assert record == {"line": record["line"]} | answer
+
+
+CROSS_ENCODER = {"model": "cross_encoder"}
+SEARCH = {"do_predict": "true", "predict_file": "q"}
+
+
+@pytest.mark.parametrize(
+    "tool, changes, exit_code, message",
+    [
+        ("run_squad", {"train_file": __file__}, 1, "tools.py is not JSON"),
+        ("run_squad", {"train_file": None}, 2, "Training needs --train_file"),
+        ("run_squad", {"do_eval": "true"}, 2, "Evaluating needs --predict_file"),
+        ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
+        ("run_squad", {"ensemble": "a,b"}, 2, "--do_train cannot be combined with -"),
+        ("run_ner", {"vocab_file": "none.txt"}, 1, "none.txt"),
+        ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
+        ("run_ner", {"tag_scheme": "iob1"}, 1, "train.txt:1: 'B-PER' cannot start an"),
+        ("run_ner", {"do_train": None}, 2, "Nothing to do"),
+        ("run_ner", {"data_dir": None}, 2, "--data_dir is required"),
+        ("run_ner", {"true_case": "true"}, 2, "use it with --do_lower_case=False"),
+        ("run_swag", {"train_file": "none.tsv"}, 1, "No such file: none.tsv"),
+        ("run_swag", {"train_file": None}, 2, "needs --train_file"),
+        ("run_swag", {"data_dir": "x"}, 2, "--train_file is for your own files"),
+        ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),
+        ("run_retrieval", {"train_file": "none.jsonl"}, 1, "No such file: none.jsonl"),
+        ("run_retrieval", {"do_eval": "true"}, 2, "needs --eval_file"),
+        ("run_retrieval", SEARCH, 2, "needs --corpus_file"),
+        (
+            "run_retrieval",
+            CROSS_ENCODER | SEARCH | {"corpus_file": "c"},
+            2,
+            "with a cross_encoder needs --retrieve_with",
+        ),
+        ("run_retrieval", {"retrieve_with": "x"}, 2, "cannot be used with --model=bi_"),
+        (
+            "run_retrieval",
+            CROSS_ENCODER | {"temperature": 1},
+            2,
+            "--temperature cannot be used with",
+        ),
+        (
+            "run_retrieval",
+            {"gradient_accumulation_steps": 2},
+            2,
+            "--gradient_accumulation_steps=2 cannot be used with --model=bi_encoder",
+        ),
+        ("run_retrieval", {"frozen_layers": "all"}, 2, "leaves nothing to train"),
+        ("run_retrieval", {"recall_at": ""}, 2, "--recall_at: expected at least one "),
+    ],
+)
+def test_a_user_mistake_ends_in_one_line(
+    call, tmp_path, tool, changes, exit_code, message
+):
+    result = call(tool, **changes)
+    assert result.exit_code == exit_code
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith(f"{tool}: ")
+    assert message in line
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run").exists()
