@@ -62,13 +62,6 @@ def test_other_data_is_refused(data, message):
         in_memory.rows_of(data, NAMES)
 
 
-def test_a_frame_with_two_columns_of_one_name_is_refused():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame([["wet", "dry"], ["fog", "sun"]], columns=["text"] * 2)
-    with pytest.raises(ValueError, match="The data has 2 columns 'text'; rename"):
-        in_memory.rows_of(frame, NAMES)
-
-
 @pytest.mark.parametrize(
     "value, expected",
     [
@@ -93,18 +86,3 @@ def test_only_named_columns_are_kept_and_missing_optional_values_left_out():
     assert found == [ROW, {**ROW, "id": 7}]
     with pytest.raises(ValueError, match="Row 2 has no column 'label'; its"):
         in_memory.json_rows([ROW, {"text": "dry"}], ("text", "label"))
-
-
-@pytest.mark.parametrize(
-    "value, expected",
-    [
-        ("rain", "rain"),
-        (True, "True"),
-        (2, "2"),
-        (2.0, "2"),
-        (0.5, "0.5"),
-        (None, None),
-    ],
-)
-def test_labels_become_text(value, expected):
-    assert in_memory.label_text(value) == expected

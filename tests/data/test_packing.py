@@ -12,25 +12,6 @@ def tokenizer():
     return full.FullTokenizer(vocabulary_module.Vocabulary(words))
 
 
-@pytest.mark.parametrize(
-    "length_a, length_b, limit, kept",
-    [
-        (3, 3, 9, (3, 3)),  # Already fits.
-        (5, 2, 6, (4, 2)),  # The longer segment gives way.
-        (2, 5, 6, (2, 4)),
-        (4, 4, 5, (3, 2)),  # Equal lengths: B gives way first.
-        (9, 7, 4, (2, 2)),
-        (3, 0, 2, (2, 0)),
-        (1, 1, 0, (0, 0)),
-    ],
-)
-def test_truncate_pair_shortens_the_longer_segment(length_a, length_b, limit, kept):
-    tokens_a, tokens_b = packing.truncate_pair(
-        ["a"] * length_a, ["b"] * length_b, limit
-    )
-    assert (len(tokens_a), len(tokens_b)) == kept
-
-
 def test_truncate_pair_ends_where_one_piece_at_a_time_does():
     for length_a in range(9):
         for length_b in range(9):

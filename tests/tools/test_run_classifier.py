@@ -169,21 +169,6 @@ def test_a_user_mistake_ends_in_one_line(classify, changes, exit_code, message):
     assert message in refusal(result)
 
 
-def test_training_stops_without_a_better_score_and_keeps_the_best(classify, tmp_path):
-    result = classify(
-        eval_file=tmp_path / "train.tsv",
-        eval_every_steps=1,
-        early_stopping_evals=2,
-        best_metric="eval_accuracy",
-        learning_rate=0,
-        num_train_epochs=20,
-    )
-    assert result.exit_code == 0
-    # Nothing is learned: the first evaluation of three stays the best one.
-    assert (tmp_path / "run" / "best" / "checkpoint").read_text().count("-1") == 2
-    assert "model.ckpt-3" in (tmp_path / "run" / "checkpoint").read_text()
-
-
 def test_the_best_run_of_a_search_is_kept(classify, tmp_path):
     flags = {
         "eval_file": tmp_path / "train.tsv",
