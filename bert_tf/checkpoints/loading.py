@@ -87,12 +87,12 @@ def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
     return load_source(model, formats.open_source(path))
 
 
-def load_run(model: Any, run_dir: str) -> str:
-    """Loads the last weights of a run into its model; returns the checkpoint's prefix.
+def open_run(run_dir: str) -> source_module.Source:
+    """Returns the last checkpoint of a run.
 
     Raises:
         OSError: the checkpoint cannot be read.
-        ValueError: there is none, or it lacks weights of the model.
+        ValueError: there is none.
     """
     prefix = rotation.latest(run_dir)
     if prefix is None:
@@ -100,10 +100,26 @@ def load_run(model: Any, run_dir: str) -> str:
             f"{run_dir} contains no checkpoint; train there first, or choose another "
             "run."
         )
-    source = formats.open_source(prefix)
-    report = load_source(model, source)
-    source.check_complete(report.missing, may_lack_pooler=False)
-    return prefix
+    return formats.open_source(prefix)
+
+
+def check_sizes(config: config_module.BertConfig, source: source_module.Source) -> None:
+    """Compares the sizes of an encoder with a checkpoint, before they take memory.
+
+    Raises:
+        ValueError: the checkpoint has fewer layers, or other shapes.
+    """
+    num_layers = checkpoint_names.num_layers(source.shapes)
+    if config.num_hidden_layers > num_layers:
+        raise ValueError(
+            f"The checkpoint {source.path} has {num_layers} layers, expected "
+            f"{config.num_hidden_layers} (num_hidden_layers); pass the "
+            "bert_config.json that belongs to the checkpoint."
+        )
+    shapes = checkpoint_names.encoder_shapes(config)
+    _check_shapes(
+        {name: shapes[name] for name in shapes if name in source.shapes}, source
+    )
 
 
 def load_model(path: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -204,8 +220,12 @@ def _check(found: Mapping[str, Any], source: source_module.Source) -> None:
             f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
             "checkpoint."
         )
-    for name, variable in found.items():
-        shape, expected = list(source.shapes[name]), list(variable.shape)
+    _check_shapes({name: found[name].shape for name in found}, source)
+
+
+def _check_shapes(shapes, source):
+    for name, expected in shapes.items():
+        shape, expected = list(source.shapes[name]), list(expected)
         if shape == expected:
             continue
         advice = "pass the bert_config.json that belongs to the checkpoint."

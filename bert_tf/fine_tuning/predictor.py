@@ -129,11 +129,13 @@ class Predictor:
         if start is None:
             self.config = task_record.read_config(run_dir)
             self.vocabulary = task_record.read_vocabulary(run_dir)
+            source = loading.open_run(run_dir)
         else:
-            self.config = start.config
+            self.config, source = start.config, settings.source
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
         self.config.check_vocabulary_size(len(self.vocabulary))
         self.config.check_sequence_length(task.max_seq_length)
+        loading.check_sizes(self.config, source)
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
         self._settings = settings
         # OpenVINO is given a model in float32 and casts it itself.
@@ -142,15 +144,10 @@ class Predictor:
             self.config, dtype="float32" if is_openvino else settings.dtype
         )
         self.model.build()
-        if start is None:
-            self.checkpoint = loading.load_run(self.model, run_dir)
-        else:
-            report = loading.load_source(self.model, settings.source)
-            settings.source.check_complete(
-                report.missing, may_lack_pooler=not self.uses_pooler
-            )
-            self.checkpoint = settings.source.path
-
+        report = loading.load_source(self.model, source)
+        may_lack_pooler = start is not None and not self.uses_pooler
+        source.check_complete(report.missing, may_lack_pooler=may_lack_pooler)
+        self.checkpoint = source.path
         # Otherwise the model's variables are read at every call.
         self._has_constant_weights = is_openvino or settings.dtype in backends.ROUNDED
 

@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
 _SHORTEST = 3  # [CLS], a word piece, [SEP].
+_LARGEST = 2**31 - 1  # Of int32, in which graphs count positions.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,10 +102,10 @@ class TaskRecord:
                     "file, or train again."
                 )
             least = _SHORTEST if name == "max_seq_length" else 0
-            if isinstance(value, int) and value < least:
+            if isinstance(value, int) and not least <= value <= _LARGEST:
                 raise ValueError(
-                    f"{source}: {name} is {value}, expected at least {least}; restore "
-                    "the file, or train again."
+                    f"{source}: {name} is {value}, expected {least} to {_LARGEST}; "
+                    "restore the file, or train again."
                 )
         return cls(**known)
 

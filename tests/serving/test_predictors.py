@@ -1,5 +1,6 @@
 import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -77,6 +78,23 @@ def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
     copy_settings(single_run, tmp_path)
     with pytest.raises(ValueError, match="contains no checkpoint; train there first"):
         bert_tf.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("max_position_embeddings", r"_embeddings has shape \[64, 16\] in the"),
+        ("num_hidden_layers", "layers, expected 1000000000"),
+    ],
+)
+def test_sizes_are_compared_before_they_take_memory(
+    single_run, tmp_path, name, message
+):
+    copied = pathlib.Path(shutil.copytree(single_run, tmp_path / "run"))
+    config = json.loads((copied / "bert_config.json").read_text())
+    (copied / "bert_config.json").write_text(json.dumps({**config, name: 10**9}))
+    with pytest.raises(ValueError, match=message):
+        bert_tf.load(copied)
 
 
 def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, golden):
