@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import tempfile
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -34,11 +35,10 @@ from bert_tf.serving import predictors
 from bert_tf.serving import server_files
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
-from bert_tf.serving import warm_up_file
 
 # A SavedModel's folder for files that its graph does not read. Exports in other
 # formats have these files beside the model.
-EXTRA_FOLDER = warm_up_file.PATH[0]
+EXTRA_FOLDER = warm_up.PATH[0]
 # The file that loaders look for. Where folders cannot be renamed, it is written last.
 MODEL_FILE = versions.MODEL_FILE
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
@@ -56,36 +56,7 @@ RUN_FILES = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Target:
-    """What to write, and where."""
-
-    export_dir: str
-    format: str = serving_options.SAVED_MODEL
-    # Of a SavedModel's computation, or of the stored weights in other formats.
-    dtype: str = "float32"
-    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS
-
-    @property
-    def is_saved_model(self) -> bool:
-        """Whether the export is a SavedModel."""
-        return self.format == serving_options.SAVED_MODEL
-
-    @property
-    def model_dtype(self) -> str:
-        """The dtype in which the model to export computes."""
-        return self.dtype if self.is_saved_model else "float32"
-
-
-def export_saved_model(
-    output_dir: str,
-    export_dir: str,
-    *,
-    top_k: int | None = None,
-    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS,
-    dtype: str = "float32",
-    export_format: str = serving_options.SAVED_MODEL,
-) -> str:
+def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
     """Writes the model of a training run, completely or not at all.
 
     `fine_tuning.tasks` names the module of its signatures. `assets.extra/` contains the
@@ -96,11 +67,7 @@ def export_saved_model(
         output_dir: `output_dir` of the training run.
         export_dir: the folder to write. TensorFlow Serving expects a version number as
             its last part: `models/topics/1`. `versions.next_folder` chooses one.
-        top_k: candidates per [MASK], for a pretraining run. None: 5.
-        limits: limits of the requests that the export answers.
-        dtype: of the exported model's computation or of its stored weights; see
-            `ExportSavedModelOptions`.
-        export_format: "saved_model", or a key of `id_models.FILES`.
+        **options: other fields of `ExportSavedModelOptions`.
 
     Returns:
         `export_dir`.
@@ -108,76 +75,67 @@ def export_saved_model(
     Raises:
         OSError: a file cannot be read or written.
         ValueError: `output_dir` contains no trained model, `export_dir` is not empty,
-            `top_k` is given for another task, or the format cannot store the model or
-            does not have the `dtype` or `limits`.
+            or an option does not fit the model or the format.
         ImportError: the format needs a package that is not installed.
     """
-    target = Target(
-        export_dir=export_dir, format=export_format, dtype=dtype, limits=limits
+    _export(
+        serving_options.ExportSavedModelOptions(
+            output_dir=output_dir, export_dir=export_dir, **options
+        )
     )
-    id_models.check(target.format, target.dtype, target.limits)
-    with _locked(export_dir):
-        _, task = predictors.find_run(output_dir)
-        if task is None:
-            raise ValueError(
-                f"{output_dir} contains no task.json of a training run; expected the "
-                "output_dir of one."
-            )
-        if top_k is not None and task != predictors.PRETRAINING:
-            raise ValueError(
-                f"--top_k={top_k}, but {output_dir} is a run of the task {task!r}, "
-                "which fills no masks; omit the flag."
-            )
-        if task == predictors.PRETRAINING and not target.is_saved_model:
-            raise ValueError(
-                f"{output_dir} is a pretraining run, whose candidates for a [MASK] are "
-                f"text, which {export_format} lacks; export a saved_model, or a "
-                "BertPretrainer with its method `export`."
-            )
-        model = predictors.load(output_dir, dtype=target.model_dtype)
-        progress_module.report("export", 1, 3)
-        if task == predictors.PRETRAINING:
-            kept = _described(model, top_k)
-            return _write(model, kept, target)
-        kept = {}
-        for name in RUN_FILES:
-            with files.open_file(os.path.join(output_dir, name), "rb") as file:
-                kept[name] = file.read()
-        card = os.path.join(output_dir, model_card.CARD_FILE)
-        if files.exists(card):
-            with files.open_file(card, "rb") as file:
-                kept[model_card.CARD_FILE] = file.read()
-        return _write(model, kept, target)
+    return export_dir
 
 
-def export_checkpoint(
-    options: serving_options.ExportSavedModelOptions,
-) -> str:
-    """Writes the model of a checkpoint: its encoder, ranker or another head.
-
-    Args:
-        options: options with an init_checkpoint.
-
-    Returns:
-        The folder that was written.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        ValueError: the checkpoint has no such model, or the folder is not empty.
-        ImportError: the format needs a package that is not installed.
-    """
-    target = Target(
-        export_dir=options.export_dir,
-        format=options.format,
-        dtype=options.dtype,
-        limits=options.limits(),
-    )
-    id_models.check(target.format, target.dtype, target.limits)
+def _export(options):
+    """Writes a run or a checkpoint into the folder `options.export_dir`."""
+    id_models.check_packages(options.format, options.dtype)
+    is_saved_model = options.format == serving_options.SAVED_MODEL
+    dtype = options.dtype if is_saved_model else "float32"
     with _locked(options.export_dir):
-        model = _load_checkpoint(options, target.model_dtype)
+        if options.output_dir is None:
+            model = _load_checkpoint(options, dtype)
+        else:
+            _check_run(options)
+            model = predictors.load(options.output_dir, dtype=dtype)
         progress_module.report("export", 1, 3)
-        kept = _described(model, options.top_k)
-        return _write(model, kept, target)
+        if options.top_k is not None:
+            model.task = dataclasses.replace(model.task, top_k=options.top_k)
+        if options.output_dir is None or model.task.KIND == predictors.PRETRAINING:
+            extra = _described(model)
+        else:
+            extra = _files_of_run(options.output_dir)
+        _write(model, extra, options)
+
+
+def _check_run(options):
+    output_dir = options.output_dir
+    _, task = predictors.find_run(output_dir)
+    if task is None:
+        raise ValueError(
+            f"{output_dir} contains no task.json of a training run; expected the "
+            "output_dir of one."
+        )
+    if options.top_k is not None and task != predictors.PRETRAINING:
+        raise ValueError(
+            f"--top_k={options.top_k}, but {output_dir} is a run of the task {task!r}, "
+            "which fills no masks; omit the flag."
+        )
+    if task == predictors.PRETRAINING and options.format in id_models.FILES:
+        raise ValueError(
+            f"{output_dir} is a pretraining run, whose candidates for a [MASK] are "
+            f"text, which {options.format} lacks; export a saved_model, or a "
+            "BertPretrainer with its method `export`."
+        )
+
+
+def _files_of_run(output_dir):
+    found = {}
+    for name in (*RUN_FILES, model_card.CARD_FILE):
+        path = os.path.join(output_dir, name)
+        if name in RUN_FILES or files.exists(path):
+            with files.open_file(path, "rb") as file:
+                found[name] = file.read()
+    return found
 
 
 def _load_checkpoint(options, dtype):
@@ -215,56 +173,49 @@ def _load_checkpoint(options, dtype):
     return tasks.load("retrieval", path, settings)
 
 
-def _described(model, top_k):
-    """Returns the extra files of a model that has no task.json of its own.
-
-    Sets the number of candidates, if it is given.
-    """
-    if top_k is not None:
-        model.task = dataclasses.replace(model.task, top_k=top_k)
+def _described(model):
+    """Returns the extra files of a model that has no task.json of its own."""
     task = companion_files.with_fingerprint(model.task.to_dict(), model.vocabulary)
-    kept = {
+    texts = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
         companion_files.VOCAB_FILE: "".join(
             f"{token}\n" for token in model.vocabulary.tokens
         ),
         companion_files.CONFIG_FILE: model.config.to_json_string(),
     }
-    return {name: text.encode() for name, text in kept.items()}
+    return {name: text.encode() for name, text in texts.items()}
 
 
 @kernels.use(inference.Inference())
-def _write(model, kept, target):
+def _write(model, extra, options):
     """Writes a model with extra files."""
-    kept = {**kept, VERSIONS_FILE: _versions()}
+    extra = {**extra, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
-        kept[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
-    module = tasks.signatures(model.task.KIND, model, target.limits)
-    with _complete_or_absent_folder(target.export_dir) as folder:
+        extra[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
+    module = tasks.signatures(model.task.KIND, model, options.limits())
+    is_saved_model = options.format == serving_options.SAVED_MODEL
+    with _complete_or_absent_folder(options.export_dir) as folder:
         extra_folder = folder
-        if target.is_saved_model:
-            _save(module, folder, target.export_dir)
+        if is_saved_model:
+            _save(module, folder, options.export_dir)
             extra_folder = os.path.join(folder, EXTRA_FOLDER)
         else:
-            id_models.write(module, folder, target.format, target.dtype)
+            id_models.write(module, folder, options.format, options.dtype)
         progress_module.report("export", 2, 3)
-        for name, content in kept.items():
+        for name, content in extra.items():
             path = os.path.join(extra_folder, name)
             with files.complete_or_absent(path, "wb") as file:
                 file.write(content)
-        if target.is_saved_model:
-            warm_up.write(module, os.path.join(folder, *warm_up_file.PATH))
+        if is_saved_model:
+            warm_up.write(module, os.path.join(folder, *warm_up.PATH))
     progress_module.report("export", 3, 3)
-    return target.export_dir
 
 
-def run(
-    options: serving_options.ExportSavedModelOptions,
-) -> str:
+def run(options: serving_options.ExportSavedModelOptions) -> str:
     """Exports a run or a checkpoint; returns a report.
 
     Raises:
-        OSError, ValueError: see `export_saved_model` and `versions.next_folder`.
+        OSError, ValueError, ImportError: see `export_saved_model`.
     """
     with contextlib.ExitStack() as stack:
         model_dir = options.export_dir.rstrip("/")
@@ -273,32 +224,16 @@ def run(
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
         export_dir = versions.next_folder(model_dir, model_file)
-        return _exported(dataclasses.replace(options, export_dir=export_dir))
-
-
-def _exported(options):
-    """Writes the version `options.export_dir`; returns a report."""
-    export_dir = options.export_dir
-    if options.server_files:
-        server_files.check_layout(export_dir)
-    if options.output_dir is None:
-        export_checkpoint(options)
-    else:
-        export_saved_model(
-            options.output_dir,
-            options.export_dir,
-            top_k=options.top_k,
-            limits=options.limits(),
-            dtype=options.dtype,
-            export_format=options.format,
-        )
-    names = ", ".join(files.list_folder(export_dir))
-    kind = _NAMES.get(options.format, "SavedModel")
-    report = f"The {kind} is in {export_dir} ({names})."
-    if options.server_files:
-        folder = server_files.write(export_dir, limits=options.limits())
-        report += f"\nFiles for a model server are in {folder}."
-    return report
+        if options.server_files:
+            server_files.check_layout(export_dir)
+        _export(dataclasses.replace(options, export_dir=export_dir))
+        names = ", ".join(files.list_folder(export_dir))
+        kind = _NAMES.get(options.format, "SavedModel")
+        report = f"The {kind} is in {export_dir} ({names})."
+        if options.server_files:
+            folder = server_files.write(export_dir, limits=options.limits())
+            report += f"\nFiles for a model server are in {folder}."
+        return report
 
 
 def _versions():

@@ -29,32 +29,8 @@ _KERAS_OF_LITERT = (3, 13)  # The first that exports LiteRT.
 _MODULES = {ONNX: ("tf2onnx", "onnxruntime"), OPENVINO: ("openvino",)}
 
 
-def check(
-    export_format: str, dtype: str, limits: serving_options.RequestLimits
-) -> None:
-    """Checks what to export, and that what it needs is installed, before any work.
-
-    Raises:
-        ValueError: there is no such format, it cannot have the dtype, or it has no
-            limits.
-        ImportError: a package is missing; the message says how to install it.
-    """
-    dtypes = serving_options.DTYPES.get(export_format)
-    if dtypes is None:
-        raise ValueError(
-            f"The format of an export is {export_format!r:.60}; expected one of "
-            f"{', '.join(serving_options.DTYPES)}."
-        )
-    if dtype not in dtypes:
-        raise ValueError(
-            f"dtype is {dtype!r:.60}, but the format {export_format} has only "
-            f"{', '.join(dtypes)}; pass one of them."
-        )
-    if export_format in FILES and limits != serving_options.DEFAULT_LIMITS:
-        raise ValueError(
-            f"Only a saved_model limits its requests, but the format is "
-            f"{export_format}; omit `limits`."
-        )
+def check_packages(export_format: str, dtype: str) -> None:
+    """Raises ImportError, before any work, if a package that is needed is missing."""
     version = tuple(map(int, keras.__version__.split(".")[:2]))
     if export_format == LITERT and version < _KERAS_OF_LITERT:
         raise ImportError(

@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from tests.serving import rest_double
 
@@ -142,7 +141,7 @@ def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(
     folder = export.export_saved_model(
         single_run,
         str(tmp_path / "1"),
-        limits=serving_options.RequestLimits(max_text_bytes=4),
+        max_text_bytes=4,
     )
     message = "/1 refused the query: .*A text is longer than 4 bytes"
     with pytest.raises(ValueError, match=message):

@@ -188,6 +188,26 @@ def test_ids_give_what_the_model_gives(kind, names, answers):
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
+def test_a_graph_session_answers_as_python_does(kind, exports, answers):
+    # A model server runs the initializers of the graph in a session, too.
+    run_dir, folder = exports[kind]
+    texts, _ = questions(predictors.load(run_dir), kind)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
+        definition = loaded.signature_def["serving_default"]
+        outputs = {name: info.name for name, info in definition.outputs.items()}
+        inputs = {definition.inputs[name].name: rows for name, rows in texts.items()}
+        found = session.run(outputs, inputs)
+    expected = answers[kind][2]
+    for name in found.keys() & expected.keys():
+        if found[name].dtype == object:
+            decoded = np.vectorize(bytes.decode, otypes=[object])(found[name])
+            assert decoded.tolist() == expected[name]
+        else:
+            np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
 def test_the_export_uses_no_op_that_servers_lack(kind, exports):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}

@@ -78,7 +78,7 @@ def test_every_runtime_gives_the_answers_of_the_run(
 ):
     need(export_format)
     folder = export.export_saved_model(
-        single_run, str(tmp_path / "1"), export_format=export_format
+        single_run, str(tmp_path / "1"), format=export_format
     )
     path = f"{folder}/{id_models.FILES[export_format]}"
     answers = RUN[export_format](path, packed(folder))
@@ -111,7 +111,7 @@ def test_smaller_weights_change_answers_little(
         folder = export.export_saved_model(
             single_run,
             str(tmp_path / kept_dtype / "1"),
-            export_format=export_format,
+            format=export_format,
             dtype=kept_dtype,
         )
         path = tmp_path / kept_dtype / "1" / id_models.FILES[export_format]
@@ -128,7 +128,7 @@ def test_smaller_weights_change_answers_little(
 def test_the_example_in_the_documentation_runs(single_run, tmp_path, monkeypatch):
     need("onnx")
     monkeypatch.chdir(tmp_path)
-    export.export_saved_model(single_run, "models/topics/1", export_format="onnx")
+    export.export_saved_model(single_run, "models/topics/1", format="onnx")
     root = pathlib.Path(__file__).resolve().parents[2]
     names = runpy.run_path(str(root / "docs" / "export_examples" / "ids.py"))
     [expected] = predictors.load(single_run).predict(names["texts"])
@@ -139,9 +139,7 @@ def test_the_example_in_the_documentation_runs(single_run, tmp_path, monkeypatch
 def test_every_task_returns_what_its_ids_signature_returns(request, tmp_path, kind):
     need("openvino")
     run_dir = request.getfixturevalue(f"{kind}_run")
-    folder = export.export_saved_model(
-        run_dir, str(tmp_path / "1"), export_format="openvino"
-    )
+    folder = export.export_saved_model(run_dir, str(tmp_path / "1"), format="openvino")
     features = packed(folder, TEXTS[::-1])
     answers = run_openvino(f"{folder}/model.xml", features)
     model = predictors.load(run_dir).model
@@ -168,41 +166,16 @@ def test_versions_of_one_format_follow_each_other(single_run, tmp_path):
         export.run(other)
 
 
-@pytest.mark.parametrize(
-    "export_format, dtype, limit, message",
-    [
-        ("tflite", "float32", 2**20, "expected one of saved_model, litert, onnx"),
-        ("litert", "bfloat16", 2**20, "litert has only float32, float16, int8"),
-        ("onnx", "float16", 2**20, "onnx has only float32, int8"),
-        ("openvino", "mixed_float16", 2**20, "openvino has only float32"),
-        ("saved_model", "int8", 2**20, "saved_model has only float32, bfloat16"),
-        ("litert", "float32", 9, "Only a saved_model limits its requests"),
-    ],
-)
-def test_arguments_that_do_not_fit_the_format_are_refused(
-    tmp_path, export_format, dtype, limit, message
-):
-    limits = serving_options.RequestLimits(max_text_bytes=limit)
-    with pytest.raises(ValueError, match=message):
-        export.export_saved_model(
-            "no run",
-            str(tmp_path / "1"),
-            export_format=export_format,
-            dtype=dtype,
-            limits=limits,
-        )
-
-
 def test_a_model_that_fills_masks_is_refused(mask_run, tmp_path):
     with pytest.raises(ValueError, match=r"candidates for a \[MASK\] are text"):
-        export.export_saved_model(mask_run, str(tmp_path / "1"), export_format="litert")
+        export.export_saved_model(mask_run, str(tmp_path / "1"), format="litert")
     assert not (tmp_path / "1").exists()
 
 
 def test_a_missing_package_is_named_before_any_work(monkeypatch, tmp_path):
     monkeypatch.setattr(id_models.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"tf2onnx is not .* 'bert_tf\[onnx\]'"):
-        export.export_saved_model("no run", str(tmp_path / "1"), export_format="onnx")
+        export.export_saved_model("no run", str(tmp_path / "1"), format="onnx")
 
 
 def test_openvino_computes_with_int8_weights(single_run):

@@ -100,8 +100,9 @@ def test_no_rows_give_no_rows(loaded, kind):
 
 
 def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
-    limits = serving_options.RequestLimits(max_text_bytes=8)
-    folder = export.export_saved_model(single_run, str(tmp_path / "1"), limits=limits)
+    folder = export.export_saved_model(
+        single_run, str(tmp_path / "1"), max_text_bytes=8
+    )
     function = tf.saved_model.load(folder).signatures["serving_default"]
     assert function(text=tf.constant(["the rain", "é" * 4]))["label"].shape == (2,)
     with pytest.raises(
