@@ -7,7 +7,7 @@ A SavedModel takes text and returns answers, so all processing around the model 
 reimplemented with TensorFlow ops. Each task has a module with its functions:
 `class_signatures`, `span_signatures`, `tag_signatures`, `choice_signatures`,
 `vector_signatures` and `mask_signatures`. They use `signatures` (the base class),
-`word_splitting`, `tag_words`, `span_windows` and `span_alignment`, and
+`word_splitting`, `answer_spans` and
 `data.graph_packing` (ids to rows).
 
 `server` serves an export: `server_app` has its paths, `server_formats` its requests and

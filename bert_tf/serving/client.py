@@ -184,10 +184,9 @@ def open_server(url: str, settings: connection.Settings = connection.DEFAULT) ->
     Args:
         url: such as `http://localhost:8501/v1/models/topics`. `/versions/2` or
             `/labels/stable` at the end selects a version.
-        settings: time-out, retries, headers and certificates.
+        settings: time-out and headers.
 
     Raises:
-        OSError: the file with certificates does not exist.
         ValueError: the URL is not that of a model, or a header is malformed.
     """
     return Client(connection.caller(url, settings))

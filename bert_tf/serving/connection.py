@@ -10,7 +10,7 @@ from bert_tf import files
 
 QUERIES_PER_CALL = 32
 TIMEOUT_SECONDS = 60.0
-NUM_RETRIES = 3
+_NUM_RETRIES = 3
 # The wait before the first retry; it doubles with every retry.
 BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 10.0
@@ -28,11 +28,7 @@ class Settings:
     """How a client talks to a model server."""
 
     timeout_seconds: float = TIMEOUT_SECONDS  # For one attempt.
-    # Repetitions of a call that found no connection, lost it, or was refused because
-    # the server was overloaded. A time-out is final: the server may still be working.
-    num_retries: int = NUM_RETRIES
     headers: tuple[str, ...] = ()  # Each "Name: value".
-    ca_file: str | None = None  # PEM certificates that sign the server's; None: system.
 
     def header_pairs(self) -> list[tuple[str, str]]:
         """Returns the names and values of the headers.
@@ -65,13 +61,15 @@ def caller(
 ) -> Callable[[str, dict[str, list]], dict[str, list]]:
     """Returns a function that calls a signature; see `client.Client`.
 
+    A call that finds no connection, loses it, or is refused because the server is
+    overloaded is repeated. A time-out is final: the server may still be working.
+
     Args:
         url: `http://HOST:PORT/v1/models/NAME`, or with https. `/versions/2` or
             `/labels/stable` at the end selects a version.
-        settings: time-out, retries, headers and certificates.
+        settings: time-out and headers.
 
     Raises:
-        OSError: the file with certificates does not exist.
         ValueError: the URL is not that of a model, or a header is malformed.
     """
     if _ADDRESS.fullmatch(url) is None:
@@ -79,8 +77,6 @@ def caller(
             f"{url!r} is not the address of a model; expected "
             "http://HOST:PORT/v1/models/NAME."
         )
-    if settings.ca_file is not None and not files.exists(settings.ca_file):
-        raise FileNotFoundError(f"{settings.ca_file} does not exist; expected PEM.")
     model = url.rstrip("/")
     session = _session(settings)
     only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Signature -> its only output.
@@ -130,7 +126,7 @@ def _session(settings):
             return super().increment(*args, **kwargs)
 
     retry = Retry(
-        total=settings.num_retries,
+        total=_NUM_RETRIES,
         backoff_factor=BACKOFF_SECONDS,
         backoff_max=_MAX_BACKOFF_SECONDS,
         status_forcelist=_RETRIED_STATUSES,
@@ -155,13 +151,7 @@ def _reply(method, model, path, settings, **body):
     import urllib3
 
     try:
-        reply = method(
-            model + path,
-            timeout=settings.timeout_seconds,
-            # Not `session.verify`, which loses to REQUESTS_CA_BUNDLE.
-            verify=settings.ca_file,
-            **body,
-        )
+        reply = method(model + path, timeout=settings.timeout_seconds, **body)
     except requests.exceptions.RequestException as error:
         late = (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
         if any(isinstance(one, late) for one in (error, *error.args)):
@@ -169,7 +159,7 @@ def _reply(method, model, path, settings, **body):
             raise TimeoutError(f"{model} did not answer within {limit}.") from error
         advice = "Is the server running there?"
         if isinstance(error, requests.exceptions.SSLError):
-            advice = "Does --ca_file contain the certificate of its authority?"
+            advice = "Does the file REQUESTS_CA_BUNDLE have its authority?"
         raise ConnectionError(
             f"{model} cannot be reached: {_reason(error)}. {advice}"
         ) from error

@@ -22,7 +22,7 @@ from bert_tf.modeling import input_names
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
 from bert_tf.serving import versions
-from bert_tf.serving import warm_up_file
+from bert_tf.serving import warm_up
 
 # The function's name in the object graph, and the suffix of the one that replaces it.
 _FUNCTION = "model_outputs"
@@ -152,7 +152,7 @@ def _check_dtype(function, export_dir):
 
 
 def _read_config(export_dir):
-    path = os.path.join(export_dir, warm_up_file.PATH[0], companion_files.CONFIG_FILE)
+    path = os.path.join(export_dir, warm_up.PATH[0], companion_files.CONFIG_FILE)
     return config_module.BertConfig.from_json_file(path)
 
 

@@ -109,9 +109,8 @@ class ExportSavedModelOptions(options_module.Options):
     server_files: bool = option(
         False,
         help="Also write files for TensorFlow Serving to the folder server next to the "
-        "versions: batching parameters, a model config with version labels, a "
-        "Dockerfile, a compose file and a Kubernetes manifest. Files of an earlier "
-        "version are replaced, but the stable version remains.",
+        "versions: batching parameters, a Dockerfile, a compose file and a "
+        "Kubernetes manifest. Files of an earlier version are replaced.",
         group="advanced",
     )
     max_batch_tokens: int = option(
@@ -290,24 +289,11 @@ class QuerySavedModelOptions(options_module.Options):
         help="Seconds to wait for an answer of the server.",
         group="advanced",
     )
-    num_retries: int = option(
-        options_module.implicit(connection.NUM_RETRIES),
-        minimum=0,
-        help="How often to repeat a call if the server is overloaded or the connection "
-        "fails. The waits between the calls double. A time-out is not repeated.",
-        group="advanced",
-    )
     header: tuple[str, ...] = option(
         (),
         repeated=True,
         help="Header of every call to the server, such as 'Authorization: Bearer "
         "TOKEN'; repeat the flag for several.",
-        group="advanced",
-    )
-    ca_file: str | None = option(
-        None,
-        help="PEM file with the certificates that authenticate the server. Default: "
-        "the public certificate authorities.",
         group="advanced",
     )
     signature: str = option(
@@ -326,28 +312,20 @@ class QuerySavedModelOptions(options_module.Options):
             raise options_module.OptionError(
                 "Expected either --text, or --question with --context, or --input_file."
             )
-        self._check_connection()
-        self._check_queries()
-
-    def connection_settings(self) -> connection.Settings:
-        """Returns how to reach the server."""
-        return connection.Settings(
-            timeout_seconds=self.timeout_seconds,
-            num_retries=self.num_retries,
-            headers=self.header,
-            ca_file=self.ca_file,
-        )
-
-    def _check_connection(self):
-        for field in dataclasses.fields(connection.Settings):
-            name = "header" if field.name == "headers" else field.name
-            value = getattr(self, name)
-            is_given = options_module.is_given(value) and value not in (None, ())
+        is_timed = options_module.is_given(self.timeout_seconds)
+        for name, is_given in (("timeout_seconds", is_timed), ("header", self.header)):
             if self.server is None and is_given:
                 raise options_module.OptionError(
                     f"--{name} needs --server; it has no effect on a SavedModel on "
                     "disk."
                 )
+        self._check_queries()
+
+    def connection_settings(self) -> connection.Settings:
+        """Returns how to reach the server."""
+        return connection.Settings(
+            timeout_seconds=self.timeout_seconds, headers=self.header
+        )
 
     def _check_queries(self):
         self._check_companion("text_b", "text")

@@ -15,7 +15,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 from bert_tf import files
@@ -29,24 +28,18 @@ _MAX_CONNECTIONS = 512
 _MAX_HEADER_BYTES = 2**16
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
+_ROWS_TOGETHER = 32  # Of several requests, at most.
+_BATCH_SECONDS = 0.002  # How long a request waits for others.
+# A client that takes none of its answer for this long gets no more of it.
+_READING_SECONDS = 30
 # A batch that takes this many times the longest wait for an answer never ends.
 _STUCK = 3
 
 
-def run(
-    options: server_options.ServeModelOptions,
-    *,
-    announce: Callable[[str], object] | None = None,
-) -> str:
+def run(options: server_options.ServeModelOptions) -> str:
     """Serves a model until SIGTERM or Ctrl-C, then finishes the requests in progress.
 
-    Args:
-        options: the model, the address and the limits.
-        announce: called with the address when the model is ready. Default: writes it
-            to standard output.
-
-    Returns:
-        A report.
+    Writes the address to standard output when the model is ready; returns a report.
 
     Raises:
         ImportError: uvicorn is not installed.
@@ -62,7 +55,7 @@ def run(
             f"serve_model needs {error.name}, which is not installed; run "
             "pip install 'bert_tf[server]'."
         ) from error
-    return _Server(options, announce or _announce).run()
+    return _Server(options).run()
 
 
 def find_model(export_dir: str) -> tuple[str, str, int]:
@@ -90,20 +83,14 @@ def find_model(export_dir: str) -> tuple[str, str, int]:
 class _Server:
     """The parts of a server, and what ends it."""
 
-    def __init__(
-        self,
-        options: server_options.ServeModelOptions,
-        announce: Callable[[str], object],
-    ):
+    def __init__(self, options: server_options.ServeModelOptions):
         self._options = options
-        self._announce = announce
         self._error: Exception | None = None  # Why the server ends.
-        _, name, _ = find_model(options.export_dir)
-        self._name = options.model_name or name
+        _, self._name, _ = find_model(options.export_dir)
         self._queue = server_model.Queue(
             max_jobs=options.max_queue_size,
-            max_rows=options.max_batch_size,
-            batch_seconds=options.batch_timeout_ms / 1000,
+            max_rows=_ROWS_TOGETHER,
+            batch_seconds=_BATCH_SECONDS,
             fail=self._fail,
         )
         self._app = server_app.Application(
@@ -183,7 +170,9 @@ class _Server:
             host = {"127.0.0.1": "localhost", "::": "[::]"}.get(
                 options.host, options.host
             )
-            self._announce(f"{self._name} is served at http://{host}:{options.port}.")
+            address = f"http://{host}:{options.port}"
+            sys.stdout.write(f"{self._name} is served at {address}.\n")
+            sys.stdout.flush()
         else:
             self._log({"message": f"Version {version} is served."})
         return True
@@ -198,11 +187,6 @@ class _Server:
             text = " ".join(f"{name}={word}" for name, word in words.items())
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
-
-
-def _announce(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def _sizes(folder):
@@ -252,15 +236,17 @@ def _uvicorn_server(app):
     from uvicorn.protocols.http import h11_impl
 
     class Protocol(h11_impl.H11Protocol):
-        """Closes connections above the limit, and those without headers."""
+        """Closes connections above the limit, and those whose client is silent."""
 
         _timer: asyncio.TimerHandle | None = None
+        _reading: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport):
             super().connection_made(transport)
             if len(self.connections) > _MAX_CONNECTIONS:
                 transport.close()
             self._wait_for_headers()
+            self._check_reading(0)
 
         def data_received(self, data):
             super().data_received(data)
@@ -268,7 +254,17 @@ def _uvicorn_server(app):
 
         def connection_lost(self, exc):
             self._stop_timer()
+            self._reading.cancel()  # type: ignore
             super().connection_lost(exc)
+
+        def _check_reading(self, previous):
+            unsent = self.transport.get_write_buffer_size()
+            if 0 < unsent == previous:
+                self.transport.abort()
+                return
+            self._reading = self.loop.call_later(
+                _READING_SECONDS, self._check_reading, unsent
+            )
 
         def _wait_for_headers(self):
             if self.conn.their_state is not h11.IDLE:

@@ -24,15 +24,8 @@ from bert_tf.serving.server_model import RequestError
 
 MAX_BYTES_IN_PROGRESS = 64 * 2**20
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
-_PROBES = ("/livez", "/readyz", "/health")
-_MODEL_PATH = re.compile(
-    r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d{1,18}))?"
-    r"(?P<route>|/metadata|:predict)"
-)
-_POSTS = {
-    ":predict": server_formats.read_query,
-    "/v1/embeddings": server_formats.read_embeddings,
-}
+_PROBES = ("/livez", "/readyz")
+_VERSION = re.compile(r"(/v1/models/[^/:]+)/versions/(\d{1,18})(|/metadata|:predict)")
 _JSON = "application/json"
 _CHUNK_BYTES = 2**16
 _LATE = (408, 504)
@@ -156,17 +149,20 @@ class Application:
             "/": _page,
             "/livez": lambda exchange: exchange.reply("ok", "text/plain"),
             "/readyz": self._ready,
-            "/health": self._ready,
             "/metrics": lambda exchange: exchange.reply(*self._metrics.text()),
             "/v1/models": lambda exchange: exchange.reply(
                 json.dumps({"object": "list", "data": models})
             ),
-            "": lambda exchange: exchange.reply(
+            f"/v1/models/{name}": lambda exchange: exchange.reply(
                 server_formats.status(self._loaded().version)
             ),
-            "/metadata": lambda exchange: exchange.reply(
+            f"/v1/models/{name}/metadata": lambda exchange: exchange.reply(
                 server_formats.metadata(name, self._loaded())
             ),
+        }
+        self._posts = {
+            f"/v1/models/{name}:predict": server_formats.read_query,
+            "/v1/embeddings": server_formats.read_embeddings,
         }
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
@@ -210,19 +206,15 @@ class Application:
         """Returns the content of an answer."""
         self._check_access(exchange)
         route = exchange.path
-        if match := _MODEL_PATH.fullmatch(route):
-            version = match["version"] or self._loaded().version
-            is_served = (match["name"], int(version)) == (
-                self._name,
-                self._loaded().version,
-            )
-            route = match["route"] if is_served else None
-        if route not in (*self._gets, *_POSTS):
+        if match := _VERSION.fullmatch(route):
+            is_served = int(match[2]) == self._loaded().version
+            route = match[1] + match[3] if is_served else None
+        if route not in (*self._gets, *self._posts):
             raise RequestError(
                 404,
                 f"No such path: {exchange.path:.80}; GET /v1/models names the model.",
             )
-        methods = ("POST",) if route in _POSTS else ("GET", "HEAD")
+        methods = ("POST",) if route in self._posts else ("GET", "HEAD")
         if exchange.method not in methods:
             message = f"Expected {methods[0]}, got {exchange.method:.20}."
             raise RequestError(405, message, Allow=", ".join(methods))
@@ -231,7 +223,7 @@ class Application:
         self._loaded()
         self._queue.check_room()
         body = await self._body(exchange)
-        job = await self._in_thread(self._read, _POSTS[route], body)
+        job = await self._in_thread(self._read, self._posts[route], body)
         self._hold(exchange, job.num_bytes)
         outputs = await self._outputs(exchange, job)
         return exchange.reply(await self._in_thread(job.encode, outputs))
@@ -356,36 +348,29 @@ class _Metrics:
     def __init__(self, queue: server_model.Queue, num_bytes: Callable[[], int]):
         import prometheus_client
 
-        self._registry = prometheus_client.CollectorRegistry()
-
-        def histogram(name, help_text, labels=("signature",), **options):
-            options["registry"] = self._registry
-            return prometheus_client.Histogram(name, help_text, labels, **options)
-
+        self._registry = registry = prometheus_client.CollectorRegistry()
+        labels = ["signature", "status", "task", "version"]
         self._requests = prometheus_client.Counter(
-            "bert_tf_requests",
-            "Requests, also refused ones.",
-            ["signature", "status", "task", "version"],
-            registry=self._registry,
+            "bert_tf_requests", "Also refused ones.", labels, registry=registry
         )
         self._seconds = [
-            histogram("bert_tf_request_seconds", "Time from request to answer."),
-            histogram("bert_tf_queue_seconds", "Time in the queue."),
-            histogram("bert_tf_compute_seconds", "Time in the model."),
+            prometheus_client.Histogram(
+                f"bert_tf_{name}_seconds", help_text, ["signature"], registry=registry
+            )
+            for name, help_text in (
+                ("request", "Time from request to answer."),
+                ("queue", "Time in the queue."),
+                ("compute", "Time in the model."),
+            )
         ]
-        self._rows = histogram(
-            "bert_tf_batch_rows",
-            "Rows that were computed together with the request.",
-            (),
-            buckets=[1, 2, 4, 8, 16, 32, 64, 128, 256],
-        )
         for name, help_text, value in (
             ("queued_requests", "Requests that wait or are computed.", queue.size),
             ("bytes_in_progress", "Bytes of requests and answers.", num_bytes),
         ):
-            prometheus_client.Gauge(
-                f"bert_tf_{name}", help_text, registry=self._registry
-            ).set_function(value)
+            gauge = prometheus_client.Gauge(
+                f"bert_tf_{name}", help_text, registry=registry
+            )
+            gauge.set_function(value)
 
     def count(self, job: Any, model: Any, status: int, seconds: float) -> None:
         """Counts a request; `job` is None if it did not reach the queue."""
@@ -398,7 +383,6 @@ class _Metrics:
             times = (seconds, job.queue_seconds, job.compute_seconds)
             for histogram, value in zip(self._seconds, times, strict=True):
                 histogram.labels(signature).observe(value)
-            self._rows.observe(job.num_rows_together)
 
     def text(self) -> tuple[bytes, str]:
         """Returns the counters and their media type."""

@@ -10,14 +10,11 @@ import re
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import versions
 
 FOLDER = "server"
 # TensorFlow Serving 2.16 and newer have the ops of TensorFlow Text that exports use.
 SERVING_IMAGE = "tensorflow/serving:2.19.1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-# A label in a model config.
-_STABLE = re.compile(r"""key\s*:\s*["']stable["']\s*,?\s*value\s*:\s*(\d+)""")
 _MEBIBYTE = 2**20
 _LONGEST_DNS_NAME = 63
 # TensorFlow Serving refuses a request of more rows than a batch may have. The model
@@ -28,30 +25,25 @@ _BASE_MEBIBYTES = 2048
 
 
 def check_layout(export_dir: str) -> None:
-    """Checks before an export that `write` will know the model and its versions.
+    """Checks before an export that `write` will know the name of the model.
 
     Args:
         export_dir: the folder of the SavedModel, such as `models/topics/1`.
 
     Raises:
-        ValueError: it is not a version in the folder of a model, or an earlier model
-            config has no stable version.
+        ValueError: it is not a version in the folder of a model.
     """
     model_dir, version = os.path.split(os.path.abspath(export_dir))
-    name = os.path.basename(model_dir)
-    if not version.isdigit() or not _NAME.fullmatch(name):
+    if not version.isdigit() or not _NAME.fullmatch(os.path.basename(model_dir)):
         raise ValueError(
             f"{export_dir} is not the folder of a version, such as models/topics/1, so "
             "a server has no name for the model; pass such an --export_dir, or omit "
             "--server_files."
         )
-    _stable_version(model_dir)
 
 
 def write(export_dir: str, *, limits: serving_options.RequestLimits) -> str:
     """Writes the files, and replaces those of an earlier version.
-
-    The version that is stable remains so.
 
     Args:
         export_dir: the folder of the exported version.
@@ -60,21 +52,18 @@ def write(export_dir: str, *, limits: serving_options.RequestLimits) -> str:
     Returns:
         The folder with the files.
     """
-    model_dir = os.path.dirname(export_dir.rstrip("/"))
-    name = os.path.basename(os.path.abspath(model_dir))
+    model_dir, version = os.path.split(os.path.abspath(export_dir))
     task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
+    rows = max(_MAX_BATCH_SIZE, limits.max_batch_tokens // task["max_seq_length"])
     names = {
-        "NAME": name,
-        "DNS_NAME": _dns_name(name),
+        "NAME": os.path.basename(model_dir),
+        "DNS_NAME": _dns_name(os.path.basename(model_dir)),
         "IMAGE": SERVING_IMAGE,
-        "VERSION": os.path.basename(os.path.abspath(export_dir)),
+        "VERSION": version,
         "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
-        "ROWS": str(
-            max(_MAX_BATCH_SIZE, limits.max_batch_tokens // task["max_seq_length"])
-        ),
-        "VERSIONS": _versions(_labels(model_dir)),
+        "ROWS": str(rows),
     }
-    folder = f"{model_dir}/{FOLDER}"
+    folder = f"{os.path.dirname(export_dir.rstrip('/'))}/{FOLDER}"
     for file_name, template in _TEMPLATES.items():
         text = re.sub(r"\{\{(\w+)\}\}", lambda found: names[found[1]], template)
         with files.complete_or_absent(f"{folder}/{file_name}") as file:
@@ -96,62 +85,11 @@ def _mebibytes(export_dir):
     return -(-sum(sizes) // _MEBIBYTE)
 
 
-def _labels(model_dir):
-    """Returns the version of each label.
-
-    An earlier model config keeps its stable version: an export releases nothing.
-    """
-    numbers = versions.versions_in(model_dir)
-    stable = _stable_version(model_dir)
-    if stable is None:
-        stable = numbers[-2:][0]
-    newest = numbers[-1]
-    return {"stable": stable} | ({"canary": newest} if newest != stable else {})
-
-
-def _stable_version(model_dir):
-    """Returns the stable version of the model config; None: there is no config.
-
-    Raises:
-        ValueError: the config has no stable version, or it does not exist.
-    """
-    path = f"{model_dir}/{FOLDER}/models.config"
-    if not files.exists(path):
-        return None
-    text = "\n".join(line.partition("#")[0] for line in files.read_lines(path))
-    found = _STABLE.search(text)
-    if found is None or int(found[1]) not in versions.versions_in(model_dir):
-        what = "no label stable" if found is None else f"the label stable: {found[1]}"
-        raise ValueError(
-            f"{path} has {what}; expected a version in {model_dir}. Correct the file, "
-            "delete it, or omit --server_files."
-        )
-    return int(found[1])
-
-
-def _versions(labels):
-    """Returns the part of the model config that serves the labeled versions."""
-    lines = [f"        versions: {number}" for number in labels.values()]
-    return "\n".join(
-        [
-            "    model_version_policy {",
-            "      specific {",
-            *lines,
-            "      }",
-            "    }",
-            *(
-                f'    version_labels {{ key: "{label}" value: {number} }}'
-                for label, number in labels.items()
-            ),
-        ]
-    )
-
-
 _ARGUMENTS = (
-    "--model_config_file=/models/{{NAME}}/server/models.config",
+    "--model_name={{NAME}}",
+    "--model_base_path=/models/{{NAME}}",
     "--enable_batching=true",
     "--batching_parameters_file=/models/{{NAME}}/server/batching_parameters.txt",
-    "--allow_version_labels_for_unavailable_models=true",
 )
 _BATCHING = """\
 # Requests that wait together are computed in one call of the model. The model divides a
@@ -166,19 +104,6 @@ max_enqueued_batches { value: 64 }
 num_batch_threads { value: 4 }
 # For the signature `ids` and for endings of multiple choice, whose rows vary in length.
 pad_variable_length_inputs: true
-"""
-_MODELS = """\
-# Requests name a version by its label: /v1/models/{{NAME}}/labels/stable:predict. To
-# release the canary or to roll back, change the numbers; the server reads this file
-# again every minute if it runs with --model_config_file_poll_wait_seconds=60.
-model_config_list {
-  config {
-    name: "{{NAME}}"
-    base_path: "/models/{{NAME}}"
-    model_platform: "tensorflow"
-{{VERSIONS}}
-  }
-}
 """
 _DOCKERFILE = (
     """\
@@ -286,7 +211,6 @@ spec:
 )
 _TEMPLATES = {
     "batching_parameters.txt": _BATCHING,
-    "models.config": _MODELS,
     "Dockerfile": _DOCKERFILE,
     "compose.yaml": _COMPOSE,
     "kubernetes.yaml": _KUBERNETES,

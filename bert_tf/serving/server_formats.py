@@ -15,7 +15,7 @@ from bert_tf.serving.server_model import LoadedModel
 from bert_tf.serving.server_model import RequestError
 
 _EMBEDDING = "embedding"
-_MOST_INPUTS = 2048  # Of a request for embeddings, as OpenAI has it.
+MAX_ROWS = 2048  # Of a request, as OpenAI has it.
 
 
 def status(version: int) -> str:
@@ -95,10 +95,9 @@ def check(job: Job, options: server_options.ServeModelOptions) -> None:
         column.size if column.dtype == object else len(column)
         for column in job.inputs.values()
     )
-    if num_rows > options.max_rows:
+    if num_rows > MAX_ROWS:
         raise ValueError(
-            f"Expected at most {options.max_rows} rows, got {num_rows}; send several "
-            "requests."
+            f"Expected at most {MAX_ROWS} rows, got {num_rows}; send several requests."
         )
     num_positions = int(job.positions.sum())
     if num_positions > options.max_positions:
@@ -236,8 +235,8 @@ def _framed(rows, model):
         raise ValueError("input must be texts: the model puts a prompt before them.")
     if not all(isinstance(row, list) for row in rows):
         raise ValueError("input must be texts, or lists of word piece ids.")
-    if len(rows) > _MOST_INPUTS:  # Before they take memory.
-        raise ValueError(f"input must have at most {_MOST_INPUTS} lists of ids.")
+    if len(rows) > MAX_ROWS:  # Before they take memory.
+        raise ValueError(f"input must have at most {MAX_ROWS} lists of ids.")
     room = model.task.get("max_seq_length", 512) - 2
     rows = [[vocabulary.cls_id, *row[:room], vocabulary.sep_id] for row in rows]
     width = max(map(len, rows))

@@ -21,7 +21,7 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
-from bert_tf.serving import warm_up_file
+from bert_tf.serving import warm_up
 
 Columns = dict[str, np.ndarray]
 # What pads answers, by kind of data type; others: 0.
@@ -64,7 +64,7 @@ class LoadedModel:
     ):
         self.version = version
         self.signatures = saved_signatures.read(export_dir)
-        extra = os.path.join(export_dir, warm_up_file.PATH[0])
+        extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
         self.vocabulary = companion_files.read_vocabulary(extra)
         if backend == fine_tuning_options.OPENVINO:
@@ -79,8 +79,8 @@ class LoadedModel:
 
     def warm_up(self) -> None:
         """Answers the warm-up requests; raises OSError if the model cannot."""
-        path = os.path.join(self._export_dir, *warm_up_file.PATH)
-        for name, inputs in warm_up_file.read(path) if files.exists(path) else []:
+        path = os.path.join(self._export_dir, *warm_up.PATH)
+        for name, inputs in warm_up.read(path) if files.exists(path) else []:
             try:
                 self.compute(name, inputs)
             except RequestError as error:
@@ -141,7 +141,6 @@ class Job:
         future: gets the outputs, or a RequestError; cancelled if the client is gone.
         queued: when the job entered the queue.
         queue_seconds, compute_seconds: the time before the first slice, and in slices.
-        num_rows_together: rows of its first batch, also those of other jobs.
     """
 
     def __init__(
@@ -161,7 +160,6 @@ class Job:
         self.num_bytes += sum(len(text) for column in texts for text in column.flat)
         self.future: concurrent.futures.Future = concurrent.futures.Future()
         self.queued = self.queue_seconds = self.compute_seconds = 0.0
-        self.num_rows_together = 0
         self._ends = collections.deque(_slice_ends(self.positions.tolist()))
         self._slice = slice(0, self._ends.popleft())
         self._outputs: list[Columns] = []
@@ -362,5 +360,4 @@ def _compute(jobs):
     sizes = [len(job.next_positions()) for job in jobs]
     for job, end, size in zip(jobs, np.cumsum(sizes), sizes, strict=True):
         job.compute_seconds += time.perf_counter() - started
-        job.num_rows_together = job.num_rows_together or sum(sizes)
         job.add({name: rows[end - size : end] for name, rows in outputs.items()})

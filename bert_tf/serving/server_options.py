@@ -1,7 +1,6 @@
 """Options of serve_model."""
 
 import dataclasses
-import re
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -43,11 +42,6 @@ class ServeModelOptions(options_module.Options):
         "the address of the connection are always accepted. Requests for other hosts "
         "get status 403, which protects against DNS rebinding.",
     )
-    model_name: str | None = option(
-        None,
-        help="Name of the model in the paths: /v1/models/NAME. Default: the name of "
-        "the folder above the version.",
-    )
     backend: str = option(
         fine_tuning_options.TENSORFLOW,
         choices=fine_tuning_options.BACKENDS,
@@ -62,17 +56,6 @@ class ServeModelOptions(options_module.Options):
         "on processors that support it. With --backend=tensorflow, --dtype of "
         "export_saved_model decides.",
     )
-    max_batch_size: int = option(
-        32,
-        minimum=1,
-        help="Maximum number of rows, from several requests, to compute together.",
-    )
-    batch_timeout_ms: float = option(
-        2.0,
-        minimum=0,
-        help="Milliseconds that a request waits for others to be computed together "
-        "with it. At most --queue_timeout_seconds.",
-    )
     max_queue_size: int = option(
         256,
         minimum=1,
@@ -84,11 +67,6 @@ class ServeModelOptions(options_module.Options):
         minimum=1,
         help="Maximum time from the arrival of a request to its answer; after that it "
         "gets status 504.",
-    )
-    max_rows: int = option(
-        2048,
-        minimum=1,
-        help="Maximum number of rows per request. Larger requests get status 400.",
     )
     max_positions: int = option(
         2**18,
@@ -118,16 +96,4 @@ class ServeModelOptions(options_module.Options):
             raise OptionError(
                 f"--dtype={self.dtype} needs --backend=openvino; for TensorFlow, "
                 f"export the model with export_saved_model --dtype={self.dtype}."
-            )
-        if self.batch_timeout_ms > 1000 * self.queue_timeout_seconds:
-            raise OptionError(
-                f"--batch_timeout_ms={self.batch_timeout_ms:g} is more than "
-                f"--queue_timeout_seconds={self.queue_timeout_seconds:g}; choose a "
-                "shorter one."
-            )
-        name = self.model_name
-        if name is not None and not re.fullmatch(r"[\w.-]+", name):
-            raise OptionError(
-                "--model_name: expected letters, digits, '.', '-' and '_', got "
-                f"{name!r}."
             )

@@ -7,10 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.serving import answer_spans
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.serving import span_alignment
-from bert_tf.serving import span_windows
 from bert_tf.serving import word_splitting
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import (
@@ -74,7 +73,7 @@ class SpanSignatures(signatures.TaskSignatures):
         first_word, last_word = (self._gathered(word, piece) for piece in (first, last))
         candidate, takes_null = self._scores(best, no_answer)
         has_answer = best.is_found & ~takes_null
-        found = span_alignment.answers(
+        found = answer_spans.answers(
             contexts,
             tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
             tf.where(has_answer, last_word - first_word + 1, 0),
@@ -94,8 +93,8 @@ class SpanSignatures(signatures.TaskSignatures):
     def _best_spans(self, question, context_ids):
         task, vocabulary = self.predictor.task, self.predictor.vocabulary
         question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
-        windows = span_windows.windows_of(question_ids, context_ids, task.sizes)
-        features = span_windows.features(
+        windows = answer_spans.windows_of(question_ids, context_ids, task.sizes)
+        features = answer_spans.features(
             windows,
             question_ids,
             context_ids,
@@ -107,13 +106,13 @@ class SpanSignatures(signatures.TaskSignatures):
         missing = tf.cast(tf.shape(features["input_mask"])[1] == 0, tf.int32)
         logits = [
             tf.pad(
-                span_windows.without_padding(found[name], features["input_mask"]),
+                answer_spans.without_padding(found[name], features["input_mask"]),
                 [[0, 0], [0, missing]],
             )
             for name in LOGITS
         ]
-        best = span_windows.best_spans(windows, logits, context_ids.nrows(), task.rules)
-        return best, span_windows.no_answer_scores(windows, logits)
+        best = answer_spans.best_spans(windows, logits, context_ids.nrows(), task.rules)
+        return best, answer_spans.no_answer_scores(windows, logits)
 
     def _scores(self, best, no_answer):
         """Returns the score of the best candidate, and whether "no answer" wins.

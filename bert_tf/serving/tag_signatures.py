@@ -4,6 +4,8 @@ Shape letters: B texts, P pieces, N windows, S sequence, W words, C classes.
 """
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,10 +14,13 @@ from bert_tf.data import graph_packing
 from bert_tf.data import packing
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.serving import tag_words
+from bert_tf.serving import word_splitting
+from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import characters
 
 # Pads the positions of texts with fewer words.
 NO_WORD = -1
+_APOSTROPHES = words_module.APOSTROPHE + words_module.TYPOGRAPHIC_APOSTROPHE
 
 
 class TagSignatures(signatures.TaskSignatures):
@@ -41,9 +46,9 @@ class TagSignatures(signatures.TaskSignatures):
             limits,
             serving_default=(self._of_texts, signatures.texts("text")),
         )
-        self._split = tag_words.WordSplitter(predictor.task.whole_words)
+        self._split = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
-        self._true_casing = None if cases is None else tag_words.TrueCasing(cases)
+        self._true_casing = None if cases is None else TrueCasing(cases)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`."""
@@ -149,3 +154,169 @@ def _best_windows(pieces, start, end, counts, windowing):
     return tf.math.segment_min(
         tf.boolean_mask(window, is_best), tf.boolean_mask(word, is_best)
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Borders:
+    """Places in chunks, int64 [N] each, at which words begin."""
+
+    begin: tf.Tensor  # Of the word between the outer marks.
+    divided: tf.Tensor  # Of a suffix such as "'s"; `begin` if there is none.
+    end: tf.Tensor  # Of the outer marks after it.
+
+
+class WordSplitter(tf.Module):
+    """Splits texts as `token_classification.words.split_text` does, with its rules.
+
+    N chunks of all texts, C characters of all chunks.
+
+    Args:
+        whole_words: see `split_text`.
+    """
+
+    def __init__(self, whole_words: Iterable[str]):
+        super().__init__()
+        words = ["", *whole_words]  # A table must not be empty.
+        self._whole_words = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(words), tf.constant([False] + [True] * (len(words) - 1))
+            ),
+            default_value=False,
+        )
+
+    def __call__(self, texts: tf.Tensor) -> word_splitting.TextWords:
+        """Returns the words of texts.
+
+        Args:
+            texts: string [B], UTF-8.
+        """
+        chunks = word_splitting.split(
+            texts, separators=characters.WHITESPACE, alone=words_module.ALONE
+        )
+        starts = tf.gather(chunks.codes.row_starts(), chunks.words.value_rowids())
+        starts += chunks.starts.values  # Among the characters of all texts.
+        lengths = chunks.ends.values - chunks.starts.values
+        places = tf.ragged.range(starts, starts + lengths)  # [N, characters]
+        codes = tf.gather(chunks.codes.flat_values, places.values)  # [C]
+        borders = self._borders(chunks, places.with_values(codes))
+        within = places.values - tf.gather(starts, places.value_rowids())  # [C]
+
+        def by_character(values):
+            return tf.gather(values, places.value_rowids())
+
+        is_border = within == 0
+        for border in (borders.begin, borders.divided, borders.end):
+            is_border |= within == by_character(border)
+        is_outer = within < by_character(borders.begin)
+        is_outer |= within >= by_character(borders.end)
+        is_border |= is_outer & (codes != tf.roll(codes, 1, axis=0))
+        first = tf.where(is_border)[:, 0]
+        count = tf.shape(codes, tf.int64)
+        return word_splitting.words_at(
+            chunks.texts,
+            chunks.codes,
+            tf.gather(places.values, first),
+            tf.concat([first[1:], count], axis=0) - first,
+        )
+
+    def _borders(self, chunks, codes):
+        """Returns borders in chunks; `codes` has their code points, int32 [N, C]."""
+        texts, lengths = chunks.words.values, codes.row_lengths()
+        number = tf.ragged.range(chunks.words.row_lengths()).values
+        is_last = number + 1 == tf.gather(
+            chunks.words.row_lengths(), chunks.words.value_rowids()
+        )
+        is_mark = word_splitting.is_among(codes.values, characters.PUNCTUATION)
+        within = tf.ragged.range(lengths).values
+        rows = codes.value_rowids()
+        # In a chunk that contains only marks, all borders are 0.
+        zero, outside = tf.constant(0, tf.int64), tf.gather(lengths, rows)
+        begin = tf.math.segment_min(tf.where(is_mark, outside, within), rows)
+        end = tf.math.segment_max(tf.where(is_mark, zero, within + 1), rows)
+        begin = tf.where(end > 0, begin, zero)
+        word = tf.strings.substr(texts, begin, end + 1 - begin, unit="UTF8_CHAR")
+        has_mark = (end > 0) & (end < lengths) & self._is_whole(word, is_last)
+        end += tf.cast(has_mark, tf.int64)
+        word = tf.strings.substr(
+            texts, tf.maximum(begin - 1, zero), end + 1 - begin, unit="UTF8_CHAR"
+        )
+        has_mark = (begin > 0) & self._whole_words.lookup(word)
+        begin -= tf.cast(has_mark, tf.int64)
+        word = tf.strings.substr(texts, begin, end - begin, unit="UTF8_CHAR")
+        divided = end - self._suffix_lengths(word)
+        is_whole = self._whole_words.lookup(texts)
+        return _Borders(
+            begin=tf.where(is_whole, zero, begin),
+            divided=tf.where(is_whole, zero, tf.where(divided < end, divided, begin)),
+            end=tf.where(is_whole, lengths, end),
+        )
+
+    def _is_whole(self, words, is_last):
+        """Returns whether the marks at the end of words belong to them, bool [N]."""
+        is_whole = self._whole_words.lookup(words)
+        is_whole |= tf.strings.regex_full_match(words, words_module.ABBREVIATION)
+        is_initial = tf.strings.regex_full_match(words, words_module.INITIAL)
+        return is_whole | (is_initial & ~is_last)
+
+    def _suffix_lengths(self, words):
+        """Returns the lengths of suffixes to take off, 0 for none: int64 [N]."""
+        suffix = tf.strings.regex_replace(
+            words, f"(?s)^.*([{_APOSTROPHES}])", words_module.APOSTROPHE
+        )
+        is_suffix = tf.strings.regex_full_match(words, f"(?s).+[{_APOSTROPHES}].*")
+        is_suffix &= self._whole_words.lookup(suffix)
+        length = tf.strings.length(suffix, unit="UTF8_CHAR")
+        return tf.cast(tf.where(is_suffix, length, 0), tf.int64)
+
+
+class TrueCasing(tf.Module):
+    """Rewrites all-capital sentences in the usual case of their words.
+
+    The TensorFlow version of `token_classification.words.true_cased`, which has the
+    rules. TensorFlow lacks the lowercase forms of 41 letters that Unicode 14 added.
+
+    Args:
+        cases: from `words.learned_cases`.
+    """
+
+    def __init__(self, cases: Mapping[str, str]):
+        super().__init__()
+        # A table must not be empty.
+        self._cases = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant(["", *cases], tf.string),
+                tf.constant(["", *cases.values()], tf.string),
+            ),
+            default_value="",
+        )
+
+    def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Returns the words in the case for tokenizing, string [B, words].
+
+        Args:
+            words: string [B, words].
+        """
+        texts = words.values  # [N]
+        lower, upper = _lower(texts), _upper(texts)
+        is_cased = lower != upper
+        letters = tf.strings.regex_replace(texts, r"\PL", "")
+        is_capitals = is_cased & (tf.strings.length(letters, unit="UTF8_CHAR") > 1)
+        counts = [
+            tf.reduce_sum(words.with_values(tf.cast(flags, tf.int32)), axis=1)
+            for flags in (is_capitals, is_cased & (texts != upper))
+        ]
+        is_all_capitals = (counts[0] > 1) & (counts[1] == 0)  # [B]
+        usual = self._cases.lookup(lower)
+        first = tf.strings.substr(lower, 0, 1, unit="UTF8_CHAR")
+        rest = tf.strings.regex_replace(lower, r"(?s)^.", "")
+        usual = tf.where(usual == "", tf.strings.join([_upper(first), rest]), usual)
+        is_rewritten = tf.gather(is_all_capitals, words.value_rowids())
+        return words.with_values(tf.where(is_rewritten, usual, texts))
+
+
+def _lower(texts):
+    return tf.strings.lower(texts, encoding="utf-8")
+
+
+def _upper(texts):
+    return tf.strings.upper(texts, encoding="utf-8")

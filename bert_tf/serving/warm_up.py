@@ -2,17 +2,22 @@
 
 The first call of a signature prepares its graph, which takes many times as long as
 later calls. Servers replay these requests while they load a version, so no client waits
-for that. See `warm_up_file`.
+for that.
+
+An export has them in TensorFlow Serving's format: TFRecords of the message
+`PredictionLog` (tensorflow_serving/apis/prediction_log.proto). The fields that we need
+are declared here, so that neither an export nor our server needs
+tensorflow-serving-api. A file that a user wrote may have other fields and logs, which
+are skipped.
 """
 
+import functools
 import itertools
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
-from bert_tf.serving import signatures
-from bert_tf.serving import warm_up_file
-
+PATH = ("assets.extra", "tf_serving_warmup_requests")
 BATCH_SIZES = (1, 4, 32)
 # ASCII texts and other texts take different paths through the tokenizer.
 _TEXTS = (
@@ -20,24 +25,103 @@ _TEXTS = (
     "Où est la gare ? 車站在哪裡？ Где вокзал?",
 )
 _MASKED = "The [MASK] is in the [MASK]."
+_DEFAULT_SIGNATURE = "serving_default"
+# A map is encoded as a repeated message of `key` and `value`.
+_SCHEMA = """
+name: "bert_tf/prediction_log.proto" package: "bert_tf" syntax: "proto3"
+dependency: "tensorflow/core/framework/tensor.proto"
+message_type { name: "ModelSpec"
+  field { name: "signature_name" number: 3 type: TYPE_STRING } }
+message_type { name: "Input"
+  field { name: "key" number: 1 type: TYPE_STRING }
+  field { name: "value" number: 2 type_name: ".tensorflow.TensorProto" } }
+message_type { name: "PredictRequest"
+  field { name: "model_spec" number: 1 type_name: ".bert_tf.ModelSpec" }
+  field { name: "inputs" number: 2 type_name: ".bert_tf.Input" label: LABEL_REPEATED } }
+message_type { name: "PredictLog"
+  field { name: "request" number: 1 type_name: ".bert_tf.PredictRequest" } }
+message_type { name: "PredictionLog"
+  field { name: "predict_log" number: 6 type_name: ".bert_tf.PredictLog" } }
+"""
 
 
-def write(module: signatures.TaskSignatures, path: str) -> None:
+def write(module: Any, path: str) -> None:
     """Writes the warm-up requests of a model.
 
     Args:
-        module: the model's signatures.
+        module: the model's `signatures.TaskSignatures`.
         path: the file to write.
     """
+    import tensorflow as tf
+
     with tf.io.TFRecordWriter(path) as writer:
         for name, inputs in create_requests(module):
-            writer.write(warm_up_file.prediction_log(name, inputs))
+            writer.write(prediction_log(name, inputs))
 
 
-def create_requests(
-    module: signatures.TaskSignatures,
-) -> list[tuple[str, dict[str, tf.Tensor]]]:
+def read(path: str) -> list[tuple[str, dict[str, np.ndarray]]]:
+    """Returns the requests of a file: signature, and inputs by name.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    import tensorflow as tf
+    from google.protobuf import message
+
+    requests = []
+    try:
+        for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
+            log = _message().FromString(record)
+            if not log.HasField("predict_log"):
+                continue
+            request = log.predict_log.request
+            inputs = {one.key: tf.make_ndarray(one.value) for one in request.inputs}
+            signature = request.model_spec.signature_name or _DEFAULT_SIGNATURE
+            requests.append((signature, inputs))
+    except (tf.errors.OpError, message.DecodeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged; export the model again.") from error
+    return requests
+
+
+def prediction_log(signature: str, inputs: dict[str, Any]) -> bytes:
+    """Returns a serialized `PredictionLog` of a request.
+
+    Args:
+        signature: name of the signature.
+        inputs: tensors by name.
+    """
+    import tensorflow as tf
+
+    log = _message()()
+    log.predict_log.request.model_spec.signature_name = signature
+    for name, tensor in inputs.items():
+        value = tf.make_tensor_proto(tensor)
+        log.predict_log.request.inputs.add(key=name, value=value)
+    return log.SerializeToString()
+
+
+@functools.cache
+def _message():
+    """Returns the class of `PredictionLog`."""
+    from google.protobuf import descriptor_pb2
+    from google.protobuf import descriptor_pool
+    from google.protobuf import message_factory
+    from google.protobuf import text_format
+    from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers a message.
+
+    pool = descriptor_pool.Default()
+    file = text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto())
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(
+        pool.FindMessageTypeByName("bert_tf.PredictionLog")
+    )
+
+
+def create_requests(module: Any) -> list[tuple[str, dict[str, Any]]]:
     """Returns requests to all signatures: several batch sizes, lengths and scripts.
+
+    Args:
+        module: see `write`.
 
     Returns:
         For each request the name of the signature and its inputs by name.
@@ -55,7 +139,9 @@ def create_requests(
     ]
 
 
-def _values(predictor: Any, spec: tf.TensorSpec, batch_size: int) -> tf.Tensor:
+def _values(predictor, spec, batch_size):
+    import tensorflow as tf
+
     longest = predictor.task.max_seq_length
     # A single text is short; more texts are short, half as long, and of full length.
     lengths = [(8, longest // 2, longest)[row % 3] for row in range(batch_size)]

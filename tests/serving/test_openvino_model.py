@@ -13,7 +13,7 @@ from bert_tf.fine_tuning import backends
 from bert_tf.serving import export
 from bert_tf.serving import openvino_model
 from bert_tf.serving import server_model
-from bert_tf.serving import warm_up_file
+from bert_tf.serving import warm_up
 
 TEXTS = ["the rain", "", "中文 été " * 20]
 INPUTS = {
@@ -69,8 +69,8 @@ def assert_same_answers(export_dir, kind, dtype="float32", atol=1e-4):
 @pytest.mark.parametrize("kind", INPUTS)
 def test_the_model_is_replaced_and_the_answers_stay(exports, calls, kind):
     assert_same_answers(exports[kind][1], kind)
-    path = os.path.join(exports[kind][1], *warm_up_file.PATH)
-    assert len(calls) > len(warm_up_file.read(path)) / 2
+    path = os.path.join(exports[kind][1], *warm_up.PATH)
+    assert len(calls) > len(warm_up.read(path)) / 2
     assert {policy for _, policy in calls} == {"float32"}
 
 

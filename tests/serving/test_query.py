@@ -173,7 +173,7 @@ def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, messag
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"num_retries": 3}, "--num_retries needs --server"),
+        ({"timeout_seconds": 3.0}, "--timeout_seconds needs --server"),
         ({"header": "A: b"}, "--header needs --server"),
     ],
 )

@@ -1,16 +1,17 @@
 """The server as a whole, in processes of its own; needs the extra `server`."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import importlib.util
 import json
 import os
 import pathlib
-import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 import requests
@@ -45,13 +46,13 @@ def free_port():
 
 @contextlib.contextmanager
 def started_server(export_dir, *flags, **environment):
-    """Yields the port and the process of a server of the model `topics`."""
+    """Yields the port and the process of a server."""
     pytest.importorskip("uvicorn", reason="needs the extra server")
     pytest.importorskip("prometheus_client", reason="needs the extra server")
     port = free_port()
     flags = [f"--export_dir={export_dir}", f"--port={port}", *flags]
     with subprocess.Popen(
-        [sys.executable, "tools/serve_model.py", "--model_name=topics", *flags],
+        [sys.executable, "tools/serve_model.py", *flags],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -69,33 +70,32 @@ def running_server(export_dir, *flags, **environment):
     """Yields the same after the server has loaded its model."""
     with started_server(export_dir, *flags, **environment) as (port, process):
         line = process.stdout.readline()
-        assert line == f"topics is served at http://localhost:{port}.\n", line
+        assert line.endswith(f" is served at http://localhost:{port}.\n"), line
         yield port, process
 
 
 @pytest.fixture(scope="module")
 def port(single_export):
     """The port of a server with a short queue and small bodies."""
-    flags = ["--max_queue_size=2", "--max_body_mb=1", "--max_rows=20000"]
-    flags += ["--max_batch_size=8", "--batch_timeout_ms=50", "--log_format=json"]
+    flags = ["--max_queue_size=2", "--max_body_mb=1", "--log_format=json"]
     with running_server(single_export, *flags) as (port, process):
         yield port
         # A request in progress is answered before the server stops.
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            last = pool.submit(predict, port, inputs=["rain and snow"] * 10_000)
+            last = pool.submit(predict, port, inputs=["rain and snow " * 9] * 2048)
             while "bert_tf_queued_requests 1.0" not in get(port, "/metrics").text:
                 assert not last.done(), "The request was never seen in progress."
             process.terminate()
             assert last.result().status_code == 200
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (0, "topics is no longer served.\n"), err
+        assert (process.returncode, out) == (0, "single is no longer served.\n"), err
         assert "Traceback" not in err
         line = json.loads(err.strip().split("\n")[-1])
-        assert (line["rows"], line["status"]) == (10_000, 200)
+        assert (line["rows"], line["status"]) == (2048, 200)
 
 
 def predict(port, **body):
-    url = f"http://localhost:{port}/v1/models/topics:predict"
+    url = f"http://localhost:{port}/v1/models/single:predict"
     return requests.post(url, json=body, timeout=60)
 
 
@@ -108,7 +108,7 @@ def get(port, path, status=200):
 def test_the_server_answers_as_the_saved_model(port, single_export):
     assert predict(port, inputs=TEXTS).ok
     expected = client.open_saved_model(single_export).predict(TEXTS)
-    url = f"http://localhost:{port}/v1/models/topics"
+    url = f"http://localhost:{port}/v1/models/single"
     for path in (url, f"{url}/versions/1"):
         answers = client.open_server(path).predict(TEXTS)
         assert [a["label"] for a in answers] == [a["label"] for a in expected]
@@ -120,14 +120,14 @@ def test_the_server_answers_as_the_saved_model(port, single_export):
 
 def test_the_server_describes_itself(port):
     predict(port, inputs=TEXTS)
-    model = "/v1/models/topics"
+    model = "/v1/models/single"
     [status] = get(port, model).json()["model_version_status"]
     assert (status["version"], status["state"]) == ("1", "AVAILABLE")
     metadata = get(port, f"{model}/versions/1/metadata").json()["metadata"]
     text = metadata["signature_def"]["signature_def"]["serving_default"]["inputs"]
     assert text["text"]["dtype"] == "DT_STRING"
-    assert get(port, "/v1/models").json()["data"][0]["id"] == "topics"
-    for path in ("/livez", "/readyz", "/health"):
+    assert get(port, "/v1/models").json()["data"][0]["id"] == "single"
+    for path in ("/livez", "/readyz"):
         assert get(port, path).text == "ok"
     assert "<form" in get(port, "/").text
     assert 'status="200"' in get(port, "/metrics").text
@@ -141,9 +141,9 @@ def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
     assert reply.json()["error"].startswith("Unknown signature 'lables'; expected")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
     assert predict(port, inputs=["\ud800"]).status_code == 400
-    reply = predict(port, inputs=[""] * 20_001)
+    reply = predict(port, inputs=[""] * 2049)
     assert reply.status_code == 400
-    assert "at most 20000 rows, got 20001" in reply.json()["error"]
+    assert "at most 2048 rows, got 2049" in reply.json()["error"]
     url = f"http://localhost:{port}/v1/embeddings"
     reply = requests.post(url, json={"input": "a"}, timeout=60)
     assert reply.status_code == 400
@@ -154,7 +154,7 @@ def test_openvino_answers_in_a_server(single_export):
     pytest.importorskip("openvino", reason="needs the extra openvino")
     expected = client.open_saved_model(single_export).predict(TEXTS)
     with running_server(single_export, "--backend=openvino") as (port, _):
-        url = f"http://localhost:{port}/v1/models/topics"
+        url = f"http://localhost:{port}/v1/models/single"
         answers = client.open_server(url).predict(TEXTS)
         for answer, one in zip(answers, expected, strict=True):
             assert answer["probabilities"] == pytest.approx(
@@ -242,10 +242,6 @@ def test_a_full_queue_refuses_requests_and_answers_the_others(port):
         else:
             assert reply.headers["Retry-After"] == "1"
             assert "The queue is full (2 requests)" in reply.json()["error"]
-    # Two requests with three rows each were computed together, in batches of 8 at most.
-    text = get(port, "/metrics").text
-    buckets = dict(re.findall(r'batch_rows_bucket\{le="(.+?)"\} (\S+)', text))
-    assert float(buckets["4.0"]) < float(buckets["8.0"]) == float(buckets["+Inf"])
 
 
 def test_the_page_shows_the_classes_of_a_text(port):
@@ -271,6 +267,36 @@ def test_the_page_shows_the_classes_of_a_text(port):
         assert page.locator("#answer p").inner_text() in names
         assert (page.inner_text("#error"), errors) == ("", [])
         browser.close()
+
+
+def test_a_client_that_never_reads_is_disconnected(monkeypatch):
+    pytest.importorskip("uvicorn", reason="needs the extra server")
+    monkeypatch.setattr(server, "_READING_SECONDS", 0.2)
+    done = threading.Event()
+
+    async def large_answer(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(2**26)})
+        done.set()
+
+    async def talk():
+        running = server._uvicorn_server(large_answer)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = asyncio.create_task(running.serve(sockets=[listener]))
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.transport.pause_reading()
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while not running.server_state.connections:
+                await asyncio.sleep(0.01)
+            async with asyncio.timeout(30):
+                while running.server_state.connections:
+                    await asyncio.sleep(0.01)
+            running.should_exit = True
+            await serving
+            writer.transport.abort()
+
+    asyncio.run(talk())
+    assert done.is_set()
 
 
 def test_a_port_in_use_and_a_broken_model_end_in_one_line(

@@ -11,6 +11,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving import saved_signatures
 from bert_tf.serving import server_app
+from bert_tf.serving import server_formats
 from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -79,7 +80,7 @@ TAGGER = fake_model(tags, signature("serving_default", words=(-1,), starts=(-1,)
 
 def client(model=ENCODER, token=None, log=None, **options):
     """Returns a client of a server whose limits are small."""
-    values = {"max_queue_size": 1, "max_rows": 2, "max_positions": 30, **options}
+    values = {"max_queue_size": 1, "max_positions": 30, **options}
     options = server_options.ServeModelOptions(export_dir="models", **values)
     queue = server_model.Queue(
         max_jobs=options.max_queue_size, max_rows=8, batch_seconds=0, fail=print
@@ -90,6 +91,11 @@ def client(model=ENCODER, token=None, log=None, **options):
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://localhost"
     )
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    monkeypatch.setattr(server_formats, "MAX_ROWS", 2)
 
 
 def request(method, path, model=ENCODER, *, token=None, options=None, **values):
@@ -181,6 +187,7 @@ def test_float32_has_nine_digits():
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
         ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "too many nested lists"),
         ("/v1/models/m/versions/2", "", 404, "No such path: /v1/models/m/versions/2"),
+        ("/metadata", "", 404, "No such path: /metadata; GET /v1/models names"),
         ("/v1/models", "", 405, "Expected GET, got POST"),
     ],
 )
@@ -250,8 +257,9 @@ def test_the_page_runs_only_its_own_script():
 
 
 def test_a_model_that_is_not_ready_says_so():
-    for path, status in [("/livez", 200), ("/readyz", 503), ("/v1/models/m", 503)]:
-        assert request("GET", path, model=None).status_code == status
+    assert request("GET", "/livez", model=None).status_code == 200
+    for path in ("/readyz", "/v1/models/m", "/v1/models/m/metadata"):
+        assert request("GET", path, model=None).status_code == 503
     assert post(PREDICT, model=None, json={"inputs": ["a"]}).status_code == 503
 
 

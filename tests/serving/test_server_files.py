@@ -53,10 +53,6 @@ def test_a_server_accepts_the_warm_up_and_the_calls_of_the_client(model):
 def test_files_of_a_server_name_the_model_and_its_versions(model):
     texts = {path.name: path.read_text() for path in (model / "server").iterdir()}
     assert not [name for name, text in texts.items() if "{{" in text]
-    config = texts["models.config"]
-    assert 'base_path: "/models/Topics_2"' in config
-    assert 'version_labels { key: "stable" value: 1 }' in config
-    assert 'version_labels { key: "canary" value: 2 }' in config
     command = re.search(r"CMD (\[.*\])", texts["Dockerfile"], re.DOTALL)[1]
     arguments = json.loads(command.replace("\\\n", ""))
     compose = yaml.safe_load(texts["compose.yaml"])["services"]["topics-2"]
@@ -68,27 +64,11 @@ def test_files_of_a_server_name_the_model_and_its_versions(model):
         path = container[probe]["httpGet"]["path"]
         assert path == "/v1/models/Topics_2/metadata"
     assert service["spec"]["selector"] == {"app": "topics-2"}
-    # The files that the arguments name exist where the server sees them.
+    # What the arguments name exists where the server sees it.
     for argument in arguments:
         if "/models/" in argument:
-            path = argument.partition("=")[2].removeprefix("/models/Topics_2/")
-            assert (model / path).exists(), argument
-
-
-@pytest.fixture
-def exported(tmp_path):
-    """Adds a version to a model and returns its model config."""
-
-    def add(version, model="topics"):
-        folder = tmp_path / model / str(version)
-        for name in ("saved_model.pb", "variables/index", "assets.extra/task.json"):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(json.dumps({"max_seq_length": 512}))
-        server_files.check_layout(str(folder))
-        server_files.write(str(folder), limits=serving_options.DEFAULT_LIMITS)
-        return tmp_path / model / "server" / "models.config"
-
-    return add
+            path = argument.partition("=")[2].removeprefix("/models/Topics_2")
+            assert (model / path.lstrip("/")).exists(), argument
 
 
 @pytest.mark.parametrize(
@@ -98,58 +78,19 @@ def exported(tmp_path):
         ("a" * 62 + "_b", "a" * 62),  # At most 63 characters, the last no hyphen.
     ],
 )
-def test_the_names_in_kubernetes_are_dns_labels(exported, name, expected):
-    text = exported(1, name).with_name("kubernetes.yaml").read_text()
+def test_the_names_in_kubernetes_are_dns_labels(tmp_path, name, expected):
+    folder = tmp_path / name / "1"
+    for path in ("variables/index", "assets.extra/task.json"):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_text(json.dumps({"max_seq_length": 512}))
+    server_files.write(str(folder), limits=serving_options.DEFAULT_LIMITS)
+    text = (tmp_path / name / "server" / "kubernetes.yaml").read_text()
     deployment, service = yaml.safe_load_all(text)
     for one in (deployment, service):
         assert one["metadata"]["name"] == expected
-
-
-def labels_of(config):
-    found = re.findall(r'key: "(\w+)" value: (\d+)', config.read_text())
-    return {label: int(version) for label, version in found}
-
-
-def test_an_export_keeps_the_stable_version(exported):
-    assert labels_of(exported(1)) == {"stable": 1}
-    assert labels_of(exported(2)) == {"stable": 1, "canary": 2}
-    config = exported(3)
-    assert labels_of(config) == {"stable": 1, "canary": 3}
-    assert re.findall(r"versions: (\d+)", config.read_text()) == ["1", "3"]
-    # Version 3 is released.
-    config.write_text(
-        config.read_text().replace('"stable" value: 1', '"stable" value: 3')
-    )
-    assert labels_of(exported(4)) == {"stable": 3, "canary": 4}
-
-
-@pytest.mark.parametrize(
-    "label, message",
-    [("live", "has no label stable"), ("stable: 7", "has the label stable: 7")],
-)
-def test_a_config_without_a_stable_version_is_refused(exported, label, message):
-    config = exported(1)
-    key, _, value = label.partition(": ")
-    config.write_text(f'version_labels {{ key: "{key}" value: {value or 1} }}')
-    with pytest.raises(ValueError, match=message):
-        exported(2)
 
 
 @pytest.mark.parametrize("export_dir", ["exports", "exports/my model/1"])
 def test_a_model_without_a_name_gets_no_files(export_dir):
     with pytest.raises(ValueError, match="is not the folder of a version"):
         server_files.check_layout(export_dir)
-
-
-def test_a_server_reads_the_model_config(model):
-    model_server_config_pb2 = pytest.importorskip(
-        "tensorflow_serving.config.model_server_config_pb2",
-        reason="needs tensorflow-serving-api",
-    )
-    from google.protobuf import text_format
-
-    text = (model / "server" / "models.config").read_text()
-    parsed = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
-    [config] = parsed.model_config_list.config
-    assert list(config.model_version_policy.specific.versions) == [1, 2]
-    assert dict(config.version_labels) == {"stable": 1, "canary": 2}

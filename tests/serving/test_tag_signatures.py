@@ -8,7 +8,7 @@ import tensorflow as tf
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
-from bert_tf.serving import tag_words
+from bert_tf.serving import tag_signatures
 from bert_tf.tasks.token_classification import words as words_module
 
 WORDS = (
@@ -53,7 +53,7 @@ PIECES = (
 def test_a_graph_finds_the_words_of_python(whole_words):
     generator = random.Random(7)
     asked = ["", *("".join(generator.choices(PIECES, k=n % 13)) for n in range(3000))]
-    splitter = tag_words.WordSplitter(whole_words)
+    splitter = tag_signatures.WordSplitter(whole_words)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def split(texts):

@@ -1,6 +1,6 @@
 import tensorflow as tf
 
-from bert_tf.serving import tag_words
+from bert_tf.serving import tag_signatures
 from bert_tf.tasks.token_classification import words as words_module
 
 CASES = {"get": "get", "un": "UN", "win": "win", "été": "été", "οδος": "οδος"}
@@ -22,7 +22,7 @@ SENTENCES = [
 def test_sentences_in_capitals_are_written_as_python_writes_them():
     words = tf.ragged.constant(SENTENCES, tf.string)
     for cases in (CASES, {}):
-        found = tag_words.TrueCasing(cases)(words)
+        found = tag_signatures.TrueCasing(cases)(words)
         expected = [words_module.true_cased(words, cases) for words in SENTENCES]
         texts = [[text.decode() for text in row] for row in found.to_list()]
         assert texts == expected

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving import warm_up_file
+from bert_tf.serving import warm_up
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
@@ -14,7 +14,7 @@ def test_every_signature_answers_its_warm_up_requests(exports, kind):
     folder = exports[kind][1]
     signatures = tf.saved_model.load(folder).signatures
     asked = {}
-    for name, arrays in warm_up_file.read(os.path.join(folder, *warm_up_file.PATH)):
+    for name, arrays in warm_up.read(os.path.join(folder, *warm_up.PATH)):
         inputs = {key: tf.constant(array) for key, array in arrays.items()}
         answer = signatures[name](**inputs)
         rows = {int(values.shape[0]) for values in (*inputs.values(), *answer.values())}
@@ -33,7 +33,7 @@ def test_the_serving_library_reads_a_warm_up_request():
         reason="needs tensorflow-serving-api",
     )
     texts = tf.constant(["été " * 100, ""])  # Longer than 127 bytes.
-    record = warm_up_file.prediction_log("query", {"text": texts})
+    record = warm_up.prediction_log("query", {"text": texts})
     request = prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
     assert request.model_spec.signature_name == "query"
     assert list(request.inputs) == ["text"]
@@ -42,13 +42,13 @@ def test_the_serving_library_reads_a_warm_up_request():
 
 
 def test_a_damaged_file_is_refused(exports, tmp_path):
-    content = pathlib.Path(exports["single"][1], *warm_up_file.PATH).read_bytes()
+    content = pathlib.Path(exports["single"][1], *warm_up.PATH).read_bytes()
     path = tmp_path / "requests"
     for damaged in (content[:-5], content[:20] + b"x" + content[21:]):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="is damaged; export the model again"):
-            warm_up_file.read(str(path))
+            warm_up.read(str(path))
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(b"\x32\x7f\x0a")
     with pytest.raises(ValueError, match="is damaged; export the model again"):
-        warm_up_file.read(str(path))
+        warm_up.read(str(path))

@@ -94,7 +94,7 @@ def test_a_model_that_is_not_there_ends_in_one_line(run_tool, flag, message):
 
 def test_a_server_is_asked_as_the_flags_say(run_tool, monkeypatch):
     monkeypatch.setattr(connection, "BACKOFF_SECONDS", 0.001)
-    replies = [(503, {}), (200, {"outputs": {"value": [0.5]}}), (503, {})]
+    replies = [(503, {}), (200, {"outputs": {"value": [0.5]}}), (400, {})]
     headers = []
 
     def reply(path, body):
@@ -107,9 +107,9 @@ def test_a_server_is_asked_as_the_flags_say(run_tool, monkeypatch):
             "--header=X-Team: a",
             "--timeout_seconds=30",
         ]
-        result = run_tool("query_saved_model", *flags, "--num_retries=1")
+        result = run_tool("query_saved_model", *flags)
         assert json.loads(result.stdout) == {"text": "a", "value": 0.5}
         assert [received["X-Team"] for received in headers] == ["a", "a"]
-        result = run_tool("query_saved_model", *flags, "--num_retries=0")
+        result = run_tool("query_saved_model", *flags)
         assert (result.exit_code, replies) == (1, [])
-        assert "refused the query: 503" in result.stderr
+        assert "refused the query: 400" in result.stderr

@@ -2,8 +2,8 @@
 
 Training files divide text into words as a person would: "U.S." and "Port-au-Prince" are
 one word each, and the comma after "Rome," is a separate word. Therefore text is split
-at white space, and only outer punctuation is split off. `serving.tag_words` does the
-same in a graph.
+at white space, and only outer punctuation is split off. `serving.tag_signatures` does
+the same in a graph.
 
 Named entities are tagged with a cased model, since capitals mark names in English
 (arXiv:1810.04805, section 5.3). But a cased vocabulary lacks "JAPAN" and "LUCKY": it
