@@ -229,10 +229,9 @@ def _listener(host, port):
         ) from error
 
 
-def _uvicorn_server(app):
-    """Returns uvicorn with limits on connections and headers, and without signals."""
+def _limited_protocol():
+    """Returns uvicorn's protocol with limits on connections and silence."""
     import h11
-    import uvicorn
     from uvicorn.protocols.http import h11_impl
 
     class Protocol(h11_impl.H11Protocol):
@@ -279,9 +278,16 @@ def _uvicorn_server(app):
                 self._timer.cancel()
                 self._timer = None
 
+    return Protocol
+
+
+def _uvicorn_server(app):
+    """Returns uvicorn with limits on connections and headers, and without signals."""
+    import uvicorn
+
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=_limited_protocol(),
         ws="none",
         lifespan="off",
         log_config=None,
