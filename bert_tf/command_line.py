@@ -161,7 +161,8 @@ def run(
     try:
         values, shows_traceback = _parse(options_class, argv)
         record = options_class(**values)
-        with progress_module.shown_with_log(sys.stderr), _rare_garbage_collection():
+        gc.set_threshold(*_GARBAGE_THRESHOLDS)
+        with progress_module.shown_with_log(sys.stderr):
             report = work(record)
     except OptionError as error:
         return complain(typed, error, WRONG_USAGE)
@@ -210,17 +211,6 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_WRONLY)
             setattr(sys, name, os.fdopen(descriptor, "w"))
-
-
-@contextlib.contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Lets Python's garbage collector run less often within the block."""
-    thresholds = gc.get_threshold()
-    gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager

@@ -34,8 +34,6 @@ def convert_examples_to_features(
     examples: Sequence[examples_module.ChoiceExample],
     max_seq_length: int,
     tokenizer: Any,
-    *,
-    progress: progress_module.Progress = progress_module.silent,
 ) -> Features:
     """Returns the features of examples: one sequence per ending.
 
@@ -51,7 +49,6 @@ def convert_examples_to_features(
         examples: N examples with C endings each.
         max_seq_length: S.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        progress: reports the number of tokenized examples.
     """
     num_endings = len(examples[0].endings)
     shape = (len(examples), num_endings, max_seq_length)
@@ -69,7 +66,9 @@ def convert_examples_to_features(
         for name, column in columns.items():
             rows = packed[name].reshape(-1, num_endings, max_seq_length)
             column[start : start + len(part)] = rows
-        progress("tokenize", start + len(part), len(examples), unit="examples")
+        progress_module.report(
+            "tokenize", start + len(part), len(examples), unit="examples"
+        )
     label_ids = [example.label or 0 for example in examples]
     return Features(
         columns=columns | {"label_ids": np.array(label_ids, np.int32)},

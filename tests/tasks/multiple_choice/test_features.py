@@ -32,13 +32,10 @@ def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
     assert columns["label_ids"].tolist() == [1]
 
 
-def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch):
+def test_examples_of_several_calls_keep_their_order(tokenizer, monkeypatch, reported):
     monkeypatch.setattr(features, "EXAMPLES_PER_CALL", 2)
     some = [example("a", "b" * i, "c", label=i % 2) for i in range(1, 6)]
-    calls = []
-    columns = features.convert_examples_to_features(
-        some, 12, tokenizer, progress=lambda *values, **_: calls.append(values[1])
-    ).columns
+    columns = features.convert_examples_to_features(some, 12, tokenizer).columns
     assert columns["input_mask"][:, 0].sum(axis=1).tolist() == [5, 6, 7, 8, 9]
     assert columns["label_ids"].tolist() == [1, 0, 1, 0, 1]
-    assert calls == [2, 4, 5]
+    assert [done for _, done, _ in reported] == [2, 4, 5]
