@@ -222,7 +222,7 @@ def _shards(documents: Iterator[bytes], max_bytes: float) -> Iterator[Iterable[b
 
 def _prepare_work(work, output_dir, fingerprint):
     """Creates the folder of finished work; keeps what the same command finished."""
-    files.make_folders(work)
+    files.make_folders(output_dir)
     job = os.path.join(work, _JOB)
     if _read(job, {"fingerprint": str}).get("fingerprint") == fingerprint:
         return
@@ -232,6 +232,7 @@ def _prepare_work(work, output_dir, fingerprint):
                 f"--output_dir: {output_dir} contains {name} of another corpus; choose "
                 "another folder, or remove that corpus."
             )
+    files.make_folders(work)
     _remove_work(work)
     with files.complete_or_absent(job) as file:
         json.dump({"fingerprint": fingerprint}, file)

@@ -421,7 +421,7 @@ def test_a_finished_corpus_is_neither_created_again_nor_replaced(
     result = run_tool("prepare_corpus", f"--output_dir={out}", *flags)
     assert result.exit_code == 1
     assert "contains corpus-00000-of-00001.txt of another corpus" in result.stderr
-    assert (out / "corpus-00000-of-00001.txt").read_text() == first[0]
+    assert written(out) == first
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"output_files": ["../a.txt", 5]}'])
