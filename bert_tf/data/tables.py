@@ -7,7 +7,6 @@ import difflib
 import itertools
 import json
 import math
-import shlex
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -19,10 +18,6 @@ from bert_tf import files
 # missing quotation mark could turn the rest of a large file into one cell.
 _MAX_CELL_CHARACTERS = 1 << 24
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-_CONVERT = (
-    'python -c "import csv, sys; csv.writer(sys.stdout).writerows('
-    'csv.reader(sys.stdin, delimiter={!r}))" < {} > converted.csv'
-)
 
 
 class MissingColumnError(ValueError):
@@ -380,13 +375,9 @@ def _check_delimiter(path, place, missing, names, delimiter):
         if other == delimiter or len(cells) <= len(names) or not looks_separated:
             continue
         suffix = path.rsplit(".", 1)[-1]
+        advice = "save the table as 'CSV UTF-8' with commas."
         if other == "," and delimiter == "\t":
-            advice = "rename the file to .csv"
-        else:
-            advice = (
-                "save the table as 'CSV UTF-8' with commas, or convert it: "
-                f"{_CONVERT.format(other, shlex.quote(path))}"
-            )
+            advice = "rename the file to .csv."
         raise ValueError(
             f"{place}: the cells are separated by {found}; expected "
             f"{_DELIMITERS[delimiter]} in a .{suffix} file. To read it, {advice}"
