@@ -131,11 +131,17 @@ def rename(source: AnyPath, target: AnyPath) -> None:
 
 def size(path: AnyPath) -> int:
     """Returns the size of a file in bytes."""
+    return size_and_time(path)[0]
+
+
+def size_and_time(path: AnyPath) -> tuple[int, int]:
+    """Returns a file's size in bytes, and the time of its last change in seconds."""
     path = os.fspath(path)
     with clear_errors(path):
         if is_remote(path):
-            return _gfile().stat(path).length
-        return os.path.getsize(path)
+            found = _gfile().stat(path)
+            return found.length, found.mtime_nsec // 10**9
+        return os.path.getsize(path), int(os.path.getmtime(path))
 
 
 def list_folder(path: AnyPath) -> list[str]:

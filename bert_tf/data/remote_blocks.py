@@ -62,6 +62,7 @@ class BlockReader:
 
     def __init__(self, record_files: Any):
         self._files = record_files
+        self._facts = self._current_facts(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
         self._lock = threading.Lock()
         # Framed records by rows, those needed least recently first.
@@ -154,8 +155,26 @@ class BlockReader:
         return self._blocks[rows]
 
     def _read_block(self, rows):
-        """Returns the framed records of a block."""
-        return self._files.read_framed(np.arange(rows.start, rows.stop))
+        """Returns the framed records of a block, from files that have not changed.
+
+        Other records of the same size would be read without an error.
+        """
+        framed = self._files.read_framed(np.arange(rows.start, rows.stop))
+        paths = self._files.paths_of(rows)
+        for path, facts in self._current_facts(paths).items():
+            if facts != self._facts[path]:
+                raise ValueError(
+                    f"{path} has changed since training started. Put the old file back "
+                    "and start the same command again, or start a new run."
+                )
+        return framed
+
+    @staticmethod
+    def _current_facts(paths):
+        """Returns {path: size and time} of files."""
+        return dict(
+            zip(paths, files.map_paths(files.size_and_time, paths), strict=True)
+        )
 
     def _drop_oldest(self):
         held = sum(map(len, self._blocks))

@@ -183,6 +183,11 @@ class RecordFiles:
                 for file, index in zip(which, indices, strict=True)
             ]
 
+    def paths_of(self, rows: range) -> list[str]:
+        """Returns the files that contain rows which follow each other."""
+        first, last = np.searchsorted(self._ends, [rows[0], rows[-1]], side="right")
+        return self.paths[first : last + 1]
+
     def payloads(self, framed: Sequence[bytes], indices: np.ndarray) -> list[bytes]:
         """Returns serialized records after verifying their checksums.
 

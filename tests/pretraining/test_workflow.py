@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf import files
+from bert_tf.data import remote_blocks
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from tests.data import store_double
@@ -48,6 +50,29 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
     )
     with pytest.raises(ValueError, match="read its examples from remote files in 16 b"):
         pretraining_workflow.run(local)
+
+
+def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
+    golden, remote_options, tmp_path, monkeypatch, caplog
+):
+    store = store_double.ObjectStore(tmp_path / "store")
+    shutil.copytree(golden / "model", tmp_path / "store")
+    monkeypatch.setattr(files, "_gfile", lambda: store)
+    monkeypatch.setattr(remote_blocks, "BLOCK_BYTES", 1)  # One record per block.
+    read_block = remote_blocks.BlockReader._read_block
+
+    def changed_at_row_8(reader, rows):
+        if rows.start == 8:
+            os.utime(tmp_path / "store" / "examples.tfrecord", (1e9, 1e9))
+        return read_block(reader, rows)
+
+    monkeypatch.setattr(remote_blocks.BlockReader, "_read_block", changed_at_row_8)
+    options = remote_options(
+        num_train_steps=5, shuffle_buffer_size=1, save_checkpoints_steps=1
+    )
+    with pytest.raises(ValueError, match=r"examples\.tfrecord has changed since"):
+        pretraining_workflow.run(options)
+    assert "Trained to step 5" in pretraining_workflow.run(options)
 
 
 def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
