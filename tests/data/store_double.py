@@ -30,7 +30,7 @@ class ObjectStore:
         self._lock = threading.Lock()
         self.requests = []
         self.num_bytes = 0
-        self.GFile = lambda path, mode="r": _File(self, path, mode)
+        self.GFile = lambda path, mode: _File(self, path)
 
     def request(self, operation, path, num_bytes=0):
         """Counts a request and waits as long as it takes; returns the local path."""
@@ -66,28 +66,12 @@ class ObjectStore:
         names = [name for name in os.listdir(folder) if name.startswith(start)]
         return [pattern.rpartition("/")[0] + "/" + name for name in names]
 
-    def listdir(self, path):
-        return os.listdir(self.request("listdir", path))
-
-    def makedirs(self, path):
-        os.makedirs(self.request("makedirs", path), exist_ok=True)
-
-    def remove(self, path):
-        os.remove(self.request("remove", path))
-
-    def rename(self, source, target, overwrite=False):
-        os.replace(self.request("rename", source), self.local(target))
-
 
 class _File:
     """An open file: reads and seeks as `tf.io.gfile.GFile` does."""
 
-    def __init__(self, store, path, mode):
+    def __init__(self, store, path):
         self._store, self._path = store, path
-        self._file = None
-        if "r" not in mode:
-            self._file = open(store.request("write", path), mode)  # noqa: SIM115
-            self.write, self.flush = self._file.write, self._file.flush
         self._place = self._start = self._stop = 0
         self._piece = b""
 
@@ -95,8 +79,7 @@ class _File:
         return self
 
     def __exit__(self, *error):
-        if self._file is not None:
-            self._file.close()
+        pass
 
     def seek(self, place):
         if not self._start <= place <= self._stop:
