@@ -39,6 +39,8 @@ _WRITE_ERRORS = (
     errno.EACCES,
     errno.EIO,
 )
+# Starts the name of a model on Hugging Face's hub, which is not a path.
+HUB_PREFIX = "hf://"
 # The end of the name of an unfinished file or folder; see `temporary_path`.
 PARTIAL = ".partial"
 _TEMPORARY = re.compile(rf"(?s)\.(?P<name>.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
@@ -91,6 +93,8 @@ def map_paths(function: Callable[..., Any], *arguments: Sequence) -> list[Any]:
 def exists(path: AnyPath) -> bool:
     """Returns whether a file or folder exists."""
     path = os.fspath(path)
+    if path.startswith(HUB_PREFIX):
+        return False
     with clear_errors(path):
         return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
@@ -98,6 +102,8 @@ def exists(path: AnyPath) -> bool:
 def is_folder(path: AnyPath) -> bool:
     """Returns whether a path is an existing folder."""
     path = os.fspath(path)
+    if path.startswith(HUB_PREFIX):
+        return False
     with clear_errors(path):
         return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 

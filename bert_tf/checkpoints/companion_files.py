@@ -24,6 +24,8 @@ VOCAB_FILE = "vocab.txt"
 TASK_FILE = "task.json"
 # Key of task.json: `Vocabulary.fingerprint` of the vocab.txt beside it.
 FINGERPRINT = "vocab_fingerprint"
+# Key of task.json: the folder is that of a conversion, not of a run.
+CONVERTED = "converted"
 
 
 def read_config(folder: str) -> config_module.BertConfig | None:

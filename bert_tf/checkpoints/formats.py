@@ -148,9 +148,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         ImportError: the format needs a package that is not installed.
     """
     path = _without_trailing_slash(path)
-    exists = not path.startswith(hub_names.PREFIX) and (
-        files.exists(path) or files.exists(f"{path}.index")
-    )
+    exists = files.exists(path) or files.exists(f"{path}.index")
     if path == fetching.SHIPPED and not exists:
         path, exists = fetching.SHIPPED_FOLDER, True
     if fetching.is_name(path) and not exists:

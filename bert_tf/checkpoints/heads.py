@@ -25,6 +25,7 @@ from bert_tf.modeling import token_classifier
 
 # A classifier's label is one class, any number of classes, or a number.
 SINGLE_LABEL = "single_label"
+MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
 LABEL_KINDS = tuple(classifier.MODELS)
 # The output layer of the release's classifier. Other heads use the same names, so a
@@ -208,6 +209,8 @@ def head_of(
         if OUTPUT_WEIGHTS not in shapes:
             raise ValueError(f"The head {kind} needs weights named {OUTPUT_WEIGHTS}.")
         num_labels = shapes[OUTPUT_WEIGHTS][0]
+    if num_labels == 1 and label_kind == SINGLE_LABEL:
+        label_kind = REGRESSION  # A softmax over one output is always 1.
     return Head(
         kind=kind,
         num_labels=num_labels,

@@ -10,6 +10,7 @@ activation and one epsilon, so the converted head would silently compute somethi
 different. The encoder of such a preset can be read.
 """
 
+import json
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import foreign_keys
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
@@ -33,6 +35,7 @@ _WEIGHTS_FILE = "model.weights.h5"
 _TASK_FILE = "task.json"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _TOKENIZER_FILE = "tokenizer.json"
+_PREPROCESSOR_FILE = "preprocessor.json"
 _VOCAB_FILE = os.path.join("assets", "tokenizer", "vocabulary.txt")
 # Field of a BertConfig -> KerasHub's name for it.
 _FIELDS = {
@@ -54,8 +57,19 @@ _EPSILON = 1e-12
 _HEAD_KIND = "classification"
 _CLASSIFIER = "BertTextClassifier"
 _OLD_CLASSIFIER = "BertClassifier"
+# Activation of its output layer -> our kind of label, for several outputs and for one.
+_LABEL_KINDS = {
+    "linear": checkpoint_heads.SINGLE_LABEL,
+    "softmax": checkpoint_heads.SINGLE_LABEL,
+    "sigmoid": checkpoint_heads.MULTI_LABEL,
+}
+_LABEL_KINDS_OF_ONE = {
+    "linear": checkpoint_heads.REGRESSION,
+    "sigmoid": checkpoint_heads.MULTI_LABEL,
+}
 # Fields of `TextEncoding` that a preset stores, besides vocabulary and casing.
 _STORED_FIELDS = ("strip_accents",)
+_LENGTH = ("max_seq_length", _HEAD_KIND)  # The preprocessor of a classifier has it.
 
 _PLACES = {
     "bert/embeddings/word_embeddings": "token_embedding/embeddings",
@@ -107,9 +121,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     config = _config(described, path)
     head, unread_head = _head(path)
     _check_files(path, head)
+    text, warnings = _text(path, config, head)
+    warnings += foreign_keys.unknown(
+        "KerasHub config.json", {**described, **described["config"]}
+    )
     shapes = checkpoint_names.encoder_shapes(config)
     shapes |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
-    note = f"the head of its {unread_head} is not read, only the encoder"
     return source_module.Source(
         path=path,
         format="keras_hub",
@@ -117,10 +134,10 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(path, config, head, shapes, wanted),
         head=head,
         config=config,
-        text=_text(path),
+        text=text,
         own_names=_places(config.num_hidden_layers, head.kind),
-        notes=() if unread_head is None else (note,),
         unread_head=unread_head,
+        warnings=tuple(warnings),
     )
 
 
@@ -133,7 +150,9 @@ def placement(source: source_module.Source) -> source_module.Placement:
         without_place=tuple(name for name in source.shapes if name not in places),
         changes=() if source.config is None else tuple(_changes(source.config)),
         unsaid=tuple(
-            name for name in source.text.stated() if name not in _STORED_FIELDS
+            name
+            for name in source.text.stated()
+            if name not in _STORED_FIELDS and (name, source.head.kind) != _LENGTH
         ),
     )
 
@@ -148,7 +167,8 @@ def write(source: source_module.Source, folder: str) -> None:
     head = source.head
     if head.kind != _HEAD_KIND:
         head = checkpoint_heads.Head(kind="encoder")
-    model = _create(config, head, tokenizer=tokenizer)
+    length = source.text.max_seq_length or config.max_position_embeddings
+    model = _create(config, head, tokenizer=tokenizer, length=length)
     variables = _variables(model, config, head)
     missing = sorted(set(variables) - set(source.shapes))
     source.check_complete(missing)
@@ -218,7 +238,7 @@ def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig
 
 
 def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
-    """Returns the `Head`, and the class of a head that is not read."""
+    """Returns the `Head`, and what a head is called that is not read."""
     encoder = checkpoint_heads.Head(kind="encoder")
     task_file = os.path.join(path, _TASK_FILE)
     if not files.exists(task_file):
@@ -228,13 +248,20 @@ def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
     has_weights = files.exists(os.path.join(path, _TASK_WEIGHTS_FILE))
     if name not in (_CLASSIFIER, _OLD_CLASSIFIER) or not has_weights:
         return encoder, str(name)
-    values = task.get("config")
-    num_labels = values.get("num_classes") if isinstance(values, dict) else None
+    values = _settings(path, _TASK_FILE)
+    num_labels, activation = values.get("num_classes"), values.get("activation")
     if not isinstance(num_labels, int) or num_labels < 1:
         raise ValueError(
             f"{task_file}: num_classes is {num_labels!r}, expected a positive integer."
         )
-    return checkpoint_heads.Head(kind=_HEAD_KIND, num_labels=num_labels), None
+    kinds = _LABEL_KINDS if num_labels > 1 else _LABEL_KINDS_OF_ONE
+    kind = kinds.get(activation) if isinstance(activation, str) else None
+    if activation is not None and kind is None:
+        outputs = f"{num_labels} outputs and the activation {activation!r:.60}"
+        return encoder, f"{name} with {outputs}"
+    return checkpoint_heads.Head(
+        kind=_HEAD_KIND, num_labels=num_labels, label_kind=kind or kinds["linear"]
+    ), None
 
 
 def _check_files(path: str, head: checkpoint_heads.Head) -> None:
@@ -245,21 +272,51 @@ def _check_files(path: str, head: checkpoint_heads.Head) -> None:
                 pass  # It is complete.
 
 
-def _text(path: str) -> text_encoding.TextEncoding:
+def _text(
+    path: str, config: config_module.BertConfig, head: checkpoint_heads.Head
+) -> tuple[text_encoding.TextEncoding, list[str]]:
+    """Returns how texts become ids, and warnings of what differs here."""
     vocab_file, vocabulary = os.path.join(path, _VOCAB_FILE), None
     if files.exists(vocab_file):
         vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
-    tokenizer_file, values = os.path.join(path, _TOKENIZER_FILE), None
-    if files.exists(tokenizer_file):
-        values = files.read_json(tokenizer_file).get("config")
+    tokenizer = _settings(path, _TOKENIZER_FILE)
+    preprocessor = _settings(path, _PREPROCESSOR_FILE)
     lowers, strips = None, None
-    if isinstance(values, dict) and isinstance(values.get("lowercase"), bool):
-        lowers, strips = values["lowercase"], bool(values.get("strip_accents"))
+    if isinstance(tokenizer.get("lowercase"), bool):
+        lowers, strips = tokenizer["lowercase"], bool(tokenizer.get("strip_accents"))
+    length = preprocessor.get("sequence_length")
+    is_limit = isinstance(length, int) and length < config.max_position_embeddings
+    warnings = [
+        f"{file} has {name} {json.dumps(settings[name])}, expected "
+        f"{json.dumps(expected)}: texts get different ids here."
+        for file, settings, name, expected in (
+            (_TOKENIZER_FILE, tokenizer, "split", True),
+            (_TOKENIZER_FILE, tokenizer, "suffix_indicator", "##"),
+            (_TOKENIZER_FILE, tokenizer, "oov_token", vocabulary_module.UNK),
+            (_TOKENIZER_FILE, tokenizer, "special_tokens_in_strings", False),
+            (_PREPROCESSOR_FILE, preprocessor, "truncate", "round_robin"),
+        )
+        if settings.get(name, expected) != expected
+    ]
+    for file, settings in (
+        ("KerasHub task.json", _settings(path, _TASK_FILE)),
+        ("KerasHub preprocessor.json", preprocessor),
+        ("KerasHub tokenizer.json", tokenizer),
+    ):
+        warnings += foreign_keys.unknown(file, settings)
     return text_encoding.TextEncoding(
         vocabulary=vocabulary,
         do_lower_case=lowers,
         strip_accents=None if strips == lowers else strips,
-    )
+        max_seq_length=length if is_limit and head.kind == _HEAD_KIND else None,
+    ), warnings
+
+
+def _settings(path: str, name: str) -> dict[str, Any]:
+    """Returns the config of an object in a JSON file; empty if there is none."""
+    file = os.path.join(path, name)
+    values = files.read_json(file).get("config") if files.exists(file) else None
+    return values if isinstance(values, dict) else {}
 
 
 def _tokenizer(source: source_module.Source) -> Any:
@@ -299,6 +356,7 @@ def _create(
     head: checkpoint_heads.Head,
     *,
     tokenizer: Any = None,
+    length: int | None = None,
 ) -> Any:
     """Returns KerasHub's model, newly initialized, with a preprocessor if possible."""
     models = _library().models
@@ -310,7 +368,7 @@ def _create(
     arguments = {"num_classes": head.num_labels}
     if tokenizer is not None:
         arguments["preprocessor"] = task.preprocessor_cls(
-            tokenizer, sequence_length=config.max_position_embeddings
+            tokenizer, sequence_length=length
         )
     return task(backbone, **arguments)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import rotation
@@ -84,7 +85,9 @@ def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
         report = load_checkpoint(model, "uncased_L-12_H-768_A-12/bert_model.ckpt")
         print(report)
     """
-    return load_source(model, formats.open_source(path))
+    report = load_source(model, formats.open_source(path))
+    _warn_of_pooler(model, report)
+    return report
 
 
 def open_run(run_dir: str) -> source_module.Source:
@@ -145,7 +148,21 @@ def model_of(source: source_module.Source, **kwargs: Any) -> Any:
     model = create_model(source, **kwargs)
     report = load_source(model, source)
     source.check_complete(report.missing)
+    _warn_of_pooler(model, report)
     return model
+
+
+def _warn_of_pooler(model: Any, report: LoadReport) -> None:
+    """Logs that an encoder's pooler is untrained, because its checkpoint has none."""
+    is_encoder = checkpoint_heads.kind_of(model) == kinds.ENCODER
+    if is_encoder and len(checkpoint_names.without_pooler(report.missing)) < len(
+        report.missing
+    ):
+        logger.warning(
+            "%s has no pooler, so the model's has random weights: do not use "
+            "pooled_output before you have trained it; sequence_output is unaffected.",
+            report.path,
+        )
 
 
 def create_model(source: source_module.Source, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import text_encoding
 from bert_tf.modeling import config as config_module
@@ -40,7 +41,8 @@ class Source:
     )
     # The format's own names of tensors that have no place in the release's BERT.
     unmapped: tuple[str, ...] = ()
-    unread_head: str | None = None  # The format's class of a head that is not read.
+    # What the format calls a head that bert_tf does not have.
+    unread_head: str | None = None
     optimizer: tuple[str, ...] = ()  # Names of slots and counters.
     # Release's name -> the format's own name, if it differs; for reports.
     own_names: collections.abc.Mapping[str, str] = dataclasses.field(
@@ -102,8 +104,8 @@ class Source:
             argument: name of the flag or argument with the kind, for messages.
 
         Raises:
-            ValueError: the source has no such head, or its head is on layers that no
-                checkpoint describes.
+            ValueError: the source has no such head, its head cannot be read, or it is
+                on layers that no checkpoint describes.
         """
         between = checkpoint_heads.layers_between((*self.shapes, *self.unmapped))
         if between and kind != "encoder":
@@ -111,6 +113,11 @@ class Source:
                 f"{self.path} has a BiLSTM between encoder and head ({between[0]}), "
                 "which only the folder of its run describes; use bert_tf.load with "
                 f"that folder, or pass {argument}=encoder for the encoder alone."
+            )
+        if self.unread_head is not None and kind != "encoder":
+            raise ValueError(
+                f"{self.path} has a head that bert_tf cannot read ({self.unread_head});"
+                f" pass {argument}=encoder for the encoder alone."
             )
         if kind is None:
             return self, ()
@@ -128,7 +135,7 @@ class Source:
             for name in self.shapes
             if checkpoint_heads.is_head_weight(name) and name not in weights
         ]
-        source = self.without_weights(removed)
+        source = dataclasses.replace(self, unread_head=None).without_weights(removed)
         head = checkpoint_heads.head_of(
             source.shapes,
             kind=kind,
@@ -148,12 +155,20 @@ class Source:
 
     def _with_head(self, head: checkpoint_heads.Head) -> "Source":
         """Returns a source with a head; only a classifier has an output activation."""
-        text = self.text
+        text = self.encoder_text if head.kind == "encoder" else self.text
         if head.kind != "classification" and text.output_activation is not None:
             text = dataclasses.replace(
                 text, output_activation=None, max_seq_length=None
             )
         return dataclasses.replace(self, head=head, text=text)
+
+    @property
+    def encoder_text(self) -> text_encoding.TextEncoding:
+        """`text` for use without a task's head, whose training limited the length."""
+        is_ranker = self.text.output_activation is not None
+        if self.head.kind not in kinds.TASK_HEADS or is_ranker:
+            return self.text
+        return dataclasses.replace(self.text, max_seq_length=None)
 
 
 def check_finite(path: str, name: str, weight: np.ndarray) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from typing import Self
 
 from bert_tf import json_values
+from bert_tf.checkpoints import kinds
 from bert_tf.modeling import output_activation
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
@@ -90,8 +91,9 @@ class TextEncoding:
         """
         known = {key: values[key] for key in _FIELDS if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
-        # For other tasks this is the length used in training, not a limit on texts.
-        if not {"pooling", "output_activation"} & known.keys():
+        # The length of a pretraining's records is no limit on texts.
+        is_of_task = values.get("task", values.get("head")) in kinds.TASK_HEADS
+        if not is_of_task and not {"pooling", "output_activation"} & known.keys():
             known.pop("max_seq_length", None)
         unexpected = json_values.unexpected(known, _SHAPE)
         if unexpected is not None:

@@ -19,7 +19,10 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kinds
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import starting_point
+from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -43,12 +46,15 @@ class Task(task_record.TaskRecord):
     KIND = "pretraining"
 
     top_k: int = 5  # Candidates per mask of a SavedModel.
+    next_sentence: bool = False  # Whether the model has a next-sentence head.
 
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> pretrainer.BertPretrainer:
         """See `TaskRecord.create_model`."""
-        return pretrainer.BertPretrainer(config, next_sentence=False, dtype=dtype)
+        return pretrainer.BertPretrainer(
+            config, next_sentence=self.next_sentence, dtype=dtype
+        )
 
 
 class MaskPredictor(fine_tuning_predictor.Predictor):
@@ -69,7 +75,10 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         others = (token for token in values["never_split"] if token != MASK)
         super().__init__(
             run_dir,
-            Task(**values | {"never_split": (MASK, *others)}),
+            Task(
+                **values | {"never_split": (MASK, *others)},
+                next_sentence=_has_next_sentence(settings.source),
+            ),
             create_tokenizer=full.FullTokenizer,
             settings=settings,
         )
@@ -81,13 +90,18 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
             autograph=False,
         )
+        self._follow = tf.function(
+            self._next_sentence_probabilities,
+            input_signature=[ids] * 3,
+            autograph=False,
+        )
         self._log_probabilities = tf.function(
             self._masked_log_probabilities, input_signature=[ids] * 4, autograph=False
         )
 
     def predict(
         self,
-        texts: Iterable[str],
+        texts: Iterable[str | tuple[str, str]],
         *,
         top_k: int = 5,
         progress: progress_module.Progress = progress_module.silent,
@@ -95,22 +109,25 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         """Returns the most likely pieces for each [MASK] of each text.
 
         Args:
-            texts: texts with at least one [MASK] each.
+            texts: texts with at least one [MASK] each; or pairs (A, B), if the model
+                has a next-sentence head.
             top_k: number of pieces per mask.
             progress: see `bert_tf.progress`.
 
         Returns:
             For each text `{"masks": [[{"token": "paris", "probability": 0.9}, ...],
-            ...]}`: a list for each mask, with the most likely piece first.
+            ...]}`: a list for each mask, with the most likely piece first. For each
+            pair `{"next_sentence_probability": 0.9}`, the probability that B follows A.
 
         Raises:
-            ValueError: an input is not a text, has no [MASK], or is too long.
+            ValueError: an input is not a text, has no [MASK], or is too long; or it is
+                a pair, and the model has no next-sentence head.
                 Texts are never truncated, because a [MASK] could be lost.
         """
         top_k = fine_tuning_predictor.checked_count(top_k, "top_k")
         return self._answered(
-            _checked(texts, self.masked_row),
-            lambda rows: self._fillings(rows, top_k),
+            _checked(texts, self.masked_row, self.pair_row),
+            lambda rows: self._predictions(rows, top_k),
             progress=progress,
             length_of=lambda row: len(row[0]),
             batches_sorted=1,  # All rows are computed at once.
@@ -157,6 +174,28 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         self._check_length(len(tokens))
         return self.tokenizer.convert_tokens_to_ids(tokens), positions
 
+    def pair_row(self, text_a: str, text_b: str) -> tuple[list[int], None, list[int]]:
+        """Returns the ids of a pair, None for its masks, and its segment ids.
+
+        Raises:
+            ValueError: the model has no next-sentence head, or the pair is too long.
+        """
+        if not self.task.next_sentence:
+            raise ValueError(
+                "The model has no next-sentence head; expected a text with [MASK]."
+            )
+        ids_a, ids_b = packing.token_ids(self.tokenizer, [text_a, text_b])
+        length = len(ids_a) + len(ids_b) + 3
+        self._check_length(length)
+        row = packing.pack_pair(
+            ids_a,
+            ids_b,
+            max_seq_length=length,
+            cls=self.vocabulary.cls_id,
+            sep=self.vocabulary.sep_id,
+        )
+        return row.pieces, None, row.segment_ids
+
     def pieces(self, text: str) -> list[str]:
         """Returns the word pieces of a text to score.
 
@@ -197,6 +236,20 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 f"The text has {num_pieces} word pieces with [CLS] and [SEP], but the "
                 f"model takes at most {most}; shorten or split the text."
             )
+
+    def _predictions(self, rows, top_k):
+        """Returns the record of each row of `masked_row` or `pair_row`."""
+        texts = [row for row in rows if len(row) == 2]
+        pairs = [(row[0], row[2]) for row in rows if len(row) == 3]
+        fillings = self._fillings(texts, top_k) if texts else iter(())
+        follows = self._followings(pairs) if pairs else iter(())
+        return [next(fillings if len(row) == 2 else follows) for row in rows]
+
+    def _followings(self, pairs):
+        """Yields the record of each row of ids and segment ids."""
+        ids, mask, segments = _padded(pairs)
+        for probability in self._follow(ids, mask, segments).numpy().tolist():
+            yield {"next_sentence_probability": probability}
 
     def _fillings(self, rows, top_k):
         """Yields the record of each row of ids and mask positions."""
@@ -241,6 +294,12 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 ],
             }
 
+    def _next_sentence_probabilities(self, ids, mask, segments):
+        """Returns float32 [B]: the probability that segment B follows segment A."""
+        features = _features(ids, mask, tf.zeros_like(ids[:, :1]))
+        outputs = self.model(features | {"segment_ids": segments})
+        return tf.nn.softmax(outputs["next_sentence_logits"])[:, 0]
+
     def _masked_log_probabilities(self, ids, mask, positions, labels):
         """Returns float32 [B]: the log-probability of each label at its position."""
         outputs = self.model(_features(ids, mask, positions))
@@ -266,17 +325,25 @@ def load(
     return MaskPredictor(run_dir, settings)
 
 
-def _checked(texts, check):
+def _checked(texts, check, check_pair=None):
     """Returns what `check` makes of each text; names a text that is unsuitable."""
     rows = []
     for index, text in enumerate(input_items.read(texts, "a list of texts")):
-        if not isinstance(text, str):
+        is_pair = isinstance(text, tuple | list) and len(text) == 2
+        is_pair = is_pair and all(isinstance(part, str) for part in text)
+        if not isinstance(text, str) and (check_pair is None or not is_pair):
             raise ValueError(f"Input {index} is {text!r:.60}; expected a text.")
         try:
-            rows.append(check(text))
+            rows.append(check_pair(*text) if is_pair else check(text))
         except ValueError as error:
             raise ValueError(f"Input {index}: {error}") from None
     return rows
+
+
+def _has_next_sentence(source):
+    """Returns whether a checkpoint has a next-sentence head and its pooler."""
+    pooler = f"{checkpoint_names.POOLER}dense/kernel"
+    return source.head.kind == kinds.PRETRAINING and pooler in source.shapes
 
 
 def _check_fills_masks(settings, path):

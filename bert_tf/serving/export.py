@@ -166,7 +166,10 @@ def _load_checkpoint(options, dtype):
         return model
     if options.head in (kinds.MASKED_LM, *kinds.TASK_HEADS):
         return load_start(path, start, settings, head=options.head)
-    if settings.max_seq_length is None and settings.source.text.max_seq_length is None:
+    if (
+        settings.max_seq_length is None
+        and settings.source.encoder_text.max_seq_length is None
+    ):
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
     if options.head is not None:
         return load_start(path, start, settings, head=options.head)

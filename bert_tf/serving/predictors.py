@@ -87,11 +87,13 @@ def load(
         | | (text, second text) | `score` |
         | an encoder without a run | text | `embedding` |
         | pretraining | text with [MASK] | `masks` |
+        | | (text, second text) | `next_sentence_probability` |
 
         `probabilities` has the labels as keys; for multiple choice the labels are the
         numbers of the endings. `passages` are dictionaries with `id`, `score` and
         `text`, the best first. `masks` has a list for each [MASK], of dictionaries with
-        `token` and `probability`. Encoders also have `embed(texts)`, which returns an
+        `token` and `probability`. `next_sentence_probability` is that of the second
+        text following the first. Encoders also have `embed(texts)`, which returns an
         array.
 
         `predict(inputs, progress=bert_tf.ProgressBar())` shows a progress bar.
@@ -198,7 +200,8 @@ def find_run(path: str) -> tuple[str, str | None]:
             f"{', '.join(tasks.TASKS)}."
         )
     # A conversion writes a shorter file, which only describes the head.
-    is_run = "max_seq_length" in values or files.exists(os.path.join(folder, _RUN_FILE))
+    is_run = "max_seq_length" in values and companion_files.CONVERTED not in values
+    is_run = is_run or files.exists(os.path.join(folder, _RUN_FILE))
     return folder, task if task in tasks.TASKS and is_run else None
 
 
@@ -213,11 +216,6 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
         )
     if head is not None:
         return _TASK_OF_HEAD.get(kind, kind)
-    if source.unread_head is not None:
-        raise ValueError(
-            f"The head of {source.path} ({source.unread_head}) cannot be read; pass "
-            "head='encoder' for vectors of texts."
-        )
     is_ranker = source.text.output_activation is not None
     has_one_score = kind == "classification" and source.head.num_labels == 1
     # The folder of a sentence encoder may still have the heads of its pretraining.

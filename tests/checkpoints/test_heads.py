@@ -55,6 +55,13 @@ def test_names_show_the_head(names, kind):
     assert head.is_known == ("output_weights" not in names)
 
 
+def test_one_output_is_a_number_unless_the_head_is_of_another_kind():
+    shapes = {"output_weights": (1, 4), "output_bias": (1,)}
+    assert checkpoint_heads.head_of(shapes).label_kind == "regression"
+    tagger = checkpoint_heads.head_of(shapes, kind="token_classification")
+    assert tagger.label_kind == "single_label"
+
+
 @pytest.mark.parametrize("name", ["bert", "encoder", "layer_0"])
 def test_the_name_of_an_encoder_alone_does_not_matter(name):
     written = checkpoint_names.checkpoint_variables(bert.BertModel(TINY, name=name))

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -48,6 +49,33 @@ def predictor(copy_release, tmp_path_factory):
         start=starting_point.find(str(folder)), batch_size=4
     )
     return mask_predictor.load(str(folder), settings)
+
+
+def test_pairs_get_the_probability_that_the_second_text_follows(predictor, golden):
+    vocabulary = predictor.vocabulary
+    words = ["[CLS]", "the", "of", "[SEP]", "and", "[SEP]"]
+    outputs = predictor.model(
+        {
+            "input_ids": np.array([[vocabulary[word] for word in words]], "int32"),
+            "segment_ids": np.array([[0, 0, 0, 0, 1, 1]], "int32"),
+            "masked_lm_positions": np.array([[0]], "int32"),
+        }
+    )
+    logits = np.asarray(outputs["next_sentence_logits"][0], "float64")
+    expected = np.exp(logits[0]) / np.exp(logits).sum()  # Class 0 follows.
+    pair = ("the of", "and")
+    answers = predictor.predict([TEXT, pair, ("and", "the"), TEXT, list(pair)])
+    keys = [next(iter(answer)) for answer in answers]
+    follows = "next_sentence_probability"
+    assert keys == ["masks", follows, follows, "masks", follows]
+    for answer in (answers[1], answers[4]):
+        assert answer[follows] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_model_without_a_next_sentence_head_refuses_pairs(released):
+    predictor = bert_tf.load(released, head="masked_lm")
+    with pytest.raises(ValueError, match="Input 1: The model has no next-sentence"):
+        predictor.predict([TEXT, ("the", "of")])
 
 
 def as_table(mask):

@@ -13,7 +13,7 @@ from typing import Any
 
 from bert_tf import files
 
-PREFIX = "hf://"
+PREFIX = files.HUB_PREFIX
 # "google-bert/bert-base-uncased"; names from before 2024 have no organization.
 _NAME = re.compile(r"((?:\w[\w.-]*/)?\w[\w.-]*)(?:@(\w[\w./-]*))?")
 # Organizations whose models may be named without the organization.

@@ -143,6 +143,13 @@ def _notes(conversion: Conversion) -> Iterator[str]:
             f"the target does not record the names of the {len(kept.head.labels)} "
             f"labels: {names if len(names) <= 80 else names[:79] + '…'}"
         )
+    length, length_again = kept.text.max_seq_length, written.text.max_seq_length
+    if "max_seq_length" not in conversion.placement.unsaid and length != length_again:
+        positions = written.required_config().max_position_embeddings
+        yield (
+            f"the target does not record max_seq_length {length}; longer texts are cut "
+            f"at {length_again or positions} word pieces, unless you pass it"
+        )
     for name in conversion.placement.unsaid:
         yield f"the target does not record {name}, as allowed"
     if kept.vocabulary is not None and written.vocabulary is None:

@@ -26,6 +26,7 @@ from bert_tf.modeling import output_activation
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MASKED_LM_BIAS = "cls/predictions/output_bias"
+_CLASSIFIER_WEIGHTS = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
 # Aliases of weights: the masked-word output table is the word embedding table.
 _TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -79,7 +80,11 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     known = {weights.hugging_face_name(n): n for n in _known_names(num_layers)}
     by_name = {known[name]: one for name, one in tensors.items() if name in known}
     notes += _dtype_notes(by_name.values())
-    head, head_notes = _head(by_name, described)
+    head, unread_head, head_notes = _head(by_name, described)
+    if unread_head is not None and head.kind == "classification":
+        head = checkpoint_heads.Head(kind="encoder")
+        known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
+        by_name = {n: one for n, one in by_name.items() if n not in _CLASSIFIER_WEIGHTS}
     _check_weights(folder, by_name, described.config, head)
     text = tokenizer.read(folder)
     encoding = sentence_layout.read(
@@ -88,7 +93,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     has_sigmoid = encoding.output_activation == output_activation.SIGMOID
     is_ranker = described.label_kind is None and has_sigmoid
     if is_ranker and head.num_labels not in (None, 1):
-        head = dataclasses.replace(head, label_kind="multi_label")
+        multi_label = checkpoint_heads.MULTI_LABEL
+        head = dataclasses.replace(head, label_kind=multi_label)
     return source_module.Source(
         path=folder,
         format="hugging_face",
@@ -101,6 +107,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         config=described.config,
         text=encoding,
         unmapped=tuple(sorted(o.name for n, o in tensors.items() if n not in known)),
+        unread_head=unread_head,
         own_names={name: tensor.name for name, tensor in by_name.items()},
         warnings=(*described.warnings, *text.warnings),
         notes=(
@@ -269,8 +276,8 @@ def _dtype_notes(tensors: Iterable[weights.StoredTensor]) -> Iterator[str]:
 
 def _head(
     by_name: _Tensors, described: hugging_face_config.Description
-) -> tuple[checkpoint_heads.Head, list[str]]:
-    """Returns the `Head` and notes.
+) -> tuple[checkpoint_heads.Head, str | None, list[str]]:
+    """Returns the `Head`, the name of a head that bert_tf does not have, and notes.
 
     Names decide; the class in config.json decides between heads with equal names.
     """
@@ -283,14 +290,15 @@ def _head(
     if has_classifier and not head.is_known:
         # A tagger is saved without the pooler, which a classifier needs.
         if not any(name.startswith(checkpoint_names.POOLER) for name in shapes):
-            head = dataclasses.replace(head, kind="token_classification")
+            kind = "token_classification"
+            head = checkpoint_heads.head_of(shapes, kind=kind)
+            head = dataclasses.replace(head, is_known=False)
         notes.append(
             f"{described.class_name} does not say what classifier.weight is for; it is "
             f"assumed to be the head of {head.row.hugging_face_class}."
         )
     elif head.kind == "pretraining" and _MASKED_LM_BIAS not in shapes:
-        head = checkpoint_heads.Head(kind="encoder")
-        notes.append("No model in bert_tf has only a next-sentence head.")
+        return checkpoint_heads.Head(kind="encoder"), described.class_name, notes
     elif described.kind not in (None, "encoder", head.kind):
         notes.append(
             f"{hugging_face_config.NAME} names {described.class_name}, but the weights "
@@ -306,19 +314,12 @@ def _head(
         )
     label_kind = described.label_kind
     if head.kind != "classification":
-        return head, notes
-    if head.num_labels == 1 and label_kind in (None, checkpoint_heads.SINGLE_LABEL):
-        # The rule of transformers; a softmax over one output would always be 1.
-        label_kind = checkpoint_heads.REGRESSION
+        return head, None, notes
     if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
-        notes.append(
-            f"{hugging_face_config.NAME} has problem_type regression with "
-            f"{head.num_labels} numbers; bert_tf supports one, so the numbers are the "
-            "logits of a classifier here."
-        )
-    elif label_kind is not None:
+        return head, f"a regression with {head.num_labels} outputs", notes
+    if label_kind == checkpoint_heads.MULTI_LABEL:
         head = dataclasses.replace(head, label_kind=label_kind)
-    return head, notes
+    return head, None, notes
 
 
 def _check_weights(

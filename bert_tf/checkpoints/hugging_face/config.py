@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+from bert_tf.checkpoints import foreign_keys
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.modeling import config as config_module
 
@@ -153,6 +154,7 @@ def _warnings(values: Mapping[str, Any]) -> Iterator[str]:
             f"{NAME} names custom code ({code}), which bert_tf does not run: it "
             "computes what BERT computes."
         )
+    yield from foreign_keys.unknown(NAME, values)
 
 
 def _class_name(values: Mapping[str, Any]) -> str | None:

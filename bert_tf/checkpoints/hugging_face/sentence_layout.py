@@ -5,6 +5,7 @@ a classifier becomes a score. Settings for which `TextEncoding` has no field are
 refused, because vectors or scores computed without them would differ.
 """
 
+import dataclasses
 import os
 import re
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import foreign_keys
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.modeling import config as config_module
@@ -53,6 +56,7 @@ _HARMLESS_OPTIONS = (
     "model_args",
     "model_kwargs",
 )
+_WITH_MASKS = (kinds.MASKED_LM, kinds.PRETRAINING)
 _VECTOR_NAME = "sentence_embedding"
 # Activation -> torch class.
 _ACTIVATION_CLASSES = {
@@ -78,6 +82,8 @@ def read(
     """
     modules = _modules(folder)
     settings = _read_json(folder, _SETTINGS, {"prompts?": (None, {str: (None, str)})})
+    if names := foreign_keys.unknown_names(_SETTINGS, settings):
+        raise _unsupported(folder, _SETTINGS, names[0])
     model_type = settings.get("model_type") or _MODEL_TYPES[0]
     if model_type not in _MODEL_TYPES:
         raise _unsupported(folder, _SETTINGS, f"the model_type {model_type!r}")
@@ -88,6 +94,10 @@ def read(
     if options.get("do_lower_case") and not text.do_lower_case:
         # The text is lowercased before the tokenizer sees it.
         fields |= {"do_lower_case": True, "strip_accents": bool(text.strip_accents)}
+    plain = text
+    # Masks are filled in whole texts only. The usual limit is the number of positions.
+    if described.kind not in _WITH_MASKS and fields["max_seq_length"] < positions:
+        plain = dataclasses.replace(text, max_seq_length=fields["max_seq_length"])
     if "Pooling" in modules:
         fields["pooling"] = _pooling(folder, modules["Pooling"], described.config)
         fields["normalize"] = "Normalize" in modules
@@ -97,12 +107,12 @@ def read(
     elif described.kind == "classification":
         activation = _activation(folder, settings, described)
         if activation is None:
-            return text
+            return plain
         fields["output_activation"] = activation
     elif modules:
         raise _unsupported(folder, _MODULES, "no module Pooling")
     else:
-        return text
+        return plain
     task = options.get("transformer_task") or _BI_ENCODER_TASK
     expected = _BI_ENCODER_TASK if "Pooling" in modules else _RANKER_TASK
     if modules and task != expected:
@@ -220,6 +230,8 @@ def _pooling(folder: str, module: str, config: config_module.BertConfig) -> str:
     chosen = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(chosen, list) or len(chosen) != 1 or chosen[0] not in [*_FLAGS]:
         raise _unsupported(folder, name, f"the pooling {chosen!r:.90}")
+    if names := foreign_keys.unknown_names("1_Pooling/config.json", values):
+        raise _unsupported(folder, name, names[0])
     if values.get("include_prompt") is False:
         raise _unsupported(folder, name, "a pooling that leaves out the prompt")
     sizes = (values.get("embedding_dimension"), values.get("word_embedding_dimension"))

@@ -20,6 +20,7 @@ from typing import cast
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import foreign_keys
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -37,6 +38,10 @@ _SPECIAL = {
     "cls_token": vocabulary_module.CLS,
     "mask_token": vocabulary_module.MASK,
 }
+# What a post_processor of BERT says: a single text, then a pair.
+_SINGLE = [("SpecialToken", "[CLS]", 0), ("Sequence", "A", 0)]
+_SINGLE.append(("SpecialToken", "[SEP]", 0))
+_TEMPLATE = [*_SINGLE, *_SINGLE, ("Sequence", "B", 1), ("SpecialToken", "[SEP]", 1)]
 # Classes of transformers that tokenize as the release does, apart from options.
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
@@ -47,6 +52,10 @@ _OPTIONS_SHAPE = {
     "model_max_length?": int | float | None,  # 1e30 means that there is none.
     "tokenizer_class?": str | None,
     "never_split?": (None, [str]),
+    "truncation_side?": str | None,
+    "max_len?": int | float | None,  # The name of model_max_length until 2020.
+    "model_input_names?": (None, [str]),
+    "added_tokens_decoder?": (None, {str: {"content": str}}),
 }
 # Of tokenizer.json.
 _SHAPE = {
@@ -54,6 +63,8 @@ _SHAPE = {
     "normalizer?": (None, {}),
     "pre_tokenizer?": (None, {}),
     "added_tokens?": (None, [{"content": str, "id": int}]),
+    "truncation?": (None, {"direction?": str}),
+    "post_processor?": (None, {}),
 }
 
 
@@ -79,9 +90,13 @@ def read(folder: str) -> Description:
         return files.read_json(path, advice=advice, shape=shape)
 
     options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME, _SHAPE)
+    _check_truncation(folder, options, whole)
     tokens, warnings = _tokens(folder, names, whole)
     added = {one["content"]: one["id"] for one in whole.get("added_tokens") or ()}
     added |= read_json(_ADDED_NAME, {str: int})
+    for number, one in (options.get("added_tokens_decoder") or {}).items():
+        if one["content"] not in added and number.isdecimal():
+            added[one["content"]] = int(number)
     tokens, more = _with_added(tokens, added)
     warnings += more
     normalizer = _part(whole, "normalizer")
@@ -93,6 +108,8 @@ def read(folder: str) -> Description:
     ]
     never_split = tuple(dict.fromkeys(t for t in wanted if t in set(tokens)))
     warnings += _differences(options, whole, do_lower_case)
+    special_names = {**read_json(_SPECIAL_NAME), **options}
+    warnings += _differences_of_rows(special_names, options, whole)
     warnings += _differences_of_kept(options, whole, never_split, do_lower_case)
     vocabulary = None
     if tokens:
@@ -113,7 +130,7 @@ def read(folder: str) -> Description:
             strip_accents=None if strip in (None, do_lower_case) else bool(strip),
             never_split=never_split,
         ),
-        max_length=options.get("model_max_length"),
+        max_length=options.get("model_max_length", options.get("max_len")),
         warnings=tuple(warnings),
         notes=() if limit == ours else (note,),
     )
@@ -189,6 +206,22 @@ def tokenizer_json(text: text_encoding.TextEncoding) -> dict[str, Any]:
             "vocab": dict(vocabulary.ids),
         },
     }
+
+
+def _check_truncation(
+    folder: str, options: Mapping[str, Any], whole: Mapping[str, Any]
+) -> None:
+    """Refuses to cut long texts at their beginning."""
+    side = options.get("truncation_side")
+    name = OPTIONS_NAME
+    if side is None:
+        side, name = _part(whole, "truncation").get("direction", "right"), NAME
+    if side.lower() == "left":
+        raise ValueError(
+            f"{os.path.join(folder, name)} cuts long texts at their beginning "
+            "(truncation_side left), bert_tf at their end. If your texts are short, or "
+            'their beginning matters, change it to "right" in a copy of the folder.'
+        )
 
 
 def _tokens(
@@ -289,6 +322,33 @@ def _differences(
             f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
             "a text may get different ids."
         )
+
+
+def _differences_of_rows(
+    special: Mapping[str, Any], options: Mapping[str, Any], whole: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yields sentences about rows that differ here: special tokens and segments."""
+    for name, expected in _SPECIAL.items():
+        token = special.get(name)
+        token = token.get("content") if isinstance(token, dict) else token
+        if token not in (None, expected):
+            yield f"{name} is {token!r:.60}; bert_tf uses {expected}."
+    inputs = options.get("model_input_names")
+    for name in ("token_type_ids", "attention_mask"):
+        if inputs and name not in inputs:
+            yield (
+                f"model_input_names lacks {name}, which bert_tf gives the model: pairs "
+                "or padded texts get different results."
+            )
+    template, pairs = _part(whole, "post_processor"), []
+    for part in ("single", "pair"):
+        for piece in template.get(part) or ():
+            kind, values = next(iter(piece.items()))
+            pairs.append((kind, values.get("id"), values.get("type_id")))
+    if pairs and pairs != _TEMPLATE:
+        yield "The post_processor builds other rows than [CLS] A [SEP] B [SEP]."
+    yield from foreign_keys.unknown(OPTIONS_NAME, options)
+    yield from foreign_keys.unknown(NAME, whole)
 
 
 def _differences_of_kept(

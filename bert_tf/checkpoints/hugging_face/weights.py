@@ -28,6 +28,7 @@ import safetensors.numpy
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import hdf5
 from bert_tf.checkpoints import heads as checkpoint_heads
 
 NAME = "model.safetensors"
@@ -46,6 +47,7 @@ _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 # dtypes of weights in a safetensors file; integers are constants or quantized weights.
 FLOATS = {"F16", "BF16", "F32", "F64"}
 _H5_DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64"}
+_MAX_TENSORS = 100_000  # A BERT of 1,000 layers has fewer.
 _LFS_POINTER = b"version https://git-lfs"
 
 ENCODER_PREFIX = "bert."
@@ -260,7 +262,13 @@ def _tensors_of_shards(folder: str, names: Sequence[str]) -> dict[str, StoredTen
 
 def _tensors_of(path: str) -> dict[str, StoredTensor]:
     with _opened(path) as file:
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        names = file.keys()
+        if len(names) > _MAX_TENSORS:
+            raise ValueError(
+                f"{path} has {len(names):,} tensors; expected the weights of a BERT, "
+                f"at most {_MAX_TENSORS:,}."
+            )
+        slices = {name: file.get_slice(name) for name in names}
         return {
             name: StoredTensor(
                 path=path,
@@ -337,6 +345,7 @@ def _opened(path: str) -> Iterator[Any]:
 def _opened_h5(path: str) -> Iterator[Any]:
     try:
         with companion_files.local_copy(path, ".h5") as local, h5py.File(local) as file:
+            hdf5.check_stored(file, path)
             yield file
     except FileNotFoundError:
         raise

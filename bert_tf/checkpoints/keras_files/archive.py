@@ -19,6 +19,7 @@ import h5py
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import hdf5
 
 ARCHIVE_SUFFIX = ".keras"
 _WEIGHTS_SUFFIX = ".weights.h5"
@@ -94,7 +95,8 @@ def local_weights(path: str) -> Iterator[str]:
                 companion_files.local_copy(path, _WEIGHTS_SUFFIX)
             )
         with _opened(local, path) as weights:
-            _check_stored(weights, path)
+            # Keras before 3.15 reads values of other files.
+            hdf5.check_stored(weights, path)
         yield local
 
 
@@ -116,25 +118,6 @@ def clear_load_errors(message: str) -> Iterator[None]:
             lines = [line for line in str(error).splitlines() if line.strip()]
             reason = " ".join(lines[:2]).strip().rstrip(".")[:_MAX_REASON]
             raise ValueError(f"{message}: {reason}.") from error
-
-
-def _check_stored(weights: Any, path: str) -> None:
-    """Refuses links and values in other files, which Keras before 3.15 reads."""
-
-    def visit(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset):
-            refers = node.is_virtual or node.external
-        else:
-            links = [node.get(member, getlink=True) for member in node]
-            refers = any(isinstance(link, h5py.ExternalLink) for link in links)
-        if refers:
-            raise ValueError(
-                f"{path}: {name} refers to values in another file; expected all "
-                "weights in this one."
-            )
-
-    visit("/", weights)
-    weights.visititems(visit)
 
 
 @contextlib.contextmanager

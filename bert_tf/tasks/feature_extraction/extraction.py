@@ -252,7 +252,7 @@ def _with_settings(
     options: feature_extraction_options.ExtractionOptions, source: source_module.Source
 ) -> feature_extraction_options.ExtractionOptions:
     """Returns options with the settings of a sentence encoder's checkpoint."""
-    text = source.text
+    text = source.encoder_text
     if text.max_seq_length and not options_module.is_given(options.max_seq_length):
         options = dataclasses.replace(options, max_seq_length=text.max_seq_length)
     if options.pooling != feature_extraction_options.OF_CHECKPOINT:

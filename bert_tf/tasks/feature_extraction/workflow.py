@@ -141,7 +141,7 @@ def embed(
     start = starting_point.find(source, do_lower_case=do_lower_case)
     # `find` was given a checkpoint, so it returns a source.
     opened = cast(source_module.Source, start.source)
-    text = opened.text
+    text = opened.encoder_text
     if text.output_activation is not None:
         raise ValueError(
             f"{source} scores pairs of texts and has no vectors for single texts; "

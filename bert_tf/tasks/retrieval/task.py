@@ -341,7 +341,7 @@ class Retrieval(task_module.Task):
     @property
     def _text(self):
         source = self.start.source
-        return source.text if source else text_encoding.TextEncoding()
+        return source.encoder_text if source else text_encoding.TextEncoding()
 
     def _by_text(self, neighbors):
         """Returns rankings in which passages with the same text have one number."""

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.catalogue import hub_names
 from tests.checkpoints.catalogue import hub_double
@@ -113,6 +114,18 @@ def test_a_model_is_downloaded_once_and_pinned(hub, constants, monkeypatch):
     for name in ("someone/bert", f"hf://someone/bert@{commit}"):
         assert formats.open_source(name).path == source.path
     assert len(hub.requests) == num_requests
+
+
+def test_everything_that_opens_a_checkpoint_takes_the_name(hub):
+    name = "hf://someone/bert"
+    classifier = bert_tf.load(name)
+    assert classifier.predict(["rain"])[0]["label"] in ("bad", "so so", "good")
+    assert bert_tf.embed(name, ["rain"]).shape == (1, 16)
+    tokenizer = bert_tf.FullTokenizer(name)
+    assert tokenizer.vocabulary.tokens == classifier.vocabulary.tokens
+    for opened in (bert_tf.load, bert_tf.FullTokenizer, bert_tf.load_model):
+        with pytest.raises(ValueError, match="expected hf://ORGANIZATION/MODEL"):
+            opened("hf://some one/bert")
 
 
 def test_only_the_files_that_are_read_are_downloaded(hub, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import bert_tf
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
@@ -241,7 +242,9 @@ def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):
     source = hugging_face.open_source(rewritten(folder, change))
     assert source.head.kind == "encoder"
     assert "cls/seq_relationship/output_weights" in source.shapes
-    assert any("only a next-sentence head" in note for note in source.notes)
+    assert source.unread_head == "BertForNextSentencePrediction"
+    with pytest.raises(ValueError, match=r"SentencePrediction\); pass head=encoder"):
+        loading.load_model(folder)
 
 
 def without(name):
@@ -326,16 +329,41 @@ def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
         (None, "single_label"),
         ("single_label_classification", "single_label"),
         ("multi_label_classification", "multi_label"),
-        # Several numbers, for which we have no model: the logits contain them.
-        ("regression", "single_label"),
     ],
 )
 def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_kind):
     folder = copied("classification", problem_type=problem_type)
     source = hugging_face.open_source(folder)
     assert source.head.label_kind == label_kind
-    is_told = any("has problem_type regression with" in note for note in source.notes)
-    assert is_told is (problem_type == "regression")
+
+
+def test_a_regression_with_several_outputs_is_only_an_encoder(copied):
+    source = hugging_face.open_source(
+        copied("classification", problem_type="regression")
+    )
+    for kind in (None, "classification"):
+        with pytest.raises(ValueError, match=r"\(a regression with 3 outputs\); pass"):
+            source.with_head(kind)
+    encoder, _ = source.with_head("encoder")
+    assert encoder.unread_head is None
+    assert "output_weights" not in encoder.shapes
+
+
+def test_an_encoder_without_a_pooler_warns_where_it_is_opened(foreign, caplog):
+    model, _ = bert_tf.from_pretrained(foreign / "masked_lm", head="encoder")
+    assert "masked_lm has no pooler, so the model's has random" in caplog.text
+    caplog.clear()
+    loading.load_checkpoint(model, foreign / "encoder")
+    assert "pooler" not in caplog.text
+
+
+def test_a_key_that_nobody_knows_is_logged(copied, change, caplog):
+    folder = copied("encoder", rope_theta=10, my_note=None, id2label={})
+    change(folder / "tokenizer_config.json", stemmer="snowball")
+    loading.load_model(folder)
+    assert "config.json has rope_theta, which bert_tf does not know" in caplog.text
+    assert "tokenizer_config.json has stemmer, which bert_tf does" in caplog.text
+    assert "my_note" not in caplog.text
 
 
 def test_a_vocabulary_longer_than_the_table_is_refused_and_a_shorter_one_reported(

@@ -9,6 +9,7 @@ import tokenizers
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import tokenizer
+from bert_tf.preprocessing import tokenizer as full_tokenizer
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -148,6 +149,17 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
             "tokenizer_config.json names custom code (auto_map), which bert_tf does no",
         ),
         ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
+        ({"cls_token": {"content": "a"}}, {}, "cls_token is 'a'; bert_tf uses [CLS]"),
+        (
+            {"model_input_names": ["input_ids", "attention_mask"]},
+            {},
+            "model_input_names lacks token_type_ids, which bert_tf gives the model",
+        ),
+        (
+            {},
+            {"post_processor": {"single": [{"Sequence": {"id": "A", "type_id": 0}}]}},
+            "The post_processor builds other rows than [CLS] A [SEP] B [SEP]",
+        ),
         (
             {"tokenizer_class": "BertJapaneseTokenizer"},
             {},
@@ -205,6 +217,32 @@ def test_options_that_change_ids_become_warnings(tmp_path, options, changes, war
         ),
     ],
 )
+@pytest.mark.parametrize(
+    "options, changes",
+    [
+        ({"truncation_side": "left"}, {}),
+        ({}, {"truncation": {"direction": "Left", "max_length": 9}}),
+    ],
+)
+def test_texts_that_lose_their_beginning_are_refused(tmp_path, options, changes):
+    texts = {"tokenizer__json": json_of(VOCABULARY, **changes)}
+    texts["tokenizer_config__json"] = json.dumps(options)
+    folder = folder_of(tmp_path, **texts)
+    for read in (tokenizer.read, full_tokenizer.FullTokenizer):
+        with pytest.raises(ValueError, match=r"beginning \(truncation_side left\), b"):
+            read(str(folder))
+
+
+def test_a_length_under_its_old_name_and_added_tokens_of_the_options_are_read(tmp_path):
+    added = {"7": {"content": "<e>"}, "0": {"content": "[PAD]"}}
+    options = {"max_len": 64, "added_tokens_decoder": added}
+    texts = {"vocab__txt": vocab_txt(VOCABULARY)}
+    texts["tokenizer_config__json"] = json.dumps(options)
+    described = tokenizer.read(folder_of(tmp_path, **texts))
+    assert described.max_length == 64
+    assert described.text.never_split == ("<e>",)
+
+
 def test_accents_and_tokens_that_stay_whole_are_read(
     tmp_path, options, changes, strip_accents, never_split
 ):

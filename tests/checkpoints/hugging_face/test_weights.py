@@ -207,6 +207,29 @@ def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
             np.testing.assert_allclose(weight, other, rtol=1e-3)
 
 
+_BIAS = "bert/tf_bert_model/bert/encoder/layer_._0/output/dense/bias:0"
+
+
+def virtual(path):
+    layout = h5py.VirtualLayout((16,), "float32")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (16,))
+    with h5py.File(path, "r+") as file:
+        del file[_BIAS]
+        file.create_virtual_dataset(_BIAS, layout)
+
+
+def external(path):
+    with h5py.File(path, "r+") as file:
+        del file[_BIAS]
+        where = [("/etc/passwd", 0, 64)]
+        file.create_dataset(_BIAS, (16,), "float32", external=where)
+
+
+def linked(path):
+    with h5py.File(path, "r+") as file:
+        file["more"] = h5py.ExternalLink("other.h5", "/x")
+
+
 def truncated(path):
     path.write_bytes(path.read_bytes()[:3000])
 
@@ -225,6 +248,9 @@ def without_any(path):
     [
         (truncated, r"tf_model.h5 cannot be read: it is truncated or damaged \(3000 b"),
         (without_a_weight, "are missing, such as bert.encoder.layer.0.output.dense.we"),
+        (virtual, "bias:0 refers to values in another file; expected all weights in"),
+        (external, "bias:0 refers to values in another file"),
+        (linked, "refers to values in another file"),
         (without_any, "tf_model.h5 contains no weights; copy or download it again"),
     ],
 )
@@ -239,3 +265,13 @@ def test_a_damaged_h5_file_is_refused_in_one_line(tmp_path, damage, message):
 def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
     with pytest.raises(ValueError, match=r"saved by a TensorFlow class .* as tf_model"):
         formats.open_source(H5_FOLDERS / "safe_serialization")
+
+
+def test_a_million_tensors_are_refused_at_once(copied):
+    folder = copied("encoder")
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    text = json.dumps({f"x{i}": empty for i in range(10**6)}).encode()
+    content = struct.pack("<Q", len(text)) + text
+    (folder / weights.NAME).write_bytes(content)
+    with pytest.raises(ValueError, match="has 1,000,000 tensors; expected the weights"):
+        hugging_face.open_source(folder)

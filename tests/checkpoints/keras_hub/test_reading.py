@@ -52,6 +52,7 @@ def test_a_preset_computes_what_keras_hub_does(name, kind, labels, outputs):
     assert formats.detect(FOREIGN / name) == "keras_hub"
     source = formats.open_source(FOREIGN / name)
     assert source.head == checkpoint_heads.Head(kind=kind, num_labels=labels)
+    source, _ = source.with_head(kind)
     model = loading.create_model(source)
     loading.load_source(model, source)
     expected, features = _expected(name)
@@ -205,9 +206,59 @@ def test_what_cannot_be_read_is_reported_in_one_line(copied, name, damage, messa
     assert "\n" not in str(caught.value)
 
 
-def test_a_head_that_is_not_known_here_is_noted(copied):
+def test_a_head_that_is_not_known_here_is_refused(copied):
     folder = copied("masked_lm")
     _change_json("task.json", lambda v: v.update(class_name="BertTextEmbedder"))(folder)
     source = keras_hub.open_source(folder)
     assert source.head.kind == "encoder"
-    assert "BertTextEmbedder" in source.notes[0]
+    with pytest.raises(ValueError, match=r"\(BertTextEmbedder\); pass --head=encoder"):
+        source.with_head(None)
+
+
+@pytest.mark.parametrize(
+    "num_classes, activation, label_kind",
+    [
+        (3, "softmax", "single_label"),
+        (3, "sigmoid", "multi_label"),
+        (1, "linear", "regression"),  # A softmax over one output is always 1.
+        (1, "sigmoid", "multi_label"),
+        (3, "tanh", None),
+        (1, "softmax", None),
+    ],
+)
+def test_a_label_is_what_the_activation_says(
+    tmp_path, num_classes, activation, label_kind
+):
+    models = pytest.importorskip("keras_hub").models
+    backbone = models.BertBackbone.from_preset(str(FOREIGN / "encoder"))
+    task = models.BertTextClassifier(
+        backbone, num_classes=num_classes, activation=activation
+    )
+    task.save_to_preset(str(tmp_path))
+    source = keras_hub.open_source(tmp_path)
+    if label_kind is None:
+        with pytest.raises(ValueError, match=f"and the activation '{activation}'"):
+            loading.load_model(tmp_path)
+        return
+    assert source.head.label_kind == label_kind
+    _, features = _expected("encoder")
+    outputs = loading.load_model(tmp_path)(features)
+    inputs = ("input_ids", "input_mask", "segment_ids")
+    theirs = ("token_ids", "padding_mask", "segment_ids")
+    expected = task({b: features[a] for a, b in zip(inputs, theirs, strict=True)})
+    name = "logits" if activation == "linear" else "probabilities"
+    np.testing.assert_allclose(outputs[name], expected, atol=1e-5)
+
+
+def test_settings_that_give_other_ids_are_told_and_the_length_is_read(copied):
+    folder = copied("classification")
+    assert keras_hub.open_source(folder).warnings == ()
+    changes = {"sequence_length": 9, "truncate": "waterfall", "stem": True}
+    _change_json("preprocessor.json", lambda v: v["config"].update(changes))(folder)
+    _change_json("tokenizer.json", lambda v: v["config"].update(split=False))(folder)
+    source = keras_hub.open_source(folder)
+    assert source.text.max_seq_length == 9
+    told = " ".join(source.warnings)
+    assert "tokenizer.json has split false, expected true" in told
+    assert 'preprocessor.json has truncate "waterfall", expected "round_robin"' in told
+    assert "preprocessor.json has stem, which bert_tf does not know" in told
