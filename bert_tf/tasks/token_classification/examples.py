@@ -14,6 +14,7 @@ See `schemes` for the tags.
 import dataclasses
 import itertools
 import json
+import logging
 import os
 import re
 from collections.abc import Collection
@@ -33,6 +34,9 @@ _WORDS = "tokens"
 _TAGS = ("ner", "tags")
 # The columns of a table, and the values of a tuple.
 _FORM = ("words", "tags")
+logger = logging.getLogger(__name__)
+
+_COMMENT = re.compile("#[ \t]")
 _LINE_BREAK = re.compile(r"[\t\r\n]")
 DOCUMENT_START = "-DOCSTART-"
 # No other white space: a no-break space may be part of a word.
@@ -41,11 +45,12 @@ _BLANKS = re.compile("[ \t]+")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of a file: a word with its tags, the start of a document, or blank."""
+    """A line: a word with its tags, the start of a document, a comment, or blank."""
 
     number: int  # From 1.
     text: str  # Without the line break.
     cells: tuple[str, ...] = ()  # The columns of a word; empty for other lines.
+    is_comment: bool = False
     has_tabs: bool = False  # The columns are separated by tabs.
     is_broken: bool = False  # The line has the wrong number of columns or an empty one.
 
@@ -60,11 +65,48 @@ class Line:
         return self.text[:start] + value + self.text[end:]
 
 
+def _comments(texts: Sequence[str]) -> frozenset[int]:
+    """Returns the indices of comments, which precede the first word of a sentence.
+
+    A comment starts with "#" and a blank, as in CoNLL-U. So can a word that is "#". It
+    has as many columns as the other words, and they also have its tag, the last one.
+    """
+    candidates: list[int] = []
+    rows: list[str] = []
+    is_start = True
+    for index, text in enumerate(texts):
+        if text.startswith(DOCUMENT_START) or not text.strip():
+            is_start = True
+        elif is_start and _COMMENT.match(text):
+            candidates.append(index)
+        else:
+            is_start = False
+            rows.append(text)
+    if not candidates or not rows:
+        return frozenset()
+    has_tabs = "\t" in rows[0]
+    num_columns = len(_cells(rows[0], has_tabs))
+    tags = {_cells(text, has_tabs)[-1] for text in rows}
+    found = {index: _cells(texts[index], has_tabs) for index in candidates}
+    return frozenset(
+        index
+        for index, cells in found.items()
+        if len(cells) != num_columns or cells[-1] not in tags
+    )
+
+
+def _cells(text: str, has_tabs: bool) -> list[str]:
+    if has_tabs:
+        return [cell.strip() for cell in text.split("\t")]
+    return _BLANKS.split(text.strip(" \t"))
+
+
 def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[Line]:
     """Yields the lines of a column file.
 
     Columns are separated by tabs if the first word's line contains a tab; words can
-    then contain spaces. Otherwise columns are separated by spaces.
+    then contain spaces. Otherwise columns are separated by spaces. Comments, lines that
+    start with "#" and a blank before the first word of a sentence, have no cells.
 
     Args:
         path: the file, in UTF-8 with or without a byte order mark.
@@ -78,15 +120,16 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
             no words.
     """
     first = None
-    for number, text in enumerate(files.read_lines(path), start=1):
-        if text.startswith(DOCUMENT_START) or not text.strip():
-            yield Line(number=number, text=text)
+    texts = list(files.read_lines(path))
+    comments = _comments(texts)
+    for number, text in enumerate(texts, start=1):
+        is_comment = number - 1 in comments
+        if is_comment or text.startswith(DOCUMENT_START) or not text.strip():
+            yield Line(number=number, text=text, is_comment=is_comment)
             continue
         has_tabs = "\t" in text if first is None else first.has_tabs
-        cells = [cell.strip() for cell in text.split("\t")]
-        if not has_tabs:
-            cells = _BLANKS.split(text.strip(" \t"))
-        line = Line(number=number, text=text, cells=tuple(cells), has_tabs=has_tabs)
+        cells = tuple(_cells(text, has_tabs))
+        line = Line(number=number, text=text, cells=cells, has_tabs=has_tabs)
         first = first or line
         is_broken = True
         with tables.row_faults(broken_rows):
@@ -137,7 +180,7 @@ def read_sentences(
     """
     sentences: list[Sentence] = []
     rows: list[Line] = []
-    document = 0
+    document = num_comments = 0
     end = Line(number=0, text="")
     for line in itertools.chain(read_lines(path, broken_rows=broken_rows), [end]):
         if line.cells:
@@ -156,6 +199,9 @@ def read_sentences(
             )
         rows = []
         document += line.text.startswith(DOCUMENT_START)
+        num_comments += line.is_comment
+    if num_comments:
+        logger.info("%s: %d lines of comments are skipped.", path, num_comments)
     return sentences
 
 
@@ -346,9 +392,12 @@ def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> byt
 
 def _check(path, line, first):
     if len(line.cells) != len(first.cells):
+        is_comment = line.text.startswith("#")
+        where = " Comments stand before the first word of a sentence."
         raise ValueError(
             f"{path}:{line.number}: expected {len(first.cells)} columns as in line "
             f"{first.number}, got {len(line.cells)}: {line.text[:60]!r}."
+            f"{where if is_comment else ''}"
         )
     if not all(line.cells):
         column = line.cells.index("")

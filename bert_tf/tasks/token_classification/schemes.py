@@ -119,7 +119,9 @@ def check_tags(
                 )
 
 
-def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
+def recognize_scheme(
+    sentences: Iterable[Sequence[str]], *, path: str = "the data"
+) -> str:
     """Recognizes the scheme of tags.
 
     The scheme with the fewest violations wins. So a mistyped tag is reported as an
@@ -127,10 +129,14 @@ def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
 
     Args:
         sentences: the tags of each sentence.
+        path: their file, for the error message.
 
     Returns:
-        One of `SCHEMES`. It is "none" if all tags are O, or if more than a tenth of the
+        One of `SCHEMES`. It is "none" if all tags are O, or if at least half of the
         other tags have no prefix.
+
+    Raises:
+        ValueError: more than a tenth of them have none, but most have one.
     """
     steps: collections.Counter[tuple[str, str | None]] = collections.Counter()
     for tags in sentences:
@@ -139,8 +145,16 @@ def recognize_scheme(sentences: Iterable[Sequence[str]]) -> str:
     for (_, tag), count in steps.items():
         if tag not in (OUTSIDE, _END):
             prefixes[split_tag(tag)[0]] += count
-    if not prefixes or prefixes[""] > _STRAY_SHARE * prefixes.total():
+    num_plain, num_tags = prefixes[""], prefixes.total()
+    if 2 * num_plain >= num_tags:
         return NONE
+    if num_plain > _STRAY_SHARE * num_tags:
+        plain = sorted({tag for _, tag in steps if tag and split_tag(tag)[0] == ""})
+        raise ValueError(
+            f"{path}: {num_plain:,} of {num_tags:,} tags have no prefix such as B- or "
+            f"I-, and the others have one; the first is {plain[0]!r}. Correct them, or "
+            f"set --tag_scheme={NONE} to score words instead of entities."
+        )
 
     def num_breaches(scheme):
         return sum(

@@ -302,7 +302,12 @@ class TokenClassification(task_module.Task):
         scheme = self.options.tag_scheme
         if scheme == token_classification_options.AUTO:
             first = next(iter(tagged))
-            scheme = schemes.recognize_scheme(self._true_tags(first))
+            try:
+                tags = self._true_tags(first)
+                scheme = schemes.recognize_scheme(tags, path=str(paths[first]))
+            except ValueError as error:
+                findings.failure("tags", error)
+                return
         findings.note("tag scheme", scheme)
         types: dict[str, list[str]] = {}
         for name, sentences in tagged.items():
@@ -311,7 +316,7 @@ class TokenClassification(task_module.Task):
                 findings.error("tags", reason, f"{paths[name]}:{line}")
             if not breaches:
                 findings.passed("tags", f"{name}: all tags follow their scheme")
-            tags: Any = itertools.chain.from_iterable(self._true_tags(name))
+            tags = itertools.chain.from_iterable(self._true_tags(name))
             if scheme != schemes.NONE:
                 tags = (schemes.split_tag(t)[1] for t in tags if t != schemes.OUTSIDE)
             if name != "test" and (kinds := list(tags)):
@@ -378,7 +383,8 @@ class TokenClassification(task_module.Task):
         is_auto = scheme == token_classification_options.AUTO
         if "train" in self.examples:
             path, tags = str(self.paths()["train"]), self._true_tags("train")
-            scheme = schemes.recognize_scheme(tags) if is_auto else scheme
+            if is_auto:
+                scheme = schemes.recognize_scheme(tags, path=path)
             return labels or tuple(
                 schemes.labels_of_training(path, tags, scheme)
             ), scheme

@@ -41,6 +41,33 @@ def test_sentences_end_at_blank_lines_and_at_documents(write):
 
 
 @pytest.mark.parametrize(
+    "content, expected",
+    [
+        # As many columns as the words have, but "3" is no tag; as in MultiCoNER.
+        ("# 3\nEU O\nwon O\n\n# 4\nBo O\n", [("EU", "won"), ("Bo",)]),
+        ("# id = 1\n# text = EU won\nEU\tO\nwon\tO\n", [("EU", "won")]),  # CoNLL-U.
+        ("# O\n1 O\n\n#\tO\nBo O\n", [("#", "1"), ("#", "Bo")]),  # A word.
+        ("EU O\n# O\n\n# EU won\n\nBo O\n", [("EU", "#"), ("Bo",)]),
+        ("# O\n", [("#",)]),
+    ],
+)
+def test_comments_before_the_first_word_of_a_sentence_are_skipped(
+    write, tmp_path, content, expected, caplog
+):
+    path = write(content)
+    caplog.set_level("INFO")
+    sentences = examples.read_sentences(path, examples.Columns(tag=1))
+    assert [one.words for one in sentences] == expected
+    assert {tag for one in sentences for tag in one.tags} == {"O"}
+    num_words = sum(map(len, expected))
+    tagged = examples.lines_with_tags(path, 1, ["O"] * num_words)
+    assert "".join(tagged) == content
+    num_comments = sum(line.is_comment for line in examples.read_lines(path))
+    said = f"{path}: {num_comments} lines of comments are skipped"
+    assert (said in caplog.text) is (num_comments > 0)
+
+
+@pytest.mark.parametrize(
     "content, columns, words, tags",
     [
         ("EU B-ORG\n", {"tag": 1}, ("EU",), ("B-ORG",)),
@@ -65,6 +92,10 @@ def test_words_and_tags_are_in_their_columns(write, content, columns, words, tag
         (
             "EU B-ORG\nrejects\n",
             r"train\.txt:2: expected 2 columns as in line 1, got 1",
+        ),
+        (
+            "EU O\n# a comment\n",
+            r":2: expected 2 columns .* Comments stand before the first word of a sen",
         ),
         ("\nEU O\na b O\n", r"train\.txt:3: expected 2 columns as in line 2, got 3"),
         ("EU\tO\n\tO\n", r"train\.txt:2: column 0, counted from 0, is empty"),

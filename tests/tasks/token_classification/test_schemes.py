@@ -52,11 +52,18 @@ def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
 
 @pytest.mark.parametrize(
     "num_plain, scheme",
-    [(10, "iob2"), (11, "none")],  # Of 100 words with a tag other than O.
+    # Of 100 words with a tag other than O.
+    [(10, "iob2"), (11, None), (49, None), (50, "none")],
 )
-def test_more_than_a_tenth_without_prefix_are_plain_tags(num_plain, scheme):
+def test_tags_mostly_with_a_prefix_never_become_plain_ones(num_plain, scheme):
     tags = ["NN"] * num_plain + ["B-X"] * (100 - num_plain) + ["O"] * 1000
-    assert schemes.recognize_scheme([tags]) == scheme
+    if scheme is None:
+        with pytest.raises(
+            ValueError, match=f"{num_plain} of 100 tags have .* is 'NN'"
+        ):
+            schemes.recognize_scheme([tags])
+    else:
+        assert schemes.recognize_scheme([tags]) == scheme
 
 
 @pytest.mark.parametrize(
