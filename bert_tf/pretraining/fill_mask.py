@@ -41,8 +41,8 @@ def run(
 
 def _read_texts(options):
     """Returns (place for messages, text) of each line that is not blank."""
-    if options.text not in (None, STANDARD_INPUT):
-        return [("", options.text)]
+    if options.text and options.text != (STANDARD_INPUT,):
+        return [("", text) for text in options.text]
     place = options.input_file or "standard input"
     lines = (
         files.read_stdin_lines()

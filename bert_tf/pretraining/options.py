@@ -252,8 +252,9 @@ class FillMaskOptions(options_module.Options):
         "or the name of a released model, such as bert-base-uncased.",
         group="model",
     )
-    text: str | None = option(
-        None,
+    text: tuple[str, ...] = option(
+        (),
+        repeated=True,
         help="Text with one or more [MASK]. The value - reads one text per line from "
         "standard input.",
     )
@@ -291,7 +292,7 @@ class FillMaskOptions(options_module.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.text is None) == (self.input_file is None):
+        if bool(self.text) == (self.input_file is not None):
             raise options_module.OptionError("Pass either --text or --input_file.")
         if self.output_file is not None and self.input_file is not None:
             options_module.check_not_overwritten(

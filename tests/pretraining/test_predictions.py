@@ -31,7 +31,9 @@ def fill_options(golden):
             "vocab_file": str(golden / "vocab.txt"),
             "text": TEXT,
         }
-        return pretraining_options.FillMaskOptions(**defaults | values)
+        values = defaults | values
+        values["text"] = (values["text"],) if values["text"] else ()
+        return pretraining_options.FillMaskOptions(**values)
 
     return create
 

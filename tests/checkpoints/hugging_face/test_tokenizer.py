@@ -202,22 +202,6 @@ def test_options_that_change_ids_become_warnings(tmp_path, options, changes, war
 
 
 @pytest.mark.parametrize(
-    "options, changes, strip_accents, never_split",
-    [
-        ({}, {}, None, ()),
-        ({"strip_accents": True}, {}, None, ()),  # As do_lower_case has it anyway.
-        ({"strip_accents": False}, {}, False, ()),
-        ({}, {"normalizer__strip_accents": False}, False, ()),
-        ({"never_split": ["a", "[MASK]"]}, {}, None, ("a",)),
-        (
-            {"never_split": ["a"]},
-            {"added_tokens": [{"id": 7, "content": "<e>"}]},
-            None,
-            ("<e>", "a"),
-        ),
-    ],
-)
-@pytest.mark.parametrize(
     "options, changes",
     [
         ({"truncation_side": "left"}, {}),
@@ -243,6 +227,22 @@ def test_a_length_under_its_old_name_and_added_tokens_of_the_options_are_read(tm
     assert described.text.never_split == ("<e>",)
 
 
+@pytest.mark.parametrize(
+    "options, changes, strip_accents, never_split",
+    [
+        ({}, {}, None, ()),
+        ({"strip_accents": True}, {}, None, ()),  # As do_lower_case has it anyway.
+        ({"strip_accents": False}, {}, False, ()),
+        ({}, {"normalizer__strip_accents": False}, False, ()),
+        ({"never_split": ["a", "[MASK]"]}, {}, None, ("a",)),
+        (
+            {"never_split": ["a"]},
+            {"added_tokens": [{"id": 7, "content": "<e>"}]},
+            None,
+            ("<e>", "a"),
+        ),
+    ],
+)
 def test_accents_and_tokens_that_stay_whole_are_read(
     tmp_path, options, changes, strip_accents, never_split
 ):

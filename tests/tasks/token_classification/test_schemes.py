@@ -58,9 +58,8 @@ def test_one_mistyped_tag_does_not_change_the_scheme(sentence, stray, scheme):
 def test_tags_mostly_with_a_prefix_never_become_plain_ones(num_plain, scheme):
     tags = ["NN"] * num_plain + ["B-X"] * (100 - num_plain) + ["O"] * 1000
     if scheme is None:
-        with pytest.raises(
-            ValueError, match=f"{num_plain} of 100 tags have .* is 'NN'"
-        ):
+        expected = f"{num_plain} of 100 tags have no prefix .* the first is 'NN'"
+        with pytest.raises(ValueError, match=expected):
             schemes.recognize_scheme([tags])
     else:
         assert schemes.recognize_scheme([tags]) == scheme
