@@ -303,7 +303,9 @@ def _check_given_once(
         if declaration.kind is not bool and not has_value:
             next(arguments, None)  # Its value.
         if declaration.name in given and not declaration.is_repeated:
-            items = ", with commas between its items" if declaration.kind is tuple else ""
+            items = (
+                ", with commas between its items" if declaration.kind is tuple else ""
+            )
             raise OptionError(
                 f"--{declaration.name} is given twice; give it once{items}."
             )

@@ -151,12 +151,13 @@ def embed(
         text,
         pooling=text.pooling or "mean",
         normalize=text.normalize is not False if normalize is None else normalize,
-        max_seq_length=text.max_seq_length or start.config.max_position_embeddings,
     )
+    length = text.max_seq_length or start.config.max_position_embeddings
     extractor = extraction.Extractor(
         feature_extraction_options.ExtractionOptions(
             init_checkpoint=source,
             pooling=feature_extraction_options.OF_CHECKPOINT,
+            max_seq_length=length,
             batch_size=batch_size,
             dtype=dtype,
             backend=backend,
