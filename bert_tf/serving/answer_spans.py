@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf.data import graph_packing
 from bert_tf.data import packing
 from bert_tf.modeling import numerics
+from bert_tf.serving import span_offsets
 from bert_tf.serving import word_splitting
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
@@ -161,11 +162,28 @@ def without_padding(logits: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
     return tf.where(input_mask > 0, logits, numerics.ATTENTION_MASK_BIAS)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A piece of each answer, and the other pieces of its word."""
+
+    of_word: tf.RaggedTensor  # string [B, P]
+    index: tf.Tensor  # int64 [B], of the piece.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnswerPieces:
+    """The pieces of answers."""
+
+    texts: tf.Tensor  # string [B], all pieces as text.
+    first: Piece
+    last: Piece
+
+
 def answers(
     contexts: word_splitting.TextWords,
     first_word: tf.Tensor,
     num_words: tf.Tensor,
-    piece_texts: tf.Tensor,
+    pieces: AnswerPieces,
     basic_tokens: Callable[[tf.Tensor], tf.RaggedTensor],
 ) -> Answers:
     """Returns the answers contained in some words of the contexts.
@@ -174,7 +192,7 @@ def answers(
         contexts: the contexts' words, B rows.
         first_word: int64 [B], the number of the answer's first word.
         num_words: int64 [B]; 0 for no answer, which has the text "" and position 0.
-        piece_texts: string [B], the answer's pieces as text.
+        pieces: the answers' pieces.
         basic_tokens: splits words as the tokenizer does before word pieces: string [N]
             to code points, int32 [N, T, C].
     """
@@ -185,7 +203,7 @@ def answers(
     shown = _by_row(shown, numbers.row_splits)  # [B, C]
     is_space = shown.with_values(tf.cast(shown.values == SPACE, tf.int64))
     shown = shown.to_tensor(NO_CHARACTER)
-    start, length, is_found = _find(shown, piece_texts)
+    start, length, is_found = _find(shown, pieces.texts)
     num_letters = tf.reduce_sum(1 - is_space, axis=1)
     is_found &= num_letters == letters.row_lengths()
     # Indices among the letters, without the spaces.
@@ -197,11 +215,35 @@ def answers(
     )
     starts = _letter(letters, begin)
     ends = tf.where(num_words > 0, _letter(letters, last) + 1, 0)
+    whole = tf.strings.substr(contexts.texts, starts, ends - starts, unit="UTF8_CHAR")
+    is_covered = ~is_found & span_offsets.is_without_spaces(whole) & (num_words > 0)
+    rows = tf.where(is_covered)[:, 0]
+    if_first = _covered(contexts, first, pieces.first, rows, basic_tokens)
+    if_last = _covered(contexts, first + num_words - 1, pieces.last, rows, basic_tokens)
+    is_known = if_first[2] & if_last[2]
+    rows = tf.boolean_mask(rows, is_known)[:, tf.newaxis]
+    starts, ends = (
+        tf.tensor_scatter_nd_update(old, rows, tf.boolean_mask(new, is_known))
+        for old, new in ((starts, if_first[0]), (ends, if_last[1]))
+    )
     return Answers(
         texts=_texts(contexts, starts, ends),
         starts=starts,
         ends=ends,
     )
+
+
+def _covered(contexts, words, piece, rows, basic_tokens):
+    """Returns the start and the end of pieces in the contexts of some rows."""
+    words = tf.gather(words, rows)
+    start, end, is_known = span_offsets.piece_spans(
+        tf.gather(contexts.words.values, words),
+        tf.gather(piece.of_word, rows),
+        tf.gather(piece.index, rows),
+        basic_tokens,
+    )
+    begin = tf.gather(contexts.starts.values, words)
+    return begin + start, begin + end, is_known
 
 
 def _pieces(windows, indices):

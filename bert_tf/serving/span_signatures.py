@@ -77,7 +77,11 @@ class SpanSignatures(signatures.TaskSignatures):
             contexts,
             tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
             tf.where(has_answer, last_word - first_word + 1, 0),
-            self._texts_of(ids, first, tf.where(has_answer, last + 1, first)),
+            answer_spans.AnswerPieces(
+                texts=self._texts_of(ids, first, tf.where(has_answer, last + 1, first)),
+                first=self._piece(pieces.values, first_word, first),
+                last=self._piece(pieces.values, last_word, last),
+            ),
             self._tokenizer.basic_tokens,
         )
         return {
@@ -137,6 +141,21 @@ class SpanSignatures(signatures.TaskSignatures):
             return texts
         return tf.where(
             may_be_empty, texts, question_answering_predictions.NO_CANDIDATE
+        )
+
+    def _piece(self, words, word, piece):
+        """Returns a `Piece` of each answer.
+
+        Args:
+            words: int32 [words, P], the pieces of all words.
+            word, piece: int64 [B], counted over all words.
+        """
+        tokens = tf.constant(self.predictor.vocabulary.tokens)
+        words = tf.concat([words, tf.ragged.constant([[]], words.dtype)], axis=0)
+        of_word = tf.gather(words, word)
+        return answer_spans.Piece(
+            of_word=of_word.with_values(tf.gather(tokens, of_word.values)),
+            index=piece - tf.gather(words.row_starts(), word),
         )
 
     def _texts_of(self, ids, first, end):

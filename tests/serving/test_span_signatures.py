@@ -13,6 +13,9 @@ WORDS = (
     *("the", "rain", "in", "spain", "bread", "river", "ships", "hello,", "$5.00"),
     *("(1895-1943)", "smith's", "don't", "A.B.", "crème", "brûlée", "e\u0301t\u00e9"),
     *("İstanbul", "ΟΔΟΣ", "ﬁne", "中文字", "x\u00a0y", "\ufffd", "\x01"),
+    # Without spaces, with letters whose number changes, or that are unknown.
+    *("小红（지우）住在釜山。", "他说😀苹果很好吃", "地지the文éx", "เขาที่rain"),
+    "中e\u0301x",
 )
 SEPARATORS = (" ", " ", " ", "  ", "\n", "\t ", "\u202f")
 # Contexts for special cases.

@@ -5,7 +5,8 @@ Joining the pieces does not give that text: an uncased tokenizer lowercases them
 strips accents. Quoting the whole words that contain the pieces gives too much: the
 pieces "smith" belong to the word "Smith's". So the release searches for the pieces in
 the tokenized words and counts letters, without spaces, to find the same letters in
-the original words. If the letters cannot be matched, the answer is the whole words.
+the original words. If the letters cannot be matched, the answer is the whole words,
+and in scripts without spaces the characters that the pieces cover; see `offsets`.
 
 For nearly all words, tokenization keeps the number of letters. Then the result is known
 without a search: it is the same for all answers, so it is computed once per context.
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import offsets
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -96,7 +98,10 @@ class Aligner:
         words = tokenized.context.words[first_word : last_word + 1]
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
-        start, end = self._aligned(joined([self._tokens[i] for i in pieces]), words)
+        place = self._aligned(joined([self._tokens[i] for i in pieces]), words)
+        if place is None and offsets.is_without_spaces(text):
+            place = self._covered(tokenized, first_piece, last_piece)
+        start, end = place or (0, len(text))
         return (
             text[start:end],
             _in_context(tokenized.context, first_word, words, start),
@@ -104,25 +109,46 @@ class Aligner:
         )
 
     def _aligned(self, answer, words):
-        """Returns where the answer starts and ends in the words, joined by spaces."""
+        """Returns where the answer starts and ends in the words, joined by spaces.
+
+        Returns None if the letters cannot be matched.
+        """
         text = " ".join(words)
-        whole = (0, len(text))
         tokens = " ".join(token for word in words for token in self._words(word))
         start = tokens.find(answer)
         if start < 0 or not answer:
             self._log("Unable to find text: '%s' in '%s'", answer, text)
-            return whole
+            return None
         # Counting letters works only if tokenization kept all of them. It removes
         # control characters and, when it lowercases, combining accents.
         if len(text) - text.count(" ") != len(tokens) - tokens.count(" "):
             self._log(
                 "Length not equal after stripping spaces: '%s' vs '%s'", text, tokens
             )
-            return whole
+            return None
         end = start + len(answer) - 1
         first = start - tokens.count(" ", 0, start)
         last = end - tokens.count(" ", 0, end)
         return _index_of_letter(text, first), _index_of_letter(text, last) + 1
+
+    def _covered(self, tokenized, first_piece, last_piece):
+        """Returns the characters that the pieces cover, in the words joined by spaces.
+
+        Returns None if they are unknown.
+        """
+        words, place = tokenized.context.words, []
+        for piece, side in ((first_piece, 0), (last_piece, 1)):
+            word = int(tokenized.word_of_piece[piece])
+            first = tokenized.first_pieces[word]
+            ids = tokenized.piece_ids[first : tokenized.first_pieces[word + 1]]
+            pieces = [self._tokens[i] for i in ids]
+            spans = offsets.piece_spans(words[word], pieces, self._words)
+            if spans is None:
+                return None
+            place.append((word, spans[piece - first][side]))
+        (first_word, start), (last_word, end) = place
+        before = sum(len(word) + 1 for word in words[first_word:last_word])
+        return start, before + end
 
     def _log(self, message, *arguments):
         if self._verbose:

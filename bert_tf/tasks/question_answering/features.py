@@ -26,6 +26,7 @@ from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
 from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import offsets
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -219,15 +220,10 @@ def convert_examples_to_features(
 
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
-    tokenize = _context_tokenizer(tokenizer)
-    contexts: dict[int, tuple[TokenizedContext, int]] = {}  # And where it starts.
-    num_pieces = 0
+    contexts = _Contexts(tokenizer)
     questions, parts = [], []
     for index, example in enumerate(examples):
-        if id(example.context) not in contexts:
-            contexts[id(example.context)] = (tokenize(example.context), num_pieces)
-            num_pieces += len(contexts[id(example.context)][0].piece_ids)
-        tokenized, context_start = contexts[id(example.context)]
+        tokenized, context_start = contexts.tokenized(example.context)
         question = tokenizer.tokenize(example.question_text)[: sizes.max_query_length]
         questions.append(tokenizer.convert_tokens_to_ids(question))
         answer = None
@@ -245,12 +241,12 @@ def convert_examples_to_features(
     table = np.array(parts, np.int64).reshape(-1, 7)
     return Windows(
         examples=examples,
-        contexts=[contexts[id(example.context)][0] for example in examples],
+        contexts=[contexts.tokenized(example.context)[0] for example in examples],
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
         question_ids=_concatenated(questions),
         question_splits=np.cumsum([0, *map(len, questions)]),
-        context_ids=_concatenated(one.piece_ids for one, _ in contexts.values()),
+        context_ids=_concatenated(one.piece_ids for one in contexts.each()),
         example_index=table[:, 0],
         context_start=table[:, 1],
         first_piece=table[:, 2],
@@ -261,17 +257,32 @@ def convert_examples_to_features(
     )
 
 
-def _context_tokenizer(tokenizer):
-    """Returns a function that tokenizes a context, and each unique word once."""
+class _Contexts:
+    """The word pieces of contexts; each context and each unique word once."""
 
-    @functools.cache
-    def ids_of(word):
-        return tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))
+    def __init__(self, tokenizer):
+        self._ids_of = functools.cache(
+            lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))
+        )
+        self._found = {}
+        self._num_pieces = 0
 
-    def tokenize(context):
+    def tokenized(self, context):
+        """Returns a `TokenizedContext`, and the number of pieces of those before it."""
+        if id(context) not in self._found:
+            found = self._tokenize(context)
+            self._found[id(context)] = (found, self._num_pieces)
+            self._num_pieces += len(found.piece_ids)
+        return self._found[id(context)]
+
+    def each(self):
+        """Returns the `TokenizedContext`s in the order in which they were asked for."""
+        return [found for found, _ in self._found.values()]
+
+    def _tokenize(self, context):
         piece_ids, first_pieces = [], [0]
         for word in context.words:
-            piece_ids += ids_of(word)
+            piece_ids += self._ids_of(word)
             first_pieces.append(len(piece_ids))
         num_pieces = np.diff(first_pieces)
         return TokenizedContext(
@@ -280,8 +291,6 @@ def _context_tokenizer(tokenizer):
             first_pieces=first_pieces,
             word_of_piece=np.repeat(np.arange(len(context.words)), num_pieces),
         )
-
-    return tokenize
 
 
 def answer_pieces(
@@ -293,7 +302,8 @@ def answer_pieces(
 
     Words are separated by white space only, so a word may be more than the answer:
     "1895" is the answer in the word "(1895-1943)". The pieces that equal the tokenized
-    answer are preferred; if there are none, the answer is all pieces of its words.
+    answer are preferred; if there are none, the answer is all pieces of its words. In
+    scripts without spaces, the pieces that cover the answer's characters count.
 
     Source: _improve_answer_span of run_squad.py, 2018.
     """
@@ -302,10 +312,44 @@ def answer_pieces(
     last = tokenized.first_pieces[last_word + 1] - 1
     pieces = tokenizer.tokenize(example.answers[0].text)
     answer = tokenizer.convert_tokens_to_ids(pieces)
+    place = _covering(example, tokenized, tokenizer, (first_word, last_word))
+    if place is not None:
+        return place
     for start in range(first, last + 2 - len(answer)):
         if answer and tokenized.piece_ids[start : start + len(answer)] == answer:
             return start, start + len(answer) - 1
     return first, last
+
+
+def _covering(example, tokenized, tokenizer, word_range):
+    """Returns the first and last piece over the answer's characters.
+
+    Returns None in scripts with spaces, and if the places of pieces are unknown.
+    """
+    answer, context = example.answers[0], example.context
+    first_word, last_word = word_range
+    words = context.words[first_word : last_word + 1]
+    if " ".join(words) == answer.text or not any(map(offsets.is_without_spaces, words)):
+        return None
+    found = []
+    tokens = tokenizer.vocabulary.tokens
+    basic_tokens = _basic_tokens_of(tokenizer.basic_tokenizer)
+    for number, word in enumerate(words, start=first_word):
+        first, stop = tokenized.first_pieces[number : number + 2]
+        pieces = [tokens[i] for i in tokenized.piece_ids[first:stop]]
+        spans = offsets.piece_spans(word, pieces, basic_tokens)
+        if spans is None:
+            return None
+        begin = answer.start - context.starts[number]
+        end = begin + len(answer.text)
+        found += [first + i for i, (a, b) in enumerate(spans) if a < end and b > begin]
+    return (found[0], found[-1]) if found else None
+
+
+@functools.lru_cache(maxsize=1)
+def _basic_tokens_of(basic_tokenizer):
+    """Returns a function that tokenizes each text, mostly a character, once."""
+    return functools.cache(basic_tokenizer.tokenize)
 
 
 def _positions(answer, first, stop, offset):

@@ -1,0 +1,87 @@
+"""In scripts without spaces, the places of pieces decide; elsewhere, the release."""
+
+import pytest
+
+from bert_tf.tasks.question_answering import alignment
+from bert_tf.tasks.question_answering import examples
+from bert_tf.tasks.question_answering import features
+from bert_tf.tasks.question_answering import offsets
+from bert_tf.tokenization import full
+from bert_tf.tokenization import vocabulary as vocabulary_module
+
+PIECES = "红 队 输 了 白 赢 。 ， ギター ##ギター を ##を black ##smith smith e ที ##น"
+VOCABULARY = vocabulary_module.Vocabulary(
+    ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES.split()]
+)
+TOKENIZER = full.FullTokenizer(VOCABULARY, do_lower_case=True)
+
+
+@pytest.mark.parametrize(
+    "word, covered",
+    [
+        ("红队。", ["红", "队", "。"]),
+        ("红😀队", ["红", "😀", "队"]),  # [UNK] is one token.
+        ("红지우", ["红", "지우"]),  # As one token of five letters.
+        ("红\x01队", ["红", "队"]),  # A control character.
+        ("红e\u0301", ["红", "e\u0301"]),  # The accent belongs to its letter.
+        ("blacksmith", ["black", "smith"]),
+    ],
+)
+def test_a_piece_covers_its_characters(word, covered):
+    tokenize = TOKENIZER.basic_tokenizer.tokenize
+    spans = offsets.piece_spans(word, TOKENIZER.tokenize(word), tokenize)
+    assert [word[start:end] for start, end in spans] == covered
+
+
+def test_pieces_of_another_word_are_unknown():
+    tokenize = TOKENIZER.basic_tokenizer.tokenize
+    assert offsets.piece_spans("红队", ["红"], tokenize) is None
+    assert offsets.piece_spans("红", ["红", "队"], tokenize) is None
+
+
+@pytest.mark.parametrize(
+    "text, answer, start, pieces",
+    [
+        # The second occurrence, which answer_start names.
+        ("红队输了，白队赢了。红队赢。", "红队", 10, "红 队"),
+        # No piece starts with the answer, so the release takes the whole text.
+        ("をギターを", "ギター", 1, "##ギター"),
+        ("the blacksmith", "smith", 9, "black ##smith"),  # As the release does.
+    ],
+)
+def test_training_takes_the_pieces_over_the_answer(text, answer, start, pieces):
+    context = examples.Context(text)
+    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
+    given = examples.Answer(text=answer, start=start)
+    example = examples.SquadExample(
+        qas_id="1", question_text="?", context=context, answers=(given,)
+    )
+    first, last = features.answer_pieces(example, tokenized, TOKENIZER)
+    tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
+    assert tokens[first : last + 1] == pieces.split()
+    if answer == "红队":
+        assert first == start
+
+
+@pytest.mark.parametrize(
+    "text, pieces, answer",
+    [
+        ("红지우队。白队", "白 队", "白队"),  # Five letters became two.
+        ("红😀队。白队", "队 。", "队。"),
+        ("红😀队。白队", "[UNK] 队", "😀队"),
+        ("x 红지우队", "红", "红"),
+        # The release's answer: the whole word.
+        ("smith지우", "[UNK]", "smith지우"),
+    ],
+)
+def test_an_answer_is_what_its_pieces_cover(text, pieces, answer):
+    context = examples.Context(text)
+    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
+    tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
+    count = len(pieces.split())
+    first = next(
+        i for i in range(len(tokens)) if tokens[i : i + count] == pieces.split()
+    )
+    spans_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
+    found, start, end = spans_of(first, first + count - 1)
+    assert (found, text[start:end]) == (answer, answer)
