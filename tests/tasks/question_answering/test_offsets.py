@@ -9,7 +9,7 @@ from bert_tf.tasks.question_answering import offsets
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-PIECES = "红 队 输 了 白 赢 。 ， ギター ##ギター を ##を black ##smith smith e ที ##น"
+PIECES = "红 队 输 了 白 赢 。 ， タワー ##タワー を ##を black ##smith smith e ที ##น"
 VOCABULARY = vocabulary_module.Vocabulary(
     ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *PIECES.split()]
 )
@@ -45,7 +45,7 @@ def test_pieces_of_another_word_are_unknown():
         # The second occurrence, which answer_start names.
         ("红队输了，白队赢了。红队赢。", "红队", 10, "红 队"),
         # No piece starts with the answer, so the release takes the whole text.
-        ("をギターを", "ギター", 1, "##ギター"),
+        ("をタワーを", "タワー", 1, "##タワー"),
         ("the blacksmith", "smith", 9, "black ##smith"),  # As the release does.
     ],
 )
