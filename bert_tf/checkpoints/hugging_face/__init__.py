@@ -84,7 +84,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     if unread_head is not None and head.kind == "classification":
         head = checkpoint_heads.Head(kind="encoder")
         known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
-        by_name = {n: one for n, one in by_name.items() if n not in _CLASSIFIER_WEIGHTS}
+        by_name = {known[n]: one for n, one in tensors.items() if n in known}
     _check_weights(folder, by_name, described.config, head)
     text = tokenizer.read(folder)
     encoding = sentence_layout.read(
@@ -93,8 +93,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     has_sigmoid = encoding.output_activation == output_activation.SIGMOID
     is_ranker = described.label_kind is None and has_sigmoid
     if is_ranker and head.num_labels not in (None, 1):
-        multi_label = checkpoint_heads.MULTI_LABEL
-        head = dataclasses.replace(head, label_kind=multi_label)
+        head = dataclasses.replace(head, label_kind="multi_label")
     return source_module.Source(
         path=folder,
         format="hugging_face",
