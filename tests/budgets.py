@@ -18,7 +18,8 @@ CORE_TOOLS = (
     "export_saved_model",
 )
 CORE_TASKS = ("classification", "pretraining")  # What these tools train and export.
-ENCODER = ("config", "embeddings", "attention", "encoder", "pooling", "bert")
+# `pooling` is not among them: it makes vectors of texts from the encoder's outputs.
+ENCODER = ("config", "embeddings", "attention", "encoder", "bert")
 
 
 def measure(root):

@@ -140,6 +140,9 @@ class BaseModel(keras.Model):
     ) -> None:
         """Writes the model for inference; see `keras.Model.export`.
 
+        Formats have no lists of outputs, so the layers of an encoder are
+        `all_encoder_layers_0`, ...
+
         Args:
             filepath: the path to write to.
             format: one of Keras's formats, such as "onnx".
@@ -148,13 +151,19 @@ class BaseModel(keras.Model):
                 any size.
             **kwargs: arguments of the format.
         """
-        if not self.built:
-            self.build()
-        super().export(
+        signature = input_signature or self.input_signature()
+        inputs = {
+            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
+            for name, spec in signature[0].items()
+        }
+        outputs = self(inputs)
+        for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
+            outputs[f"all_encoder_layers_{number}"] = layer
+        keras.Model(inputs, outputs).export(
             filepath,
             format=format,
             verbose=verbose,
-            input_signature=input_signature or self.input_signature(),
+            input_signature=signature,
             **kwargs,
         )
 

@@ -18,16 +18,15 @@ from keras import ops
 from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
-from bert_tf.modeling import input_names
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
-from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
 
 _DROPOUT_SITES_PER_LAYER = 3
 
 
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(embeddings.Scope):
     """An attention and a feed-forward sublayer, each with a residual connection.
 
     In attention, every position collects information from all positions that it sees.
@@ -45,37 +44,33 @@ class EncoderLayer(keras.layers.Layer):
     def __init__(
         self, config: config_module.BertConfig, index: int, *, dtype: Any = None
     ):
-        super().__init__(name=f"layer_{index}", dtype=dtype)
+        super().__init__(f"layer_{index}", dtype=dtype)
         config.check_heads()
         self.config = config
         self.first_site = (
             embeddings.EMBEDDINGS_DROPOUT_SITE + 1 + _DROPOUT_SITES_PER_LAYER * index
         )
-        policy = self.dtype_policy
-        hidden, wide = config.hidden_size, config.intermediate_size
-        scope = functools.partial(embeddings.Scope, dtype=policy)
-        dense = functools.partial(embeddings.Dense, config, dtype=policy)
-        norm = functools.partial(embeddings.LayerNorm, config, dtype=policy)
+        hidden, inner = config.hidden_size, config.intermediate_size
+        scope = functools.partial(embeddings.Scope, dtype=dtype)
+        dense = functools.partial(embeddings.dense, config, dtype=dtype)
+        norm = functools.partial(embeddings.LayerNorm, config, dtype=dtype)
         self.attention = scope(
             "attention",
             self_attention=scope(
                 "self",
+                width=hidden,
                 query=dense(hidden, name="query"),
                 key=dense(hidden, name="key"),
                 value=dense(hidden, name="value"),
             ),
-            residual_output=scope("output", dense=dense(hidden), normalization=norm()),
+            residual_output=scope(
+                "output", width=hidden, dense=dense(hidden), normalization=norm()
+            ),
         )
-        self.intermediate = scope("intermediate", dense=dense(wide))
+        self.intermediate = scope("intermediate", width=hidden, dense=dense(inner))
         self.residual_output = scope(
-            "output", dense=dense(hidden, width=wide), normalization=norm()
+            "output", width=inner, dense=dense(hidden), normalization=norm()
         )
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        self.attention.build()
-        self.intermediate.build()
-        self.residual_output.build()
 
     def call(
         self, x: numerics.Tensor, sequences: plain.Sequences, k: plain.Plain
@@ -87,10 +82,10 @@ class EncoderLayer(keras.layers.Layer):
             sequences: which positions are computed, and what they see.
             k: the kernels.
         """
-        config = self.config
-        inner, outer = self.attention.self_attention, self.attention.residual_output
-        last = self.residual_output
-        drop = functools.partial(sequences.dropout, rate=config.hidden_dropout_prob)
+        config, drop = self.config, sequences.dropout
+        rate = config.hidden_dropout_prob
+        projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
+        output = self.attention.residual_output  # W^O.
 
         # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (3.2.1).
         # The dot product of two vectors of D independent components with variance 1
@@ -99,9 +94,9 @@ class EncoderLayer(keras.layers.Layer):
         # another one, and else -10000.
         queries = sequences.queries(x)  # [B * F, H]
         context = k.attend(
-            k.dense(inner.query, queries),
-            k.dense(inner.key, x),
-            k.dense(inner.value, x),
+            k.dense(projections.query, queries),
+            k.dense(projections.key, x),
+            k.dense(projections.value, x),
             sequences,
             num_heads=config.num_attention_heads,
             dropout=sequences.dropout_of_weights(
@@ -111,25 +106,27 @@ class EncoderLayer(keras.layers.Layer):
 
         # LayerNorm(x + Dropout(Sublayer(x))), here and for the second sublayer below.
         attended = k.add_and_norm(
-            k.dense(outer.dense, context),
+            k.dense(output.dense, context),
             queries,
-            outer.normalization,
-            drop(self.first_site + 1),
+            output.normalization,
+            drop(self.first_site + 1, rate),
         )  # [B * F, H]
 
         # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3). The inner layer is four times
         # as wide in all released models.
-        activation = numerics.activation(config.hidden_act)
-        wide = k.activation(activation, k.dense(self.intermediate.dense, attended))
+        inner = k.activation(
+            numerics.activation(config.hidden_act),
+            k.dense(self.intermediate.dense, attended),
+        )  # [B * F, 4 H]
         return k.add_and_norm(
-            k.dense(last.dense, wide),
+            k.dense(self.residual_output.dense, inner),
             attended,
-            last.normalization,
-            drop(self.first_site + 2),
+            self.residual_output.normalization,
+            drop(self.first_site + 2, rate),
         )  # [B * F, H]
 
 
-class Encoder(keras.layers.Layer):
+class Encoder(embeddings.Scope):
     """A stack of L encoder layers.
 
     Attributes:
@@ -140,23 +137,18 @@ class Encoder(keras.layers.Layer):
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
-        super().__init__(name="encoder", dtype=dtype)
-        self.config = config
-        self.recomputes_layers = False
-        self.encoder_layers: list[Any] = [
-            EncoderLayer(config, index, dtype=self.dtype_policy)
+        layers = [
+            EncoderLayer(config, index, dtype=dtype)
             for index in range(config.num_hidden_layers)
         ]
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        for layer in self.encoder_layers:
-            layer.build()
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of each layer's output, [B * S, H], for `summary`."""
-        return (None, self.config.hidden_size)
+        # `tf.train.Checkpoint` finds layers in attributes, but not in lists.
+        super().__init__(
+            "encoder", dtype=dtype, **{layer.name: layer for layer in layers}
+        )
+        self.config = config
+        self.recomputes_layers = False
+        self.encoder_layers: list[Any] = layers
+        self.output_shape = (None, None, config.hidden_size)  # For `summary`.
 
     def call(
         self,
@@ -165,14 +157,12 @@ class Encoder(keras.layers.Layer):
         k: plain.Plain,
         output_positions: numerics.Tensor | None = None,
     ) -> list[numerics.Tensor]:
-        """Returns the vectors of all layers, lowest first: L tensors [B * S, H].
-
-        Vectors of padding have no meaning. They may be 0 in training.
+        """Returns the vectors of all layers, lowest first: L tensors [B, S, H].
 
         Args:
             x, sequences, k: those of `EncoderLayer`.
             output_positions: int32 [B, P], the only positions at which the last layer
-                is computed; its result is then [B * P, H]. None: all.
+                is computed; its result is then [B, P, H]. None: all.
         """
         outputs = []
         x = sequences.select(x)
@@ -188,7 +178,7 @@ class Encoder(keras.layers.Layer):
         return outputs
 
 
-class Pooler(keras.layers.Layer):
+class Pooler(embeddings.Scope):
     """Passes the vector at one position of each sequence through a dense tanh layer.
 
     The position is that of [CLS], or in a model that reads from left to right, that of
@@ -199,15 +189,10 @@ class Pooler(keras.layers.Layer):
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
-        super().__init__(name="pooler", dtype=dtype)
-        self.dense = embeddings.Dense(
-            config, config.hidden_size, dtype=self.dtype_policy
-        )
-        self.output_shape = (None, config.hidden_size)  # For `summary`.
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        self.dense.build()
+        width = config.hidden_size
+        dense = embeddings.dense(config, width, dtype=dtype)
+        super().__init__("pooler", width=width, dtype=dtype, dense=dense)
+        self.output_shape = (None, width)  # For `summary`.
 
     def call(self, vectors: numerics.Tensor, k: plain.Plain) -> numerics.Tensor:
         """Returns tanh(x W + b), [..., H] for [..., H]."""
@@ -247,10 +232,8 @@ class BertModel(base.BaseModel):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; needs no data."""
-        # The shapes of the inputs, without which `summary` shows no shapes.
-        self.embeddings.build((None, None))
-        self.encoder.build((None, None, self.config.hidden_size))
-        self.pooler.build((None, None, self.config.hidden_size))
+        for part in (self.embeddings, self.encoder, self.pooler):
+            part.build((None, None))  # Without a shape, `summary` would show none.
 
     def call(
         self,
@@ -291,136 +274,18 @@ class BertModel(base.BaseModel):
         k = kernels.current()
         features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        input_ids = features["input_ids"]  # [B, S]
-        length = ops.shape(input_ids)[1]
-        if isinstance(length, int):
-            self.config.check_sequence_length(length)
-        segment_ids = features.get("segment_ids")
-        x = self.embeddings(
-            input_ids,
-            ops.zeros_like(input_ids) if segment_ids is None else segment_ids,
-            features.get("position_ids"),
-            dropout=dropout_masks.at(
-                keys,
-                embeddings.EMBEDDINGS_DROPOUT_SITE,
-                self.config.hidden_dropout_prob,
-            ),
-            k=k,
-        )  # [B * S, H]
-        visible = visible_positions(features, is_causal=self.config.is_causal)
-        positions = output_positions
-        if positions is not None:
-            first = self._pooled_positions(features)  # [B, K]
-            positions = ops.concatenate([first, ops.cast(positions, "int32")], axis=1)
-        layers = self.encoder(
-            x,
-            sequences=k.sequences(x, visible, keys),
-            k=k,
-            output_positions=positions,
+        embedded = self.embeddings(features, keys, k=k)  # [B, S, H]
+        x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
+        is_causal = self.config.is_causal
+        visible = visibility.visible_positions(features, is_causal=is_causal)
+        read = visibility.ReadPositions(features, output_positions, is_causal=is_causal)
+        *lower_layers, last_layer = self.encoder(
+            x, k.sequences(x, visible, keys), k=k, output_positions=read.computed
         )
-        lower_layers = [self._by_sequence(layer, length) for layer in layers[:-1]]
-        if positions is None:
-            vectors = self._by_sequence(layers[-1], length)
-            pooled = self._pooled_vectors(vectors, features)
-        else:
-            vectors = self._by_sequence(layers[-1], ops.shape(positions)[1])
-            num_pooled = ops.shape(first)[1]
-            is_packed = "cls_positions" in features
-            pooled = vectors[:, :num_pooled] if is_packed else vectors[:, 0]
-            vectors = vectors[:, num_pooled:]  # [B, P, H]
+        pooled, vectors = read.divide(last_layer)
         return {
             "sequence_output": vectors,
             "pooled_output": self.pooler(pooled, k=k),
             "all_encoder_layers": [*lower_layers, vectors],
-            "embedding_output": self._by_sequence(x, length),
+            "embedding_output": embedded,
         }
-
-    def export(
-        self,
-        filepath: Any,
-        format: str = "tf_saved_model",  # noqa: A002, Keras's name
-        verbose: Any = None,
-        input_signature: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        """Writes the model for inference; see `BaseModel.export`.
-
-        Formats have no lists of outputs, so the layers are `all_encoder_layers_0`, ...
-        """
-        signature = input_signature or self.input_signature()
-        inputs = {
-            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
-            for name, spec in signature[0].items()
-        }
-        outputs = self(inputs)
-        for number, layer in enumerate(outputs.pop("all_encoder_layers")):
-            outputs[f"all_encoder_layers_{number}"] = layer
-        keras.Model(inputs, outputs).export(
-            filepath,
-            format=format,
-            verbose=verbose,
-            input_signature=signature,
-            **kwargs,
-        )
-
-    def _by_sequence(self, x, length):
-        """Returns [B, S, H] of [B * S, H]."""
-        return ops.reshape(x, (-1, length, self.config.hidden_size))
-
-    def _pooled_vectors(self, vectors, features):
-        """Returns what the pooler reads: [B, H], or [B, K, H] with `cls_positions`."""
-        is_packed = "cls_positions" in features
-        if not is_packed and not self.config.is_causal:
-            return vectors[:, 0]
-        positions = self._pooled_positions(features)  # [B, K]
-        vectors = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
-        return vectors if is_packed else vectors[:, 0]
-
-    def _pooled_positions(self, features):
-        """Returns int32 [B, K]; K is 1 unless there are `cls_positions`.
-
-        Under causal attention [CLS] comes first and sees only itself, so its vector is
-        the same for every text. The last real piece of a sequence has seen them all.
-        """
-        input_mask = input_names.input_mask_of(features)
-        first = features.get("cls_positions")
-        if first is None:
-            first = ops.zeros((ops.shape(input_mask)[0], 1), dtype="int32")
-        if not self.config.is_causal:
-            return ops.cast(first, "int32")
-        sequence_ids = ops.zeros_like(input_mask)
-        if "cls_positions" in features:
-            sequence_ids = features["sequence_ids"]
-        numbers = ops.take_along_axis(sequence_ids, first, axis=1)  # [B, K]
-        is_same = ops.equal(sequence_ids[:, None, :], numbers[:, :, None])
-        is_real = ops.cast(input_mask, "bool")[:, None, :]
-        position = ops.arange(ops.shape(input_mask)[1], dtype="int32")
-        real = ops.where(ops.logical_and(is_same, is_real), position, 0)  # [B, K, S]
-        return ops.max(real, axis=-1)
-
-
-def visible_positions(
-    features: numerics.Features, *, is_causal: bool = False
-) -> numerics.Tensor:
-    """Returns which positions each position sees, as `plain.Sequences` takes it.
-
-    Args:
-        features: those of `BertModel.call`, under our names. A position sees its own
-            sequence only if rows hold several.
-        is_causal: whether a position sees only itself and what precedes it.
-
-    Returns:
-        int32 [B, T] if all positions see the same ones, else [B, F, T].
-    """
-    visible = input_names.input_mask_of(features)
-    length = ops.shape(visible)[1]
-    if "sequence_ids" in features:
-        sequence_ids = features["sequence_ids"]
-        is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
-        visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
-    if is_causal:
-        position = ops.arange(length, dtype="int32")
-        is_before = ops.cast(position[None, :] <= position[:, None], "int32")  # [F, T]
-        visible = visible if len(visible.shape) == 3 else visible[:, None, :]
-        visible = visible * is_before  # [B, F, T]
-    return visible

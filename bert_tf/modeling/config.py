@@ -12,21 +12,21 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling import released
 
 # Keys of released bert_config.json files that the release's code does not read either.
-IGNORED_KEYS = frozenset(
-    {
-        "directionality",
-        "pooler_fc_size",
-        "pooler_num_attention_heads",
-        "pooler_num_fc_layers",
-        "pooler_size_per_head",
-        "pooler_type",
-    }
-)
+_IGNORED_KEYS = {
+    "directionality",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+}
 # What a position sees: all real pieces, or only itself and what precedes it ("LTR" in
 # Table 5 of the paper).
 ATTENTION = ("bidirectional", "causal")
-# See `initial_values.of_positions`.
-POSITION_INITIALIZERS = ("normal", "sinusoidal")
+_CHOICES = {
+    "attention": ATTENTION,
+    "position_initializer": ("normal", "sinusoidal"),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,30 +63,37 @@ class BertConfig:
     initializer_range: float = 0.02  # Deviation of the truncated normal.
     layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
     attention: str = "bidirectional"  # One of `ATTENTION`.
-    position_initializer: str = "normal"  # One of `POSITION_INITIALIZERS`.
+    position_initializer: str = "normal"  # See `initial_values.of_positions`.
 
     def __post_init__(self) -> None:
-        for field in _SIZES:
-            _check_size(field, getattr(self, field))
-        for field in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _check_range(field, getattr(self, field), may_be_zero=True)
-        for field in ("initializer_range", "layer_norm_epsilon"):
-            _check_range(field, getattr(self, field), may_be_zero=False)
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name in _CHOICES:
+                expected = f"one of {', '.join(_CHOICES[field.name])}"
+                is_right = value in _CHOICES[field.name]
+            elif field.type is int:
+                expected = "an integer of at least 1"
+                is_right = _is_number(value, int) and value >= 1
+            elif field.type is float:
+                is_zero_allowed = "dropout" in field.name
+                lowest = "at least 0" if is_zero_allowed else "more than 0"
+                expected = f"{lowest} and less than 1"
+                is_right = _is_number(value, int | float) and (
+                    0 < value < 1 or (is_zero_allowed and value == 0)
+                )
+            else:
+                continue
+            if not is_right:
+                raise ValueError(
+                    f"{field.name} of the model configuration must be {expected}, got "
+                    f"{value!r}."
+                )
         numerics.activation(self.hidden_act)
-        _check_choice("attention", self.attention, ATTENTION)
-        _check_choice(
-            "position_initializer", self.position_initializer, POSITION_INITIALIZERS
-        )
 
     @property
     def is_causal(self) -> bool:
         """Whether a position sees only itself and what precedes it."""
         return self.attention == "causal"
-
-    @property
-    def size_per_head(self) -> int:
-        """D = H / N."""
-        return self.hidden_size // self.num_attention_heads
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
@@ -96,7 +103,7 @@ class BertConfig:
             ValueError: a key is unknown, `vocab_size` is missing, or a value is wrong.
         """
         known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known - IGNORED_KEYS)
+        unknown = sorted(set(values) - known - _IGNORED_KEYS)
         if unknown:
             raise ValueError(
                 f"Unknown key {', '.join(unknown)} in the model configuration. Remove "
@@ -138,14 +145,8 @@ class BertConfig:
             TypeError: a field is unknown.
         """
         model = released.find(name)
-        config = cls(
-            vocab_size=model.vocab_size,
-            hidden_size=model.hidden_size,
-            num_hidden_layers=model.num_layers,
-            num_attention_heads=model.hidden_size // released.UNITS_PER_HEAD,
-            intermediate_size=4 * model.hidden_size,
-        )
-        return dataclasses.replace(config, **changes)
+        size = f"L-{model.num_layers}_H-{model.hidden_size}"
+        return cls.of_size(size, **{"vocab_size": model.vocab_size, **changes})
 
     @classmethod
     def of_size(cls, name: str, *, vocab_size: int, **changes: Any) -> "BertConfig":
@@ -160,14 +161,13 @@ class BertConfig:
             ValueError: the size is unknown, or a value is wrong.
         """
         size = released.size(name)
-        config = cls(
-            vocab_size=vocab_size,
-            hidden_size=size.hidden_size,
-            num_hidden_layers=size.num_layers,
-            num_attention_heads=size.num_heads,
-            intermediate_size=4 * size.hidden_size,
-            **changes,
-        )
+        sizes = {
+            "hidden_size": size.hidden_size,
+            "num_hidden_layers": size.num_layers,
+            "num_attention_heads": size.num_heads,
+            "intermediate_size": 4 * size.hidden_size,
+        }
+        config = cls(vocab_size=vocab_size, **{**sizes, **changes})
         config.check_heads()
         return config
 
@@ -233,38 +233,5 @@ class BertConfig:
             )
 
 
-_SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
-
-
-def _check_size(field, value):
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(
-            f"{field} of the model configuration must be an integer of at least 1, "
-            f"got {value!r}."
-        )
-
-
-def _check_choice(field, value, choices):
-    if value not in choices:
-        raise ValueError(
-            f"Unknown {field} {value!r} in the model configuration; expected one of "
-            f"{', '.join(choices)}."
-        )
-
-
-def _check_range(field, value, *, may_be_zero):
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < 1 or (value == 0 and not may_be_zero):
-        lower = "at least 0" if may_be_zero else "more than 0"
-        raise ValueError(
-            f"{field} of the model configuration must be {lower} and less than 1, got "
-            f"{value!r}."
-        )
+def _is_number(value, kind):
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -11,6 +11,7 @@ from keras import ops
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import initial_values
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
 
 # Every dropout site in a model has a number, which selects its masks.
@@ -18,65 +19,41 @@ EMBEDDINGS_DROPOUT_SITE = 0
 
 
 class Scope(keras.layers.Layer):
-    """A part of the names that variables have in the release, such as `attention`.
-
-    It computes nothing: the layer around it uses the layers inside.
+    """Layers that have a name together, such as `attention`, as in the release.
 
     Args:
-        name: this part of the names.
+        name: this part of the names of their variables.
+        width: that of the vectors which the dense layer inside takes.
         dtype: the model's dtype policy.
         **layers: the layers inside, by attribute.
     """
 
-    def __init__(self, name: str, *, dtype: Any, **layers: Any):
+    def __init__(
+        self, name: str, *, width: int | None = None, dtype: Any = None, **layers: Any
+    ):
         super().__init__(name=name, dtype=dtype)
+        self._width = width
         for attribute, layer in layers.items():
             setattr(self, attribute, layer)
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
+        """Creates the weights of all layers inside."""
         for layer in self._layers:
-            layer.build()
+            layer.build((None, self._width))
 
 
-class Dense(keras.layers.Dense):
-    """Keras's dense layer with the release's initializer and a known input width.
-
-    Args:
-        config: BertConfig.
-        units: O.
-        width: I; default: H.
-        name: the layer's name.
-        dtype: the model's dtype policy.
-    """
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        units: int,
-        *,
-        width: int | None = None,
-        name: str = "dense",
-        dtype: Any = None,
-    ):
-        super().__init__(
-            units,
-            kernel_initializer=initial_values.of_weights(config),
-            name=name,
-            dtype=dtype,
-        )
-        self._width = width or config.hidden_size
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        super().build((None, self._width))
-
-    def quantize(
-        self, mode: Any = None, type_check: bool = True, config: Any = None
-    ) -> None:
-        """Quantizes the kernel; see `keras.layers.Dense.quantize`."""
-        # Keras refuses subclasses, whose `call` it would replace.
-        super().quantize(mode, type_check=False, config=config)
+def dense(
+    config: config_module.BertConfig,
+    units: int,
+    *,
+    name: str = "dense",
+    dtype: Any = None,
+) -> keras.layers.Dense:
+    """Returns a layer x W + b with the release's initial weights."""
+    initializer = initial_values.of_weights(config)
+    return keras.layers.Dense(
+        units, kernel_initializer=initializer, name=name, dtype=dtype
+    )
 
 
 class LayerNorm(keras.layers.Layer):
@@ -120,6 +97,7 @@ class Embeddings(keras.layers.Layer):
         super().__init__(name="embeddings", dtype=dtype, autocast=False)
         self.config = config
         self.normalization = LayerNorm(config, dtype=self.dtype_policy)
+        self.output_shape = (None, None, config.hidden_size)  # For `summary`.
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
@@ -142,47 +120,50 @@ class Embeddings(keras.layers.Layer):
             initializer=initializer or initial_values.of_weights(self.config),
         )
 
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of the result, [B * S, H], for `summary`."""
-        return (None, self.config.hidden_size)
-
     def call(
         self,
-        input_ids: numerics.Tensor,
-        segment_ids: numerics.Tensor,
-        position_ids: numerics.Tensor | None,
+        features: numerics.Features,
+        dropout_keys: numerics.Tensor | None,
         *,
-        dropout: plain.Dropout | None,
         k: plain.Plain,
     ) -> numerics.Tensor:
-        """Returns dropout(LayerNorm(words + segments + positions)), [B * S, H].
+        """Returns dropout(LayerNorm(words + segments + positions)), [B, S, H].
 
         Args:
-            input_ids: int32 [B, S].
-            segment_ids: int32 [B, S].
-            position_ids: int32 [B, S]; None: 0 to S - 1 in every row.
-            dropout: that of the result.
+            features: `input_ids`, and optionally `segment_ids` (default: 0) and
+                `position_ids` (default: 0 to S - 1 in every row), int32 [B, S].
+            dropout_keys: see `BertModel.call`.
             k: the kernels.
+
+        Raises:
+            ValueError: the sequences are longer than the position table.
         """
-        length, width = ops.shape(input_ids)[1], self.config.hidden_size
+        config, width = self.config, self.config.hidden_size
+        input_ids = features["input_ids"]
+        length = ops.shape(input_ids)[1]
+        if isinstance(length, int):
+            config.check_sequence_length(length)
         words = numerics.lookup(self.word_embeddings, ops.reshape(input_ids, (-1,)))
         # For a table of two rows a product is faster than a gather, especially on TPUs.
+        segment_ids = features.get("segment_ids", ops.zeros_like(input_ids))
         segments = ops.matmul(
             ops.one_hot(
                 ops.reshape(segment_ids, (-1,)),
-                self.config.type_vocab_size,
+                config.type_vocab_size,
                 dtype=self.variable_dtype,
             ),
             self.token_type_embeddings,
         )  # [B * S, H]
-        if position_ids is None:
-            positions = self.position_embeddings[:length]  # [S, H]
-        else:
-            positions = numerics.lookup(
-                self.position_embeddings, ops.reshape(position_ids, (-1,))
-            )
+        if "position_ids" in features:
+            position_ids = ops.reshape(features["position_ids"], (-1,))
+            positions = numerics.lookup(self.position_embeddings, position_ids)
             positions = ops.reshape(positions, (-1, length, width))  # [B, S, H]
+        else:
+            positions = self.position_embeddings[:length]  # [S, H]
         summed = ops.reshape(words + segments, (-1, length, width)) + positions
         summed = ops.cast(ops.reshape(summed, (-1, width)), "float32")  # [B * S, H]
-        return k.norm_and_dropout(summed, self.normalization, dropout)
+        dropout = dropout_masks.at(
+            dropout_keys, EMBEDDINGS_DROPOUT_SITE, config.hidden_dropout_prob
+        )
+        x = k.norm_and_dropout(summed, self.normalization, dropout)
+        return ops.reshape(x, (-1, length, width))

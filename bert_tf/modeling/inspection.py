@@ -9,6 +9,7 @@ from keras import ops
 
 from bert_tf.modeling import bert
 from bert_tf.modeling import numerics
+from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
 
 
@@ -34,7 +35,7 @@ def attention_weights(
     """
     encoder: bert.BertModel = getattr(model, "bert", model)
     outputs = encoder(features) if outputs is None else outputs
-    visible = bert.visible_positions(
+    visible = visibility.visible_positions(
         encoder.checked_features(features), is_causal=encoder.config.is_causal
     )
     bias = numerics.attention_bias(visible)
@@ -53,5 +54,5 @@ def _attention_weights(scope, x, bias, config):
     key = plain.split_heads(scope.key(rows), length, num_heads)  # [B, N, T, D]
     scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
     return numerics.softmax(
-        ops.cast(scores, "float32") * config.size_per_head**-0.5 + bias
+        ops.cast(scores, "float32") * query.shape[-1] ** -0.5 + bias
     )

@@ -33,12 +33,12 @@ class Transform(keras.layers.Layer):
         self.config = config
         self.activation = numerics.activation(config.hidden_act)
         policy = self.dtype_policy
-        self.dense = embeddings.Dense(config, config.hidden_size, dtype=policy)
+        self.dense = embeddings.dense(config, config.hidden_size, dtype=policy)
         self.normalization = embeddings.LayerNorm(config, dtype=policy)
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the weights."""
-        self.dense.build()
+        self.dense.build((None, self.config.hidden_size))
         self.normalization.build()
 
     def call(self, inputs: numerics.Tensor) -> numerics.Tensor:

@@ -79,8 +79,9 @@ def test_another_epsilon_is_written():
         ({"hidden_act": "swish"}, "Unknown activation 'swish'.* gelu_erf"),
         ({"hidden_act": None}, "Unknown activation None"),
         ({"hidden_act": ["gelu"]}, r"Unknown activation \['gelu'\]"),
-        ({"attention": "both"}, "Unknown attention 'both'.* bidirectional, causal"),
-        ({"position_initializer": "wave"}, "Unknown position_initializer .* normal, s"),
+        ({"hidden_dropout_prob": False}, "hidden_dropout_prob .* got False"),
+        ({"attention": "both"}, "attention .* bidirectional, causal, got 'both'"),
+        ({"position_initializer": "wave"}, "one of normal, sinusoidal, got 'wave'"),
     ],
 )
 def test_a_wrong_value_is_named(change, sentence):

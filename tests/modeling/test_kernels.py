@@ -51,6 +51,18 @@ def norm(gamma, beta, x):
     )
 
 
+class Dense(types.SimpleNamespace):
+    """A dense layer whose weights are arguments, so that they have gradients."""
+
+    def __call__(self, x):
+        return keras.ops.matmul(x, self.kernel) + self.bias
+
+
+def dense(k, x, kernel, bias):
+    weights = {"kernel": kernel, "bias": bias, "quantization_mode": None}
+    return k.dense(Dense(compute_dtype=x.dtype.name, **weights), x)
+
+
 def add_and_norm(k, x, residual, gamma, beta, drop=None):
     return k.add_and_norm(x, residual, norm(gamma, beta, x), drop)
 
@@ -85,6 +97,7 @@ KERNELS = {
         name: (lambda k, x, name=name: k.activation(name, x), (3 * X,))
         for name in ("gelu", "gelu_erf", "relu", "tanh", "linear")
     },
+    "dense": (dense, (X, TABLE.T, BIAS)),
     "dropout": (lambda k, x: k.dropout(x, dropout()), (X,)),
     "add and norm": (add_and_norm, ROWS_AND_NORM),
     "add, norm, dropout": (with_args(add_and_norm, drop=dropout()), ROWS_AND_NORM),
@@ -279,8 +292,8 @@ def test_gradients_of_dense_layers_in_bfloat16_are_those_of_exact_sums(shape):
     # Gradients with a mean: sums that are rounded at every row would stop growing.
     inputs, upstream = rng.normal(1, 1, shape), rng.normal(1, 1, (*shape[:-1], 3))
     config = small_config.create(hidden_size=5, num_attention_heads=1)
-    layer = embeddings.Dense(config, 3, dtype="mixed_bfloat16")
-    layer.build()
+    layer = embeddings.dense(config, 3, dtype="mixed_bfloat16")
+    layer.build((None, 5))
 
     @tf.function
     def gradients(inputs, upstream):

@@ -342,7 +342,7 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
         ("hidden_size", "got 'hidden_size'"),
         ("num_hidden_layers=2.5", "layers: expected an integer, got '2.5'"),
         ("hidden_dropout_prob=none", "dropout_prob: expected a number, got 'none'"),
-        ("position_initializer=waves", "expected one of normal, sinusoidal"),
+        ("position_initializer=waves", "must be one of normal, sinusoidal"),
         ("hidden_dropout_prob=2", "less than 1, got 2.0"),
         ("hidden_act=relu,hidden_act=gelu", "hidden_act is given twice"),
         ("attention=causal", "attention cannot be changed here; use --objective"),

@@ -33,6 +33,9 @@ SHORT_LENGTH = 32
 class Cpu(plain.Plain):
     """CPUs, and GPUs without XLA.
 
+    The other implementations inherit the gradients that are written out here, which
+    take less time and memory on every device.
+
     Args:
         has_islands: whether chains of operations are compiled; needs TensorFlow.
         num_examples: examples per batch, if the length of sequences varies. The size

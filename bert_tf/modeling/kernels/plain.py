@@ -70,8 +70,8 @@ class Sequences:
         return x
 
     def output(self, x: Tensor) -> Tensor:
-        """Returns a layer's result as [B * T, H], or [B * P, H] with `positions`."""
-        return x
+        """Returns a layer's result as [B, T, H], or [B, P, H] with `positions`."""
+        return ops.reshape(x, (-1, self.num_queries, x.shape[-1]))
 
     def queries(self, x: Tensor) -> Tensor:
         """Returns the rows that act as queries, given those of all positions."""

@@ -61,14 +61,14 @@ class RealRows(plain.Sequences):
         return _gathered(x, self._put_back, self._selected)
 
     def output(self, x: plain.Tensor) -> plain.Tensor:
-        """Returns [B * S, H] of [R, H]; all padding is 0.
+        """Returns [B, S, H] of [R, H]; all padding is 0.
 
         Which padding is among the R rows depends on the other examples of the batch.
         The outputs of an example must not.
         """
-        if self.positions is not None:
-            return x
-        return self.put_back(x) * ops.cast(self._is_real, x.dtype)
+        if self.positions is None:
+            x = self.put_back(x) * ops.cast(self._is_real, x.dtype)
+        return super().output(x)
 
     def dropout(self, site: int, rate: float) -> plain.Dropout | None:
         """Returns the dropout of the R rows, or of [B * P] with `positions`."""

@@ -1,0 +1,106 @@
+"""Which positions of a batch see each other, and which ones are read at the end.
+
+In the simplest batch, a row is one sequence with padding behind it. Rows may also hold
+several sequences, and a model may read from left to right.
+
+Shape letters: B batch, S sequence, F from-sequence, T to-sequence, K sequences per row,
+P chosen positions, H hidden.
+"""
+
+from keras import ops
+
+from bert_tf.modeling import input_names
+from bert_tf.modeling import numerics
+
+
+def visible_positions(
+    features: numerics.Features, *, is_causal: bool = False
+) -> numerics.Tensor:
+    """Returns which positions each position sees, as `plain.Sequences` takes it.
+
+    Args:
+        features: those of `BertModel.call`, under our names. A position sees its own
+            sequence only if rows hold several.
+        is_causal: whether a position sees only itself and what precedes it.
+
+    Returns:
+        int32 [B, T] if all positions see the same ones, else [B, F, T].
+    """
+    visible = input_names.input_mask_of(features)
+    length = ops.shape(visible)[1]
+    if "sequence_ids" in features:
+        sequence_ids = features["sequence_ids"]
+        is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
+        visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
+    if is_causal:
+        position = ops.arange(length, dtype="int32")
+        is_before = ops.cast(position[None, :] <= position[:, None], "int32")  # [F, T]
+        visible = visible if len(visible.shape) == 3 else visible[:, None, :]
+        visible = visible * is_before  # [B, F, T]
+    return visible
+
+
+class ReadPositions:
+    """The positions of the last layer that are read: by the pooler, and by a head.
+
+    Args:
+        features: those of `BertModel.call`, under our names.
+        chosen: int32 [B, P], the positions that a head reads; None: all.
+        is_causal: whether a position sees only itself and what precedes it.
+
+    Attributes:
+        computed: int32 [B, K + P], the positions to compute, those of the pooler
+            first; None: all.
+    """
+
+    def __init__(
+        self,
+        features: numerics.Features,
+        chosen: numerics.Tensor | None,
+        *,
+        is_causal: bool,
+    ):
+        self._has_one_sequence = "cls_positions" not in features
+        self._reads_first = self._has_one_sequence and not is_causal
+        self._pooled = _pooled_positions(features, is_causal)
+        self.computed: numerics.Tensor | None = None
+        if chosen is not None:
+            chosen = ops.cast(chosen, "int32")
+            self.computed = ops.concatenate([self._pooled, chosen], axis=1)
+
+    def divide(
+        self, vectors: numerics.Tensor
+    ) -> tuple[numerics.Tensor, numerics.Tensor]:
+        """Returns what the pooler reads, [B, H] or [B, K, H], and what a head reads.
+
+        Args:
+            vectors: [B, S, H], or [B, K + P, H] at the `computed` positions.
+        """
+        if self.computed is not None:
+            num_pooled = ops.shape(self._pooled)[1]
+            pooled, vectors = vectors[:, :num_pooled], vectors[:, num_pooled:]
+        elif self._reads_first:
+            pooled = vectors[:, :1]
+        else:
+            positions = ops.expand_dims(self._pooled, -1)
+            pooled = ops.take_along_axis(vectors, positions, axis=1)  # [B, K, H]
+        return pooled[:, 0] if self._has_one_sequence else pooled, vectors
+
+
+def _pooled_positions(features, is_causal):
+    """Returns int32 [B, K]: [CLS] of each sequence, or the last piece of each.
+
+    Under causal attention, [CLS] comes first and sees only itself, so its vector is the
+    same for every text. The last real piece has seen the whole sequence.
+    """
+    input_mask = input_names.input_mask_of(features)
+    first = features.get("cls_positions", ops.zeros_like(input_mask[:, :1]))
+    if not is_causal:
+        return ops.cast(first, "int32")
+    sequence_ids = features.get("sequence_ids", ops.zeros_like(input_mask))
+    numbers = ops.take_along_axis(sequence_ids, first, axis=1)  # [B, K]
+    is_same = ops.equal(sequence_ids[:, None, :], numbers[:, :, None])
+    is_real = ops.cast(input_mask, "bool")[:, None, :]
+    position = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    real = ops.where(ops.logical_and(is_same, is_real), position, 0)  # [B, K, S]
+    return ops.max(real, axis=-1)
