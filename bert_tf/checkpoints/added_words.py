@@ -20,7 +20,7 @@ from keras import ops
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import base
+from bert_tf.modeling import keras_model
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -200,7 +200,7 @@ def add_words(
     model.config.check_vocabulary_size(len(tokenizer.vocabulary))
     added = find_new(tokenizer, words)
     values = model.get_config()
-    values.pop(base.TRAINABLE_LAYERS, None)
+    values.pop(keras_model.TRAINABLE_LAYERS, None)
     values["config"] = {
         **values["config"],
         "vocab_size": added.num_rows(model.config.vocab_size),

@@ -15,9 +15,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import visibility
@@ -200,7 +200,7 @@ class Pooler(embeddings.Scope):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BertModel(base.BaseModel):
+class BertModel(keras_model.KerasModel):
     """The encoder of "BERT: Pre-training of Deep Bidirectional Transformers".
 
     Args:
@@ -274,13 +274,16 @@ class BertModel(base.BaseModel):
         k = kernels.current()
         features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        embedded = self.embeddings(features, keys, k=k)  # [B, S, H]
+        embedded = self.embeddings(features, dropout_keys=keys, k=k)  # [B, S, H]
         x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
         is_causal = self.config.is_causal
         visible = visibility.visible_positions(features, is_causal=is_causal)
         read = visibility.ReadPositions(features, output_positions, is_causal=is_causal)
         *lower_layers, last_layer = self.encoder(
-            x, k.sequences(x, visible, keys), k=k, output_positions=read.computed
+            x,
+            sequences=k.sequences(x, visible, keys),
+            k=k,
+            output_positions=read.computed,
         )
         pooled, vectors = read.divide(last_layer)
         return {

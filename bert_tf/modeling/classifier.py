@@ -175,6 +175,7 @@ class BertMultiLabelClassifier(BertClassifier):
     """
 
     label_features = ("label_indicators",)
+    label_axes = 2
     misread_names = types.MappingProxyType(
         {
             "accuracy": "binary_accuracy",

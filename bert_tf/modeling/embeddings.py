@@ -123,8 +123,8 @@ class Embeddings(keras.layers.Layer):
     def call(
         self,
         features: numerics.Features,
-        dropout_keys: numerics.Tensor | None,
         *,
+        dropout_keys: numerics.Tensor | None,
         k: plain.Plain,
     ) -> numerics.Tensor:
         """Returns dropout(LayerNorm(words + segments + positions)), [B, S, H].

@@ -7,13 +7,15 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 from keras import ops
 
-from bert_tf.modeling import base
-from bert_tf.modeling import fitting
 from bert_tf.modeling import initial_values
+from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling import replicas
 from bert_tf.modeling.kernels import dropout_masks
 
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
@@ -63,7 +65,7 @@ def no_positions(features: numerics.Features) -> numerics.Tensor:
     return ops.zeros((ops.shape(features["input_ids"])[0], 0), dtype="int32")
 
 
-class TaskModel(fitting.TrainedByKeras):
+class TaskModel(keras_model.KerasModel):
     """The base of every task's model, which defines the model's losses and metrics.
 
     Each loss term is a sum over examples divided by a weight that depends only on the
@@ -94,6 +96,8 @@ class TaskModel(fitting.TrainedByKeras):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
+    # Number of axes that the model's own loss needs of its labels; None: any.
+    label_axes: int | None = 1
     # Whether a training step, or any call of a classifier, needs the last layer's
     # vectors at all positions, and not only at masked ones and where the pooler reads.
     reads_all_positions = True
@@ -163,23 +167,34 @@ class TaskModel(fitting.TrainedByKeras):
         raise NotImplementedError
 
     def total_loss(
-        self, features: numerics.Features, outputs: numerics.Outputs
+        self,
+        features: numerics.Features,
+        outputs: numerics.Outputs,
+        sample_weight: numerics.Tensor | None = None,
     ) -> numerics.Tensor:
         """Returns the loss of a whole batch, a float32 scalar.
 
         In a replica of a `tf.distribute` strategy, it is the replica's part of the loss
         of the global batch.
 
+        Args:
+            features: those of `call`, with labels.
+            outputs: what `call` returned for them.
+            sample_weight: float32 [B], factors of the examples' losses. As in Keras,
+                the number of examples that the sum is divided by does not change.
+
         Raises:
             ValueError: the loss compares all examples, and there are several replicas.
         """
-        if self.gathered_outputs and base.num_replicas() > 1:
+        if self.gathered_outputs and replicas.count() > 1:
             raise ValueError(
                 f"{type(self).__name__} compares the examples of all replicas, which "
                 "Keras's fit cannot do; use one device or the command run_retrieval."
             )
         features = self.checked_features(features)
-        weights = base.sum_over_replicas(self.loss_weights(features))
+        weights = replicas.summed(self.loss_weights(features))
+        if sample_weight is not None:
+            features["is_real_example"] = sample_weight * example_weights(features)
         sums = self.loss_sums(features, outputs)
         # A batch in which nothing counts, such as one without tags, has the loss 0.
         return sum(
@@ -188,6 +203,60 @@ class TaskModel(fitting.TrainedByKeras):
             )
             for term in sums
         )
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> numerics.Tensor:
+        """Returns the compiled loss, or the model's own, for `fit` and `evaluate`.
+
+        Raises:
+            ValueError: the loss, `y` or `sample_weight` does not fit the model.
+        """
+        compiled = self._compile_config.config
+        if compiled["loss"] is not None:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        if compiled["loss_weights"] is not None:
+            raise ValueError(
+                "loss_weights has no effect on the model's own loss; pass loss too, or "
+                "omit loss_weights."
+            )
+        features = self.checked_features(x)
+        for name, label in self.labels(features, y).items():
+            features[name] = self._checked_label(name, label)
+        if sample_weight is not None:
+            sample_weight = _weights_of_examples(sample_weight)
+        try:
+            own_loss = self.total_loss(features, y_pred, sample_weight)
+        except KeyError as error:
+            name = error.args[0]
+            if name not in input_names.OF_TASKS or name in features:
+                raise
+            raise ValueError(
+                f"{type(self).__name__} has no {name} for its loss: pass it as y, or "
+                "put it into the features."
+            ) from error
+        # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
+        return own_loss + sum(map(ops.sum, self.losses)) / replicas.count()
+
+    def _checked_label(self, name, label):
+        """Returns a label as the model's own loss takes it; [B, 1] becomes [B]."""
+        label = ops.convert_to_tensor(label)
+        if self.label_axes == 1 and label.shape[1:] == (1,):
+            label = label[:, 0]
+        if self.label_axes not in (None, len(label.shape)):
+            raise ValueError(
+                f"{name} has the shape {tuple(label.shape)}, expected "
+                f"{self.label_axes} axes. For one-hot labels compile with "
+                "keras.losses.CategoricalCrossentropy(from_logits=True)."
+            )
+        if name.endswith(("_ids", "_positions")):
+            input_names.check_integers(name, label)
+        return label
 
 
 def example_weights(features: numerics.Features) -> numerics.Tensor:
@@ -232,3 +301,22 @@ def weighted_hits(
     """
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
     return ops.sum(ops.cast(hits, "float32") * weights)
+
+
+def _weights_of_examples(weights):
+    """Returns sample weights as float32 [B]; [B, 1] becomes [B].
+
+    Keras gives every label in `y` a copy of an array of weights. Where the weights of
+    the labels differ, the result is NaN.
+    """
+    weights, *others = [ops.cast(one, "float32") for one in keras.tree.flatten(weights)]
+    for other in others:
+        weights = ops.where(ops.equal(weights, other), weights, float("nan"))
+    if weights.shape[1:] == (1,):
+        weights = weights[:, 0]
+    if len(weights.shape) != 1:
+        raise ValueError(
+            f"sample_weight has the shape {tuple(weights.shape)}; expected one weight "
+            "per example."
+        )
+    return weights

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 from keras import ops
+from keras.src.backend.common import symbolic_scope
 
 from bert_tf.modeling import numerics
 
@@ -47,42 +48,10 @@ OF_TASKS = (
     "example_weights",
     "is_real_example",
 )
-# Those that are not integers.
-FLOATS = (
-    "masked_lm_weights",
-    "label_weights",
-    "label_values",
-    "teacher_logits",
-    "example_weights",
-    "is_real_example",
-)
-
-
-def renamed(features: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns features under our names; aliases are replaced.
-
-    Raises:
-        ValueError: the features are not a dict, or a feature has two names.
-    """
-    if not isinstance(features, Mapping):
-        raise ValueError(
-            f"Expected a dict of features such as {{'input_ids': ...}}, got "
-            f"{type(features).__name__}."
-        )
-    names: dict[str, str] = {}
-    for given in features:
-        name = _without_alias(given)
-        if name in names:
-            raise ValueError(
-                f"{names[name]} and {given} are two names of the input {name}; pass "
-                "one of them."
-            )
-        names[name] = given
-    return {name: features[given] for name, given in names.items()}
 
 
 def checked(
-    features: Mapping[str, Any], known: Iterable[str], model: str
+    features: Any, known: Iterable[str], model: str
 ) -> dict[str, numerics.Tensor]:
     """Returns the features of a call under our names, masks and segments as int32.
 
@@ -90,8 +59,8 @@ def checked(
     otherwise make the model attend to padding.
 
     Args:
-        features: what the model was called with. Masks and segments may be of any
-            dtype, for example bool.
+        features: what the model was called with; a tensor alone is `input_ids`. Masks
+            and segments may be of any dtype, for example bool.
         known: our names of the sequence features that the model reads. All models
             accept those of `OF_TASKS`.
         model: the name of the model's class, for messages.
@@ -100,48 +69,53 @@ def checked(
         ValueError: a feature is unknown, is given under two names or is missing, or
             `input_ids` are not integers.
     """
-    features = renamed(features)
-    known = tuple(known)
-    unknown = [str(name) for name in features if name not in (*known, *OF_TASKS)]
-    if unknown:
-        aliases = [alias for alias, name in ALIASES.items() if name in known]
+    if not isinstance(features, Mapping):
+        features = {"input_ids": features}
+    columns: dict[str, numerics.Tensor] = {}
+    for name, column in features.items():
+        prefix = QUERY_PREFIX if str(name).startswith(QUERY_PREFIX) else ""
+        suffix = str(name).removeprefix(prefix)
+        ours = prefix + ALIASES.get(suffix, suffix)
+        if ours in columns:
+            raise ValueError(f"{ours} has two names, also {name}; pass it once.")
+        if ours not in (*known, *OF_TASKS):
+            raise ValueError(
+                f"{model} does not know the input {name}; expected some of "
+                f"{', '.join(known)}, or the names {', '.join(ALIASES)} of other "
+                "libraries."
+            )
+        is_cast = ours.removeprefix(prefix) in SEQUENCE[1:] or is_building()
+        columns[ours] = ops.cast(column, "int32") if is_cast else column
+    if "input_ids" not in columns:
         raise ValueError(
-            f"{model} does not know the input {', '.join(sorted(unknown))}; expected "
-            f"some of {', '.join(known)}, or the names {', '.join(aliases)} of other "
-            "libraries."
+            f"{model} needs input_ids, got {', '.join(columns) or 'no features'}."
         )
-    if "input_ids" not in features:
-        raise ValueError(
-            f"{model} needs input_ids, got {', '.join(features) or 'no features'}."
-        )
-    for name in features:
-        own = name.removeprefix(QUERY_PREFIX)
-        if own == "input_ids":
-            _check_integers(name, features[name])
-        elif own in SEQUENCE:
-            features[name] = ops.cast(features[name], "int32")
-    return features
+    for name in columns:
+        if name.removeprefix(QUERY_PREFIX) == "input_ids":
+            check_integers(name, columns[name])
+    return columns
 
 
 def input_mask_of(features: numerics.Features) -> numerics.Tensor:
-    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it."""
-    features = renamed(features)
-    input_mask = features.get("input_mask")
-    if input_mask is None:
-        input_mask = ops.ones_like(features["input_ids"])
-    return ops.cast(input_mask, "int32")
+    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it.
+
+    Args:
+        features: under our names.
+    """
+    ones = ops.ones_like(features["input_ids"])
+    return ops.cast(features.get("input_mask", ones), "int32")
 
 
-def _without_alias(name: Any) -> Any:
-    if not isinstance(name, str):
-        return name
-    own = name.removeprefix(QUERY_PREFIX)
-    prefix = name[: len(name) - len(own)]
-    return f"{prefix}{ALIASES.get(own, own)}"
+def check_integers(name: str, column: numerics.Tensor) -> None:
+    """Raises a ValueError if ids or labels are not integers.
 
-
-def _check_integers(name, ids):
-    # Keras rounds floats to the compute dtype, which would change large ids.
-    dtype = keras.backend.standardize_dtype(ops.convert_to_tensor(ids).dtype)
-    if "int" not in dtype:
+    Keras rounds floats to the compute dtype, which would change large ids.
+    """
+    dtype = keras.backend.standardize_dtype(ops.convert_to_tensor(column).dtype)
+    if "int" not in dtype and not is_building():
         raise ValueError(f"{name} must be integers, got {dtype}.")
+
+
+def is_building() -> bool:
+    """Returns whether Keras only infers shapes, with floats in place of all inputs."""
+    return symbolic_scope.in_symbolic_scope()

@@ -60,6 +60,7 @@ class BertTokenClassifier(heads.TaskModel):
 
     loss_names: tuple[str, ...] = ("tag_loss",)
     label_features = ("tag_ids",)
+    label_axes = 2
     logits_outputs = ("logits",)
     answer_output = "probabilities"
     ignored_label = NO_TAG

@@ -36,8 +36,8 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.keras_files import archive
-from bert_tf.modeling import base
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import keras_model
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # The package under which our classes are registered with Keras, its key in
@@ -192,7 +192,7 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
     arguments = values.get("config")
     if not isinstance(arguments, dict) or not isinstance(arguments.get("config"), dict):
         raise ValueError(f"{path}: its {class_name} has no configuration.")
-    if base.QUANTIZED_LAYERS in arguments:
+    if keras_model.QUANTIZED_LAYERS in arguments:
         raise ValueError(
             f"{path}: its weights are quantized, which no checkpoint format expresses. "
             "keras.saving.load_model reads the file; convert the file of the model "
