@@ -83,7 +83,6 @@ class EncoderLayer(embeddings.Scope):
             k: the kernels.
         """
         config, drop = self.config, sequences.dropout
-        rate = config.hidden_dropout_prob
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
@@ -109,7 +108,7 @@ class EncoderLayer(embeddings.Scope):
             k.dense(output.dense, context),
             queries,
             output.normalization,
-            drop(self.first_site + 1, rate),
+            drop(self.first_site + 1, config.hidden_dropout_prob),
         )  # [B * F, H]
 
         # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3). The inner layer is four times
@@ -122,7 +121,7 @@ class EncoderLayer(embeddings.Scope):
             k.dense(self.residual_output.dense, inner),
             attended,
             self.residual_output.normalization,
-            drop(self.first_site + 2, rate),
+            drop(self.first_site + 2, config.hidden_dropout_prob),
         )  # [B * F, H]
 
 
@@ -137,17 +136,15 @@ class Encoder(embeddings.Scope):
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
-        layers = [
-            EncoderLayer(config, index, dtype=dtype)
+        layers = {
+            f"layer_{index}": EncoderLayer(config, index, dtype=dtype)
             for index in range(config.num_hidden_layers)
-        ]
+        }
         # `tf.train.Checkpoint` finds layers in attributes, but not in lists.
-        super().__init__(
-            "encoder", dtype=dtype, **{layer.name: layer for layer in layers}
-        )
+        super().__init__("encoder", dtype=dtype, **layers)
         self.config = config
         self.recomputes_layers = False
-        self.encoder_layers: list[Any] = layers
+        self.encoder_layers: list[Any] = [*layers.values()]
         self.output_shape = (None, None, config.hidden_size)  # For `summary`.
 
     def call(

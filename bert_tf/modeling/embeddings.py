@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import initial_values
+from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
@@ -158,6 +159,8 @@ class Embeddings(keras.layers.Layer):
             position_ids = ops.reshape(features["position_ids"], (-1,))
             positions = numerics.lookup(self.position_embeddings, position_ids)
             positions = ops.reshape(positions, (-1, length, width))  # [B, S, H]
+        elif input_names.is_building():  # JAX cannot slice by an unknown length.
+            positions = numerics.lookup(self.position_embeddings, ops.arange(length))
         else:
             positions = self.position_embeddings[:length]  # [S, H]
         summed = ops.reshape(words + segments, (-1, length, width)) + positions

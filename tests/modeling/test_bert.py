@@ -222,9 +222,12 @@ def test_predict_and_a_functional_model_understand_names_of_other_libraries():
     np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_a_call_without_names_is_refused():
-    with pytest.raises(ValueError, match="Expected a dict of features"):
-        bert.BertModel(SMALL)(np.ones((1, 4), "int32"))
+def test_a_tensor_without_a_name_is_the_ids():
+    model = bert.BertModel(SMALL)
+    expected = model({"input_ids": IDS})["pooled_output"]
+    np.testing.assert_array_equal(model(IDS)["pooled_output"], expected)
+    with pytest.raises(ValueError, match="needs input_ids"):
+        model({"input_mask": IDS})
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

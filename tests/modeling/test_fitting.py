@@ -87,26 +87,28 @@ def test_missing_labels_are_named():
     compiled = bert_tf.BertClassifier(CONFIG, num_labels=3)
     compiled.compile("sgd")
     for model in (compiled, classifier()):
-        with pytest.raises(ValueError, match="has no label_ids for its loss: pass y,"):
+        with pytest.raises(ValueError, match="has no label_ids for its loss: pass it"):
             model.fit(X, verbose=0)
     ranker = bert_tf.BertBiEncoder(CONFIG)
     features = {name: column[:, None] for name, column in X.items()}
     queries = {f"query_{name}": column for name, column in X.items()}
     ids = {"passage_ids": np.arange(4)[:, None]}
     ranker.compile("sgd", run_eagerly=True)
-    with pytest.raises(ValueError, match="has no positive_ids for its loss: put"):
+    with pytest.raises(ValueError, match="has no positive_ids for its loss"):
         ranker.fit({**features, **queries, **ids}, verbose=0)
 
 
-def test_sample_weights_weight_the_mean():
+def test_sample_weights_multiply_the_losses_whatever_the_batch_size():
     model = classifier()
     weights = np.array([3.0, 0.0, 1.0, 2.0])
     losses = []
     for row in range(4):
         x = {name: column[row : row + 1] for name, column in X.items()}
         losses.append(evaluate(model, x, Y[row : row + 1]))
-    weighted = evaluate(model, X, Y, sample_weight=weights)
-    np.testing.assert_allclose(weighted, np.average(losses, weights=weights), rtol=1e-5)
+    expected = np.mean(weights * np.squeeze(losses))
+    for size in (4, 2, 1):
+        found = evaluate(model, X, Y, sample_weight=weights, batch_size=size)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
@@ -127,16 +129,15 @@ def test_sample_weights_are_those_of_examples_with_several_labels():
     first = {name: column[:1] for name, column in X.items()}
     weights = np.array([1.0, 0.0, 0.0, 0.0])
     metrics = dict.fromkeys(("start_logits", "end_logits"), "accuracy")
-    for compiled, share in (
-        ({}, 1),
-        # A loss of Keras divides by the number of examples.
-        ({"loss": SPARSE(from_logits=True), "weighted_metrics": metrics}, 1 / 4),
+    for compiled in (
+        {},
+        {"loss": SPARSE(from_logits=True), "weighted_metrics": metrics},
     ):
         model.compile("sgd", run_eagerly=True, **compiled)
         expected = evaluate(model, first, (Y[:1], Y[:1]))
         for y in ((Y, Y), {"start_positions": Y, "end_positions": Y}):
             found = evaluate(model, X, y, sample_weight=weights)
-            np.testing.assert_allclose(found.flat[0], share * expected.flat[0], 1e-5)
+            np.testing.assert_allclose(found.flat[0], expected.flat[0] / 4, 1e-5)
             np.testing.assert_array_equal(found.flat[3:], expected.flat[3:])
     model = bert_tf.BertSpanPredictor(CONFIG)
     model.compile("sgd", run_eagerly=True)
@@ -158,17 +159,6 @@ def test_a_negative_label_is_not_a_class(name, y):
     assert np.isnan(evaluate(model, X, y))
     known = np.array([1.0, 0.0, 1.0, 1.0])
     assert np.isfinite(evaluate(model, X, y, sample_weight=known))
-
-
-@pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
-def test_different_weights_of_several_labels_are_refused():
-    model = bert_tf.BertSpanPredictor(CONFIG)
-    model.compile("sgd")
-    y = np.array([1, 1, 0, 2]), np.array([1, 1, 0, 2])
-    weights = np.array([1.0, 0.0, 3.0, 0.0])
-    assert np.isfinite(model.train_on_batch(X, y, sample_weight=(weights, weights)))
-    with pytest.raises(ValueError, match="needs one array"):
-        model.train_on_batch(X, y, sample_weight=(weights, weights + 1))
 
 
 def test_class_weights_are_sample_weights():
@@ -202,9 +192,9 @@ def test_tags_without_a_label_count_nowhere():
     [
         (classifier, {"loss": {"logits": SPARSE()}}, WRONG),
         (classifier, {"loss": {"probabilities": SPARSE(from_logits=True)}}, WRONG),
-        (classifier, {"loss": "mse"}, "'mse' does not say .* name the output, as in"),
-        (classifier, {"loss": lambda y, p: p}, "does not say whether"),
-        (classifier, {"loss": [SPARSE(from_logits=True)]}, "A list of losses does not"),
+        (classifier, {"loss": "mse"}, "which output 'mse' is for. Name the output"),
+        (classifier, {"loss": lambda y, p: p}, "cannot tell which output"),
+        (classifier, {"loss": [SPARSE(from_logits=True)]}, "cannot tell which output"),
         (classifier, {"loss_weights": {"logits": 2.0}}, "no effect on the model's own"),
         (classifier, {"metrics": [keras.metrics.AUC(from_logits=True)]}, WRONG),
         (
@@ -212,15 +202,14 @@ def test_tags_without_a_label_count_nowhere():
             {"metrics": ["accuracy"], "weighted_metrics": {"logits": ["accuracy"]}},
             "must both be lists",
         ),
-        (tagger, {"loss": SPARSE(from_logits=True)}, "counts the label -1"),
-        (tagger, {"metrics": ["accuracy"]}, "Pass weighted_metrics="),
+        (tagger, {"metrics": ["accuracy"]}, "Pass them as weighted_metrics"),
     ],
 )
 def test_what_would_be_applied_to_the_wrong_output_is_refused(
     create, compiled, message
 ):
     with pytest.raises(ValueError, match=message):
-        create(**compiled)
+        evaluate(create(**compiled), X, Y if create is classifier else X["input_ids"])
 
 
 @pytest.mark.parametrize(
@@ -241,24 +230,39 @@ def test_names_that_keras_takes_for_one_class_per_example_are_refused(
 ):
     arguments = {"num_labels": 3} if name == "BertMultiLabelClassifier" else {}
     model = getattr(bert_tf, name)(CONFIG, **arguments)
+    y = ONE_HOT if arguments else Y.astype("float32")
+    model.compile("sgd", run_eagerly=True, **compiled)
     with pytest.raises(ValueError, match=f"as if it did; pass '{instead}'"):
-        model.compile("sgd", **compiled)
-    model.compile("sgd", metrics=[instead])
+        evaluate(model, X, y)
+    model.compile("sgd", run_eagerly=True, metrics=[instead])
+    evaluate(model, X, y)
 
 
 def test_other_models_refuse_losses_without_an_output_for_them():
     binary = keras.losses.BinaryCrossentropy()
-    for name, loss in [
-        ("BertRegressor", binary),
-        ("BertSpanPredictor", SPARSE()),
-        ("BertCrossEncoder", binary),
-        ("BertPretrainer", SPARSE(from_logits=True)),
+    for name, y, loss in [
+        ("BertRegressor", Y.astype("float32"), binary),
+        ("BertSpanPredictor", (Y, Y), SPARSE()),
+        ("BertCrossEncoder", Y, binary),
     ]:
         model = getattr(bert_tf, name)(CONFIG)
-        with pytest.raises(ValueError, match=r"has no output for|does not fit"):
-            model.compile("sgd", loss)
-    with pytest.raises(ValueError, match="cannot tell which output metrics are for"):
-        model.compile("sgd", metrics=["accuracy"])
+        model.compile("sgd", loss, run_eagerly=True)
+        with pytest.raises(ValueError, match=r"cannot tell which|does not fit"):
+            evaluate(model, X, y)
+    model.compile("sgd", metrics=["accuracy"], run_eagerly=True)
+    with pytest.raises(ValueError, match="cannot tell which output"):
+        evaluate(model, {name: column[:, None] for name, column in X.items()})
+
+
+def test_fit_is_that_of_keras_without_metrics_and_without_compile():
+    model = classifier(metrics=[])
+    assert model.fit(X, Y, verbose=0).history.keys() == {"loss"}
+    with pytest.raises(ValueError, match="compile"):
+        bert_tf.BertClassifier(CONFIG, num_labels=3).fit(X, Y, verbose=0)
+    encoder = bert_tf.BertModel(CONFIG)
+    encoder.compile("sgd", run_eagerly=True)
+    with pytest.raises(ValueError, match="Provide a `loss`"):
+        encoder.fit(X, verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -266,10 +270,11 @@ def test_other_models_refuse_losses_without_an_output_for_them():
     [
         (X, ONE_HOT, "label_ids has the shape .* For one-hot labels"),
         (X, Y.astype("float32"), "label_ids must be integers, got float32"),
-        (X, {"labels": Y}, r"does not fit the labels of BertClassifier \(label_ids\)"),
-        ({**X, "label_ids": Y}, Y, "label_ids is in the features and in y"),
+        (X, {"labels": Y}, "not fit BertClassifier, whose labels are label_ids"),
+        (X, (Y, Y), "not fit BertClassifier, whose labels are label_ids"),
+        ({**X, "label_ids": Y}, Y, "each of them once, in y or in the features"),
     ],
-    ids=["one-hot", "floats", "unknown name", "twice"],
+    ids=["one-hot", "floats", "unknown name", "too many", "twice"],
 )
 def test_labels_that_would_be_misread_are_refused(x, y, message):
     with pytest.raises(ValueError, match=message):
@@ -281,8 +286,6 @@ def test_weights_that_would_be_misread_are_refused():
         classifier().fit(X, Y, sample_weight=np.ones((4, 4)), verbose=0)
     with pytest.raises(ValueError, match="class_weight needs one class per example"):
         tagger().fit(X, X["input_ids"], class_weight={0: 2.0}, verbose=0)
-    with pytest.raises(ValueError, match="class_weight needs the labels as y"):
-        classifier().fit({**X, "label_ids": Y}, class_weight={0: 2.0}, verbose=0)
 
 
 def test_added_losses_count():

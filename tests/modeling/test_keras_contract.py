@@ -1,5 +1,6 @@
 """What Keras can do with each model: the table in docs/keras.md, every cell of it."""
 
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -336,6 +337,10 @@ def check_training(subject):
     second, _ = call(later)
     assert np.any(np.asarray(first[case.output]) != np.asarray(second[case.output]))
     if subject.name == "BertClassifier":  # Compiling every model would take minutes.
+        inputs = {
+            name: keras.Input((None,), dtype="int32", name=name) for name in case.x
+        }
+        keras.Model(inputs, subject.create()(inputs)[case.output])
         model.compile("sgd")
         model.fit(case.x, case.y, shuffle=False, verbose=0)
         model.compile("adam", **case.compiled)
@@ -453,10 +458,58 @@ def test_a_saved_model_keeps_its_frozen_layers(tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert trainable_paths(loaded) == expected
-    for one in (model, loaded):
-        assert one.trainable  # Its value does not change.
-        one.trainable = True
-        assert len(one.trainable_variables) == len(one.weights)
+
+
+@keras.saving.register_keras_serializable("bert_tf_tests")
+class Topics(keras.Model):
+    """A user's own model, written as Keras's guides do."""
+
+    def __init__(self, encoder, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.head = keras.layers.Dense(2)
+
+    def call(self, x, training=False):
+        return self.head(self.encoder(x, training=training)["pooled_output"])
+
+    def get_config(self):
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {**super().get_config(), "encoder": encoder}
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config.pop("encoder"))
+        return cls(encoder, **config)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_subclassed_model_around_an_encoder_keeps_all_weights(tmp_path):
+    model = Topics(bert_tf.BertModel(CONFIG))
+    expected = np.asarray(model(TEXTS))
+    model.save(tmp_path / "model.keras")
+    for one in (
+        keras.saving.load_model(tmp_path / "model.keras"),
+        copy.deepcopy(model),
+    ):
+        np.testing.assert_array_equal(one(TEXTS), expected)
+
+
+def test_checkpoints_of_tensorflow_contain_every_variable(tmp_path):
+    model = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    expected = model(TEXTS)["logits"]
+    path = tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
+    stored = [name for name, _ in tf.train.list_variables(path) if "VALUE" in name]
+    assert len(stored) == len(model.variables)
+    other = bert_tf.BertClassifier(CONFIG, num_labels=3)
+    other.build()
+    tf.train.Checkpoint(model=other).read(path).assert_consumed()
+    np.testing.assert_array_equal(other(TEXTS)["logits"], expected)
+
+
+def test_a_batch_may_have_no_rows():
+    model = bert_tf.BertModel(CONFIG)
+    empty = {name: column[:0] for name, column in TEXTS.items()}
+    assert model(empty, training=True)["sequence_output"].shape == (0, 4, 8)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -143,7 +143,7 @@ def bits_for_xla(shape: Any, keys: Any, site_key: Any) -> Any:
     """
     num_examples = ops.shape(keys)[0]
     rows, *sizes = shape
-    rows_per_example = rows // num_examples
+    rows_per_example = _divided(rows, num_examples)
     # The index of each element within its example, from values along each axis.
     index, stride = np.uint32(0), 1
     for axis in reversed(range(len(sizes))):
@@ -204,4 +204,12 @@ def _elements_per_example(shape, num_examples):
     total = 1
     for size in shape:
         total = total * size
-    return total // num_examples
+    return _divided(total, num_examples)
+
+
+def _divided(total, num_examples):
+    # A replica may get no examples at the end of an epoch.
+    is_static = isinstance(num_examples, int)
+    return total // (
+        max(num_examples, 1) if is_static else ops.maximum(num_examples, 1)
+    )
