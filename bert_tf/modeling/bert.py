@@ -23,7 +23,7 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
 
-_DROPOUT_SITES_PER_LAYER = 3
+_DROPOUT_SITES_PER_LAYER = 3  # Each site has dropout masks of its own.
 
 
 class EncoderLayer(embeddings.Scope):
@@ -90,7 +90,8 @@ class EncoderLayer(embeddings.Scope):
         # The dot product of two vectors of D independent components with variance 1
         # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
         # useful gradient, for any head size. The mask is 0 where a position sees
-        # another one, and else -10000.
+        # another one, and else -10000: the softmax makes it exactly 0, and unlike
+        # -inf it gives no NaN where a position sees none.
         queries = sequences.queries(x)  # [B * F, H]
         context = k.attend(
             k.dense(projections.query, queries),
@@ -111,8 +112,8 @@ class EncoderLayer(embeddings.Scope):
             drop(self.first_site + 1, config.hidden_dropout_prob),
         )  # [B * F, H]
 
-        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3). The inner layer is four times
-        # as wide in all released models.
+        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3), with GELU in its tanh form,
+        # as in OpenAI's GPT. The inner layer is four times as wide in released models.
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),

@@ -3,6 +3,7 @@
 Shape letters: B batch, S sequence, H hidden, V vocabulary.
 """
 
+import functools
 from typing import Any
 
 import keras
@@ -72,13 +73,11 @@ class LayerNorm(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates gamma and beta, which stay float32."""
-        self.gamma = self._vector("gamma", "ones")
-        self.beta = self._vector("beta", "zeros")
-
-    def _vector(self, name, initializer):
-        return self.add_weight(
-            name=name, shape=(self._width,), initializer=initializer, autocast=False
+        vector = functools.partial(
+            self.add_weight, shape=(self._width,), autocast=False
         )
+        self.gamma = vector(name="gamma", initializer="ones")
+        self.beta = vector(name="beta", initializer="zeros")
 
 
 class Embeddings(keras.layers.Layer):

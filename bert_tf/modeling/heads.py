@@ -241,7 +241,14 @@ class TaskModel(keras_model.KerasModel):
                 "put it into the features."
             ) from error
         # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
-        return own_loss + sum(map(ops.sum, self.losses)) / replicas.count()
+        loss = own_loss + sum(map(ops.sum, self.losses)) / replicas.count()
+        if replicas.count() == 1:
+            return loss
+        # Keras shows the mean of the replicas' values, weighted by their rows.
+        rows = ops.cast(ops.shape(features["input_ids"])[0], "float32")
+        all_rows = replicas.summed({"rows": rows})["rows"]
+        shown = ops.divide_no_nan(loss * all_rows, rows * replicas.count())
+        return loss + ops.stop_gradient(shown - loss)
 
     def _checked_label(self, name, label):
         """Returns a label as the model's own loss takes it; [B, 1] becomes [B]."""
