@@ -499,7 +499,7 @@ def test_checkpoints_of_tensorflow_contain_every_variable(tmp_path):
     expected = model(TEXTS)["logits"]
     path = tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
     stored = [name for name, _ in tf.train.list_variables(path) if "VALUE" in name]
-    assert len(stored) == len(model.variables)
+    assert len(stored) == len(model.weights)
     other = bert_tf.BertClassifier(CONFIG, num_labels=3)
     other.build()
     tf.train.Checkpoint(model=other).read(path).assert_consumed()
