@@ -209,7 +209,9 @@ def test_what_would_be_applied_to_the_wrong_output_is_refused(
     create, compiled, message
 ):
     with pytest.raises(ValueError, match=message):
-        evaluate(create(**compiled), X, Y if create is classifier else 0 * X["input_ids"])
+        evaluate(
+            create(**compiled), X, Y if create is classifier else 0 * X["input_ids"]
+        )
 
 
 @pytest.mark.parametrize(
