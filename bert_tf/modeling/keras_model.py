@@ -253,11 +253,11 @@ class KerasModel(keras.Model):
             ValueError: the loss or `y` does not fit the model.
         """
         loss = self._compile_config.config["loss"]
-        compared = (y, y_pred, sample_weight)
         if loss is not None:
-            names = self._outputs_of_loss(loss)
-            compared = self._compared(names, loss, x, *compared)
-        return super().compute_loss(x, *compared, training)
+            y, y_pred, sample_weight = self._compared(
+                self._outputs_of_loss(loss), loss, x, y, (y_pred, sample_weight)
+            )
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
@@ -283,7 +283,7 @@ class KerasModel(keras.Model):
             names = tuple({name: None for metrics in given for name in metrics})
             items = {name: [one.get(name) for one in given] for name in names}
         y, y_pred, sample_weight = self._compared(
-            names, items, x, y, y_pred, sample_weight
+            names, items, x, y, (y_pred, sample_weight)
         )
         if self.ignored_label is not None and not is_named:
             if compiled["metrics"]:
@@ -308,8 +308,9 @@ class KerasModel(keras.Model):
         is_clear = is_for_logits is False or self.answer_output == "values"
         return (self.answer_output,) if self.answer_output and is_clear else ()
 
-    def _compared(self, names, items, x, y, y_pred, sample_weight):
+    def _compared(self, names, items, x, y, outputs_and_weights):
         """Returns the labels, outputs and weights for a compiled loss or metrics."""
+        y_pred, sample_weight = outputs_and_weights
         if not names:
             raise ValueError(
                 f"{type(self).__name__} cannot tell which output {_shown(items)} is "
