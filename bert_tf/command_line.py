@@ -292,7 +292,11 @@ class _FlagValues(flags.FlagValues):
     ) -> list[str]:
         if filename.startswith(_RECIPE_PREFIX):
             filename = str(_recipe(filename.removeprefix(_RECIPE_PREFIX)))
-        return super()._get_flag_file_lines(filename, parsed_file_stack)
+        try:
+            return super()._get_flag_file_lines(filename, parsed_file_stack)
+        except UnicodeDecodeError:
+            message = f"--flagfile={filename} is not UTF-8; save it as UTF-8."
+            raise OptionError(message) from None
 
 
 def _recipe(name: str) -> pathlib.Path:

@@ -5,6 +5,7 @@ A `.keras` file is a zip of `config.json`, `metadata.json` and `model.weights.h5
 
 import contextlib
 import dataclasses
+import errno
 import os
 import shutil
 import tempfile
@@ -35,6 +36,7 @@ _ZIP_ERRORS = (
     EOFError,
     NotImplementedError,
     RuntimeError,
+    UnicodeDecodeError,
 )
 
 
@@ -141,7 +143,7 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     with files.open_file(path, "rb") as file:
         try:
             archive = zipfile.ZipFile(file)
-        except zipfile.BadZipFile as error:
+        except (*_ZIP_ERRORS, OSError) as error:  # A wrong offset is an OSError.
             raise ValueError(
                 f"{path} is not a complete .keras file ({str(error).lower()}); it may "
                 "be truncated: copy it again."
@@ -169,7 +171,9 @@ def _opened_member(
     try:
         with archive.open(info) as member:
             yield member
-    except _ZIP_ERRORS as error:
+    except (*_ZIP_ERRORS, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
         raise ValueError(
             f"{path}: its {name} is damaged ({error}); copy it again."
         ) from None

@@ -186,6 +186,13 @@ class RunClassifierOptions(
         if name != "xnli":
             languages = ("train_language", "eval_language")
             self._refuse(languages, "requires --task_name=XNLI")
+        columns = [getattr(self, name) for name in _COLUMNS]
+        for index, column in enumerate(columns):
+            if column is not None and column in columns[:index]:
+                raise options_module.OptionError(
+                    f"--{_COLUMNS[index]}={column} is also --"
+                    f"{_COLUMNS[columns.index(column)]}; expected another column."
+                )
         if self.task_name is None:
             if self.tfds_name is None:
                 self._check_own_data()

@@ -38,6 +38,10 @@ def test_the_defaults_are_the_releases():
         ({**TASK, "do_train": True, "train_file": "a"}, "--train_file is for your own"),
         ({**TASK, "do_eval": True, "labels": "a,b"}, "--labels is for your own"),
         ({**OWN, "do_train": True, "train_file": None}, "needs --train_file"),
+        (
+            {**OWN, "do_train": True, "text_column": "a", "text_b_column": "a"},
+            "--text_b_column=a is also --text_column; expected another column",
+        ),
         ({**OWN, "do_eval": True, "eval_file": None}, "needs --eval_file"),
         ({**OWN, "do_predict": True, "predict_file": None}, "needs --predict_file"),
         (
