@@ -1,4 +1,11 @@
-"""The demo: every stage from raw text to a served answer, with the tools of a user."""
+"""The demo: from the model in the package to a served answer, with the tools of a user.
+
+1. The model fills masks.
+2. It continues pretraining on text; its held-out loss falls.
+3. A topic classifier is fine-tuned from it, and another one from random weights.
+4. The classifier is exported as a SavedModel, which answers questions.
+5. A report compares the results with what needs no model.
+"""
 
 import dataclasses
 import json
@@ -23,58 +30,47 @@ from bert_tf.training import verdicts
 
 # Marks the output folder of a demo, which a later demo may replace.
 MARKER_FILE = "made_by_run_demo"
-MIN_DOCUMENTS = 4  # Next-sentence examples need two, in training and held-out text.
+MIN_DOCUMENTS = 4  # Of so few, half are held out.
 _HELD_OUT_EVERY = 10  # Every tenth document of the user is held out.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
-# The untrained model takes one step with a learning rate of 0, which saves its weights.
-_PRETRAINING = """
-# Vocabulary: learn word pieces from the text
-build_vocabulary --input_file={train} --vocab_file={out}/vocab.txt
-  --vocab_size={vocab_size}
-# Examples: mask words
-create_pretraining_data --input_file={train} --output_file={out}/train.tfrecord
-  --vocab_file={out}/vocab.txt --dupe_factor={passes} {lengths}
-create_pretraining_data --input_file={heldout} --output_file={out}/heldout.tfrecord
-  --vocab_file={out}/vocab.txt --dupe_factor={heldout_passes} {lengths}
-# Pretraining: held-out losses before training
-run_pretraining --output_dir={out}/untrained {data_and_model} --train_batch_size=1
-  --learning_rate=0 --num_train_steps=1 --num_warmup_steps=0
-# Pretraining: training, and held-out losses after it
-run_pretraining --output_dir={out}/pretraining {data_and_model}
-  --train_batch_size={batch_size} --learning_rate=0.001 --num_train_steps={steps}
-  --num_warmup_steps={warmup} --eval_every_steps={warmup} --log_every_steps={every}
-"""
-_LENGTHS = "--max_seq_length={length} --max_predictions_per_seq={predictions}"
-_DATA_AND_MODEL = """--do_train --do_eval --input_file={out}/train.tfrecord
-  --eval_input_file={out}/heldout.tfrecord --eval_batch_size=64 --max_eval_steps=0
-  --model_size=tiny --config_overrides=max_position_embeddings=128 {lengths}"""
+NUM_QUESTIONS = 10
+MASKED = {  # Sentence -> the word that a reader expects.
+    "She opened the [MASK] and went into the garden.": "door",
+    "He put on his hat and [MASK] and went out into the rain.": "coat",
+    "The dog began to [MASK] at the stranger.": "bark",
+    "They sat by the fire and drank a cup of [MASK].": "tea",
+    "My father and my [MASK] were married in the spring.": "mother",
+}
 _MASKS = """
-# Masks: predict the masked words before pretraining
-fill_mask --init_checkpoint={out}/untrained --text=- --top_k=3 < {out}/masked.txt
-# Masks: predict the masked words after pretraining
-fill_mask --init_checkpoint={out}/pretraining --text=- --top_k=3 < {out}/masked.txt
+# 1. Masks: the model in the package, bert-tf-mini, predicts masked words
+bert_tf fill-mask --init_checkpoint=bert-tf-mini --text=- --top_k=3 < {out}/masked.txt
+"""
+_PRETRAINING = """
+# 2. Pretraining: bert-tf-mini learns from more text
+bert_tf pretrain --init_checkpoint=bert-tf-mini --input_file={train}
+  --eval_input_file={heldout} --output_dir={out}/pretraining --do_train --do_eval
+  --next_sentence=false --max_seq_length={length} --max_predictions_per_seq=10
+  --train_batch_size=32 --eval_batch_size=64 --max_eval_steps=0 --learning_rate=3e-4
+  --bias_correction --num_train_steps={steps} --num_warmup_steps={warmup}
+  --eval_every_steps={every} --log_every_steps={every}
+bert_tf plot --run_dir={out}/pretraining --plot_file={out}/loss_curves.png
 """
 _CLASSIFICATION = """
-# Classification: fine-tune from {start} weights
-run_classifier --train_file={topics_train} --eval_file={topics_dev}
-  --predict_file={topics_test} --output_dir={out}/topics_from_{start} {from_start}
+# 3. Classification: fine-tune from {start} weights
+bert_tf classify {start_flags} --output_dir={out}/topics_from_{start}
+  --train_file={topics_train} --eval_file={topics_dev} --predict_file={topics_test}
   --do_train --do_eval --do_predict --max_seq_length=32 --train_batch_size=16
-  --num_train_epochs={epochs} --sweep=learning_rate={rates} --log_every_steps=10
+  --learning_rate=3e-4 --bias_correction --num_train_epochs={epochs}
 """
-_OWN_MODEL = (
-    "--vocab_file={out}/vocab.txt --bert_config_file={out}/pretraining/bert_config.json"
-)
 _STARTS = {
-    "pretrained": f"--init_checkpoint={{out}}/pretraining {_OWN_MODEL}",
-    "random": _OWN_MODEL,
-    "released": "--init_checkpoint=bert-mini",  # 4 layers, 256 wide; 42 MB.
+    "pretrained": "--init_checkpoint={out}/pretraining",
+    "random": "--bert_config_file={out}/pretraining/bert_config.json "
+    "--vocab_file={out}/pretraining/vocab.txt",
 }
 _SERVING = """
-# Serving: export and query
-export_saved_model --output_dir={out}/topics_from_pretrained
-  --export_dir={out}/exported/1
-query_saved_model --export_dir={out}/exported/1 --text=- < {out}/questions.txt
-plot_run --run_dir={out}/pretraining --plot_file={out}/loss_curves.png
+# 4. Serving: export the classifier and query the export
+bert_tf export --output_dir={out}/topics_from_pretrained --export_dir={out}/exported/1
+bert_tf query --export_dir={out}/exported/1 --text=- < {out}/questions.txt
 """
 _FILES = """Files
   loss curves       {out}/loss_curves.png
@@ -83,31 +79,20 @@ _FILES = """Files
   SavedModel        {out}/exported/1"""
 # In the demo, and with --tiny.
 _SIZES = {
-    "vocab_size": (2000, 400),  # An upper limit.
-    "length": (64, 32),
-    "predictions": (10, 5),
-    "passes": (100, 1),  # Over the text, each with different masks.
-    "heldout_passes": (5, 1),
-    "batch_size": (32, 8),
-    "steps": (2000, 4),
-    "warmup": (200, 1),
-    "every": (20, 1),
-    "epochs": (5, 1),
-    "rates": ("0.0003,0.001", "0.001"),  # Of these, the dev rows choose one.
+    "length": (64, 16),
+    "steps": (300, 2),
+    "warmup": (30, 1),
+    "every": (50, 1),
+    "epochs": (8.0, 0.1),
 }
-_SCORES = [
-    f"{head}_{x}"
-    for head in ("masked_lm", "next_sentence")
-    for x in ("loss", "accuracy")
-]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunDemoOptions(options_module.Options):
-    """Runs the tools in turn, from raw text to a served answer, in minutes on a CPU.
+    """Runs the tools in turn, from masked words to a served answer, in five minutes.
 
     Each command is shown as you would type it. The demo ends with a report and keeps
-    all its files in the output folder.
+    all its files in the output folder. It needs no network.
     """
 
     after_interrupt: ClassVar[str] = "The same command starts the demo again."
@@ -150,20 +135,20 @@ def run(options: RunDemoOptions, show: Callable[[str], None] = _show) -> str:
         values: dict[str, Any] = sizes | {"out": out, **_corpus(options)}
         for part in ("train", "dev", "test"):
             values[f"topics_{part}"] = notebook.sample_file(f"topics_{part}.tsv")
-        _run_commands(_PRETRAINING, values, show)
-        vocab_file = f"{out}/vocab.txt"
-        masked = notebook.masked_texts(
-            values["heldout"], 5, train_file=values["train"], vocab_file=vocab_file
-        )
-        _write_lines(f"{out}/masked.txt", [text for text, _ in masked])
-        fillings = _run_commands(_MASKS, values, show)
-        accuracies = _classify(values, show, is_tiny=options.tiny)
-        questions = notebook.labelled_rows(values["topics_test"])[:4]
+        test_rows = notebook.labelled_rows(values["topics_test"])
+        questions = test_rows[:: len(test_rows) // NUM_QUESTIONS][:NUM_QUESTIONS]
+        _write_lines(f"{out}/masked.txt", MASKED)
         _write_lines(f"{out}/questions.txt", [text for text, _ in questions])
-        _, answers, _ = _run_commands(_SERVING, values, show)
+
+        (fillings,) = _run_commands(_MASKS, values, show)
+        _run_commands(_PRETRAINING, values, show)
+        for start in _STARTS:
+            _run_commands(_CLASSIFICATION, values | {"start": start}, show)
+        _, answers = _run_commands(_SERVING, values, show)
+
         minutes = (time.monotonic() - started) / 60
-        parts = [f"=== Report: {minutes:.1f} minutes ===", _pretraining_table(out)]
-        parts += [_masks_table(masked, fillings), accuracies]
+        parts = [f"=== 5. Report: {minutes:.1f} minutes ===", _masks_table(fillings)]
+        parts += [_pretraining_table(out), _accuracies_table(values)]
         parts += [_answers_table(questions, answers), _FILES.format(out=out)]
         report = "\n\n".join(parts)
         _write_lines(f"{out}/report.txt", [report])
@@ -173,19 +158,17 @@ def run(options: RunDemoOptions, show: Callable[[str], None] = _show) -> str:
 def _run_commands(commands, values, show):
     """Shows and runs commands, each as it is typed, and returns their outputs."""
     values = {name: shlex.quote(str(value)) for name, value in values.items()}
-    values["lengths"] = _LENGTHS.format(**values)
-    values["data_and_model"] = _DATA_AND_MODEL.format(**values)
-    values["from_start"] = _STARTS[values.get("start", "random")].format(**values)
+    values["start_flags"] = _STARTS[values.get("start", "random")].format(**values)
     outputs = []
     for text in re.split(r"\n(?! )", commands.strip().format(**values)):
         if text.startswith("#"):
             show(f"\n==={text.removeprefix('#')} ===")
             continue
-        (tool, *flags), stdin = map(shlex.split, (text + " < ").split(" < ")[:2])
+        words, stdin = map(shlex.split, (text + " < ").split(" < ")[:2])
         show("\n$ " + " \\\n    ".join(re.split(r"\s+(?=--|< )", text)))
         with open((stdin or [os.devnull])[0], encoding="utf-8") as file:
             done = subprocess.run(
-                [sys.executable, "-m", f"bert_tf.tools.{tool}", *flags],
+                [sys.executable, "-m", *words],
                 stdin=file,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -198,73 +181,59 @@ def _run_commands(commands, values, show):
     return outputs
 
 
-def _classify(values, show, *, is_tiny):
-    """Fine-tunes from each start, and returns a table of accuracies."""
+def _masks_table(fillings):
+    """Returns the predictions of fill-mask beside the expected words."""
+    rows: list[tuple[str, ...]] = [("sentence", "expected", "predicted")]
+    predicted = [line.strip() for line in fillings.splitlines() if line[:1] == " "]
+    for (text, word), words in zip(MASKED.items(), predicted, strict=True):
+        rows.append((text, word, words))
+    return _table("Masked words, predicted by bert-tf-mini", rows)
+
+
+def _pretraining_table(out):
+    lines = map(json.loads, files.read_lines(f"{out}/pretraining/metrics.jsonl"))
+    before = next(line for line in lines if "eval_masked_lm_loss" in line)
+    after = _results(f"{out}/pretraining")
+    rows = [("", "before", "after")]
+    for key in ("masked_lm_loss", "masked_lm_accuracy"):
+        rows.append((key, f"{before[f'eval_{key}']:.3f}", f"{after[key]:.3f}"))
+    return _table("Held-out text, before and after continued pretraining", rows)
+
+
+def _accuracies_table(values):
+    """Returns the accuracies of the classifiers, and that of the largest class."""
     tables = [values[f"topics_{part}"] for part in ("train", "dev", "test")]
     train, *evaluation = (
         [label for _, label in notebook.labelled_rows(table)] for table in tables
     )
     majority = statistics.mode(train)
     baselines = [labels.count(majority) / len(labels) for labels in evaluation]
-    rows: list[tuple[str, ...]] = [("start", "learning rate", "dev", "test", "")]
-    rows.append(("majority class", "", *(f"{x:.3f}" for x in baselines), ""))
-    for start in [name for name in _STARTS if name != "released" or not is_tiny]:
-        try:
-            _run_commands(_CLASSIFICATION, values | {"start": start}, show)
-        except ValueError:
-            if start != "released":
-                raise
-            rows.append(("The released encoder bert-mini was left out: see above.",))
-            continue
+    rows: list[tuple[str, ...]] = [("start", "dev", "test", "")]
+    rows.append(("majority class", *(f"{x:.3f}" for x in baselines), ""))
+    for start in _STARTS:
         folder = f"{values['out']}/topics_from_{start}"
         lines = files.read_lines(f"{folder}/predictions.jsonl")
         predictions = [json.loads(line)["label"] for line in lines]
         pairs = zip(predictions, evaluation[1], strict=True)
         test = statistics.mean(predicted == label for predicted, label in pairs)
-        rate = files.read_json(f"{folder}/run.json")["flags"]["learning_rate"]
-        dev = _results(folder)["eval_accuracy"]
         verdict = verdicts.verdict("accuracy", test, baselines[1])
-        scores = (f"{rate:g}", f"{dev:.3f}", f"{test:.3f}", verdict)
-        rows.append((f"{start} weights", *scores))
-    rows.append(("The dev sentences chose the learning rate.",))
+        dev = _results(folder)["eval_accuracy"]
+        rows.append((f"{start} weights", f"{dev:.3f}", f"{test:.3f}", verdict))
     return _table("Accuracy of the topic classifier", rows)
 
 
-def _pretraining_table(out):
-    before, after = (_results(f"{out}/{run}") for run in ("untrained", "pretraining"))
-    baselines = files.read_json(f"{out}/pretraining/plot_data.json")["baselines"]
-    rows: list[tuple[str, ...]] = [("", "before", "after", "baseline", "", "")]
-    for key in _SCORES:
-        if key in after:  # There may be no sentence pairs.
-            baseline = baselines.get(f"eval_{key}", {})
-            value = baseline.get("value")
-            scores = [before[key], after[key], value]
-            cells = ["" if score is None else f"{score:.3f}" for score in scores]
-            verdict = verdicts.verdict(key, after[key], value)
-            rows.append((key, *cells, baseline.get("name", ""), verdict))
-    return _table("Held-out text, before and after pretraining", rows)
-
-
-def _masks_table(masked, fillings):
-    """Returns what both models predict, from the outputs of fill_mask."""
-    lines = [output.splitlines() for output in fillings]
-    predictions = [[x.strip() for x in part if x.startswith(" ")] for part in lines]
-    rows: list[tuple[str, ...]] = []
-    for (text, word), before, after in zip(masked, *predictions, strict=True):
-        rows += [(text,), ("  masked word", word)]
-        rows += [("  before pretraining", before), ("  after pretraining", after)]
-    return _table("Masked words of the held-out text", rows)
-
-
 def _answers_table(questions, answers):
-    rows = [("sentence", "predicted", "probability", "")]
+    rows = [("sentence", "answer", "probability", "")]
+    num_correct = 0
     answers = map(json.loads, answers.splitlines())
     for (text, label), answer in zip(questions, answers, strict=True):
         predicted = answer["label"]
+        num_correct += predicted == label
         remark = "correct" if predicted == label else f"should be {label}"
         probability = f"{answer['probabilities'][predicted]:.3f}"
         rows.append((text, predicted, probability, remark))
-    return _table("Predictions of the exported model", rows)
+    title = f"Answers of the SavedModel: {num_correct} of {len(questions)} correct"
+    return _table(title, rows)
 
 
 def _table(title, rows):

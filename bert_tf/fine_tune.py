@@ -44,6 +44,7 @@ from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
+from bert_tf.training import result_files
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +168,8 @@ def _function(
 
     def function(
         train: Any,
-        init_checkpoint: str | os.PathLike[str] | None,
-        output_dir: str,
+        init_checkpoint: str | os.PathLike[str] | None = None,
+        output_dir: str | os.PathLike[str] = "",
         *,
         validation: Any = None,
         progress: progress_module.Progress | None = None,
@@ -183,6 +184,9 @@ def _function(
             "init_checkpoint": init_checkpoint,
             "output_dir": os.fspath(output_dir),
         }
+        # A run keeps its own setting.
+        flags = result_files.read_run(values["output_dir"]).get("flags", {})
+        values.setdefault("bias_correction", flags.get("bias_correction", True))
         with contextlib.ExitStack() as stack:
             if progress is None:
                 stack.enter_context(progress_module.shown_with_log(sys.stderr))
@@ -228,7 +232,7 @@ def _check_types(init_checkpoint, output_dir, progress):
             f"init_checkpoint is {init_checkpoint!r:.60}; expected the path of a "
             "checkpoint, the name of a model, or None."
         )
-    if not isinstance(output_dir, str | os.PathLike):
+    if not isinstance(output_dir, str | os.PathLike) or not os.fspath(output_dir):
         raise ValueError(
             f"output_dir is {output_dir!r:.60}; expected the path of a folder."
         )
@@ -248,14 +252,16 @@ _OF_ALL_FUNCTIONS = """
 
     Further arguments:
         init_checkpoint: a checkpoint in any format, or the name of a released model.
-            None: random weights, with `bert_config_file` and `vocab_file`.
+            None: the small model in the package, bert-tf-mini; or random weights, with
+            `bert_config_file` and `vocab_file`.
         output_dir: folder of the run. The same call resumes or reloads the run.
         validation: share of `train` to evaluate on, such as 0.1, or other examples in
             any of the forms of `train`. None: the run is not evaluated.
         progress: see `bert_tf.progress`. None: shows progress and scores on standard
             error; `bert_tf.progress.silent` shows nothing.
         **options: other flags of the tool, such as `num_train_epochs`,
-            `train_batch_size`, `learning_rate` and `max_seq_length`.
+            `train_batch_size`, `learning_rate` and `max_seq_length`. Unlike in the
+            tool, `bias_correction` is True by default.
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `scores` are those of the

@@ -56,13 +56,17 @@ class _ImplicitFloat(float, Implicit):
     pass
 
 
+class _ImplicitStr(str, Implicit):
+    pass
+
+
 def implicit(number: Any) -> Any:
-    """Returns a default, an int or a float, that `is_given` recognizes.
+    """Returns a default, an int, a float or a str, that `is_given` recognizes.
 
     Use it where a recorded value overrides the default, but not a given flag, even if
     the flag's value equals the default.
     """
-    kinds = {int: _ImplicitInt, float: _ImplicitFloat}
+    kinds = {int: _ImplicitInt, float: _ImplicitFloat, str: _ImplicitStr}
     return kinds[type(number)](number)
 
 

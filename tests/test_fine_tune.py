@@ -95,6 +95,19 @@ def test_classify_returns_a_trained_predictor(classified):
     assert json.loads(rows[0]) == {"text": TEXTS[0], "label": "rain"}
 
 
+def test_without_a_checkpoint_the_model_in_the_package_is_fine_tuned(tmp_path, capsys):
+    train = [("wet and storm", "rain"), ("noon and dry", "sun")]
+    values = {"max_seq_length": 8, "train_batch_size": 2, "num_train_epochs": 1}
+    model = bert_tf.fine_tune.classify(train, output_dir=tmp_path, **values)
+    assert model.predict(["dry and light"])[0]["label"] in ("rain", "sun")
+    message = "starting from bert-tf-mini (small; pass bert-base-uncased for better"
+    assert message in capsys.readouterr().err
+    flags = json.loads((tmp_path / "run.json").read_text())["flags"]
+    assert flags["init_checkpoint"] == "bert-tf-mini"
+    assert flags["bias_correction"] is True
+    assert len((tmp_path / "vocab.txt").read_text().splitlines()) == 8000
+
+
 def test_the_same_examples_in_any_form_give_the_same_file(
     classified, quick, tmp_path, new_frame
 ):

@@ -12,6 +12,7 @@ from typing import Any
 from typing import Protocol
 
 from bert_tf import files
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.catalogue import hub_names
@@ -149,7 +150,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = _without_trailing_slash(path)
     exists = files.exists(path) or files.exists(f"{path}.index")
-    if path == fetching.SHIPPED and not exists:
+    if path == kinds.SHIPPED and not exists:
         path, exists = fetching.SHIPPED_FOLDER, True
     if fetching.is_name(path) and not exists:
         folder = fetching.fetch(path)

@@ -1,5 +1,7 @@
 """Names of written formats and of heads; importing this module is quick."""
 
+# The model in this package, in catalogue/; its README.md says what it learned.
+SHIPPED = "bert-tf-mini"
 WRITTEN_FORMATS = ("bert", "hugging_face", "keras_hub", "keras")
 
 ENCODER = "encoder"  # No head.

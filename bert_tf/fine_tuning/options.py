@@ -13,6 +13,7 @@ from typing import Any
 from typing import Self
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.options import OptionError
 from bert_tf.options import option
 from bert_tf.training import options as training_options
@@ -100,6 +101,19 @@ class TaskOptions(training_options.FineTuningOptions):
                 "Nothing to do; expected --do_train, --do_eval or --do_predict, or "
                 "several of them."
             )
+        if self.trains and self.init_checkpoint is None:
+            self._set_start()
+
+    def _set_start(self) -> None:
+        """Starts from the model in the package, unless the user describes a new one."""
+        names = ("bert_config_file", "vocab_file")
+        if any(getattr(self, name) for name in names):
+            for name in names:
+                self._require(name, "Training without --init_checkpoint")
+            return
+        # The record is frozen, but its construction is not finished yet.
+        start = options_module.implicit(kinds.SHIPPED)
+        object.__setattr__(self, "init_checkpoint", start)
 
     @property
     def trains(self) -> bool:

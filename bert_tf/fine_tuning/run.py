@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import files
+from bert_tf import options as options_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
@@ -109,6 +110,12 @@ def prepare(options: Any) -> task_module.Task:
         run_dir = options.output_dir
         has_checkpoint = rotation.latest(run_dir) is not None
         if not has_checkpoint:
+            if not options_module.is_given(options.init_checkpoint):
+                logger.info(
+                    "No init_checkpoint: starting from %s (small; pass "
+                    "bert-base-uncased for better scores).",
+                    options.init_checkpoint,
+                )
             task_record.warn_of_label_order(task.record, options, task.start.source)
         if not task_record.is_run(run_dir):
             task.config.check_segments(task.record.num_segments)

@@ -55,9 +55,13 @@ def evaluation_scores(means: Mapping[str, float]) -> dict[str, float]:
     The perplexity is that of the masked words, or of the next pieces.
     """
     scores = {f"eval_{name}": value for name, value in means.items()}
-    words = "masked_lm_loss" if "masked_lm_loss" in means else "next_piece_loss"
-    scores["eval_perplexity"] = perplexity(means[words])
+    scores["eval_perplexity"] = perplexity(means[words_loss(means)])
     return scores
+
+
+def words_loss(means: Mapping[str, float]) -> str:
+    """Returns the name of the loss of the masked words, or of the next pieces."""
+    return "masked_lm_loss" if "masked_lm_loss" in means else "next_piece_loss"
 
 
 def perplexity(loss: float) -> float:

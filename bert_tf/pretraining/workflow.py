@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import options as options_module
@@ -56,7 +57,11 @@ def run(
                 f"Trained to step {reached['global_step']}, loss {reached['loss']:.4f}."
             )
         if options.do_eval:
-            lines += run_folder.score_lines(pretraining.evaluate())
+            results = pretraining.evaluate()
+            lines += run_folder.score_lines(results)
+            warning = pretraining.compare_with_start(results)
+            if options.do_train and warning is not None:
+                lines.append(warning)
         run_report.write(pretraining.trainer.folder)
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
@@ -102,6 +107,7 @@ class Pretraining:
     ):
         self.options = options
         self._trains = options.do_train or options.dry_run
+        self._has_warned = False  # That the model unlearns.
         self._phases = options.each_phase()
         start = model_setup.find_start(options)
         config = model_setup.override(
@@ -113,6 +119,7 @@ class Pretraining:
         self.config.check_sequence_length(options.max_seq_length)
         self.vocabulary = start.vocabulary
         self._hub_name = None if start.source is None else start.source.hub_name
+        self._has_start = start.source is not None
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
             names = scores.names_of(self.config, self.records.schema)
@@ -236,15 +243,57 @@ class Pretraining:
         )
         if self.options.eval_every_steps:
             self._write_baselines()
+        if results and self._has_start and not trainer.resumed:
+            self._evaluate_start()
         for phase, records in zip(self._phases, self._phase_records, strict=True):
             is_over = self.options.phases and trainer.step >= phase.num_train_steps
             if not is_over:
                 reached = trainer.train(
                     self._training_source(phase, records),
-                    evaluate=lambda: scores.evaluation_scores(self._evaluate()),
+                    evaluate=self._evaluate_while_training,
                     last_step=phase.num_train_steps if self.options.phases else None,
                 )
         return reached
+
+    def _evaluate_start(self):
+        """Logs the scores of the checkpoint as those of step 0."""
+        start = scores.evaluation_scores(self._evaluate())
+        self.trainer.folder.cut_metrics(-1)  # A killed run may have logged them.
+        self.trainer.folder.log(0, start, tag="eval")
+        line = ", ".join(f"{n.removeprefix('eval_')} {v:.4f}" for n, v in start.items())
+        logger.info("Evaluation before the first step: %s", line)
+
+    def _evaluate_while_training(self):
+        means = self._evaluate()
+        if self.trainer.step >= self.options.num_warmup_steps and not self._has_warned:
+            warning = self.compare_with_start(means)
+            self._has_warned = warning is not None
+            if warning is not None:
+                logger.warning("%s", warning)
+        return scores.evaluation_scores(means)
+
+    def compare_with_start(self, means: Mapping[str, float]) -> str | None:
+        """Returns what to do if the held-out loss is higher than before the first step.
+
+        Args:
+            means: the scores of an evaluation.
+
+        Returns:
+            A sentence, or None if the loss is lower or that of the start is unknown.
+        """
+        logged = self.trainer.folder.read_metrics()
+        name = scores.words_loss(means)
+        starts = [line[f"eval_{name}"] for line in logged if line["step"] == 0]
+        before = min(starts, default=math.inf)
+        if not means[name] > before:
+            return None
+        remedy = f"a --learning_rate below {self.options.learning_rate:.2g}"
+        if not self.options.bias_correction and self.options.optimizer == "adamw":
+            remedy += " or --bias_correction"
+        return (
+            f"The held-out {name} is {means[name]:.4f}, but {before:.4f} before the "
+            f"first step: the model has unlearned. Use {remedy}."
+        )
 
     def _training_source(self, phase, records):
         if not pretraining_examples.is_text(records):

@@ -108,6 +108,7 @@ def create_optimizer(
         num_warmup_steps,
         schedule=schedule,
         name=options.optimizer,
+        bias_correction=options.bias_correction,
     )
     optimizer.build(model.trainable_variables)
     if scale_loss:

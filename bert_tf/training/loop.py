@@ -32,6 +32,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.data import batching
 from bert_tf.modeling import heads
+from bert_tf.optimization import create
 from bert_tf.optimization import schedules
 from bert_tf.training import building
 from bert_tf.training import distribution
@@ -48,6 +49,10 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[], dict[str, float]]
+# A longer run outlives the large first steps of an uncorrected Adam, and with at most
+# this rate, BERT was pretrained.
+_SHORT_RUN = 1000
+_LARGEST_RELEASED_RATE = 1e-4
 
 
 class Trainer:
@@ -183,6 +188,18 @@ class Trainer:
                 rate * num_steps / num_warmup_steps,
                 rate,
             )
+        elif (
+            self.time_limit is None
+            and num_steps < _SHORT_RUN
+            and rate > _LARGEST_RELEASED_RATE
+            and not (self.options.bias_correction or self.options.optimizer == "lamb")
+        ):
+            logger.info(
+                "Without --bias_correction, the learning rate of %.2g acts like one of "
+                "up to %.2g (in step %d).",
+                rate,
+                *create.largest_uncorrected_rate(rate, num_steps, num_warmup_steps),
+            )
 
     def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
@@ -266,7 +283,7 @@ class Trainer:
     def _replayed_selection(self) -> stopping.Selection:
         logged = self.folder.read_metrics()
         return stopping.Selection.replay(
-            self.options, (line for line in logged if line["step"] <= self.step)
+            self.options, (line for line in logged if 0 < line["step"] <= self.step)
         )
 
     def nothing_left(self) -> dict[str, float]:

@@ -52,7 +52,8 @@ class CheckpointOptions(_TrainingRecord):
         group="model",
         help="Checkpoint to start from: in the release's format (prefix or folder), "
         "from Hugging Face, KerasHub or Keras, a SavedModel, the name of a released "
-        "model, such as bert-base-uncased, or hf://organization/model.",
+        "model, such as bert-base-uncased, or hf://organization/model. Default: "
+        "fine-tuning starts from bert-tf-mini, a small model in the package.",
         is_path=True,
     )
     save_checkpoints_steps: int = option(
@@ -122,6 +123,12 @@ class OptimizerOptions(_TrainingRecord):
         minimum=0.0,
         help="Peak learning rate. It is reached at the end of the warm-up and then "
         "decays linearly to 0.",
+    )
+    bias_correction: bool = option(
+        False,
+        help="Correct the bias of Adam's moments, as other libraries do. Without it, "
+        "as in 2018, the first few hundred steps are up to six times as large as "
+        "learning_rate says. lamb always corrects it.",
     )
     gradient_accumulation_steps: int = option(
         1,

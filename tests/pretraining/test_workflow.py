@@ -1,6 +1,7 @@
 """What a run reads, beyond what the tests of the tool see."""
 
 import dataclasses
+import json
 import os
 import shutil
 
@@ -95,3 +96,41 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
     with pytest.raises(ValueError, match="loss of the evaluation is nan, so no "):
         pretraining.evaluate()
     assert not os.path.exists(tmp_path / "run" / "eval_results.txt")
+
+
+def test_a_checkpoint_that_unlearns_is_noticed(golden, tmp_path, caplog):
+    model = golden / "model"
+    options = pretraining_options.RunPretrainingOptions(
+        input_file=str(model / "examples.tfrecord"),
+        output_dir=str(tmp_path / "run"),
+        init_checkpoint=str(model / "bert_model.ckpt"),
+        bert_config_file=str(model / "bert_config.json"),
+        vocab_file=str(golden / "vocab.txt"),
+        max_seq_length=64,
+        max_predictions_per_seq=10,
+        eval_batch_size=2,
+        train_batch_size=2,
+        learning_rate=0.5,
+        num_train_steps=2,
+        num_warmup_steps=0,
+        eval_every_steps=1,
+        do_train=True,
+        do_eval=True,
+        max_eval_steps=1,
+    )
+    report = pretraining_workflow.run(options)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    logged = [line for line in map(json.loads, lines) if "eval_loss" in line]
+    evaluated = {line["step"]: line["eval_masked_lm_loss"] for line in logged}
+    assert sorted(evaluated) == [0, 1, 2]
+    assert evaluated[1] > evaluated[0]
+    message = (
+        f"The held-out masked_lm_loss is {{:.4f}}, but {evaluated[0]:.4f} before the "
+        "first step: the model has unlearned. Use a --learning_rate below 0.5 or "
+        "--bias_correction."
+    )
+    assert caplog.messages.count(message.format(evaluated[1])) == 1
+    assert message.format(evaluated[2]) in report.splitlines()
+    # A resumed run compares with the same start, and does not evaluate it again.
+    longer = dataclasses.replace(options, num_train_steps=3)
+    assert f"but {evaluated[0]:.4f} before" in pretraining_workflow.run(longer)

@@ -158,11 +158,20 @@ def test_the_model_sees_one_micro_batch_at_a_time(
             ],
         ),
         (0.0, 90, ["--learning_rate=0: training does not change the weights."]),
+        (
+            1e-3,
+            3,
+            [
+                "Without --bias_correction, the learning rate of 0.001 acts like one "
+                "of up to 0.0033 (in step 3)."
+            ],
+        ),
     ],
 )
-def test_a_schedule_that_hardly_trains_is_warned_about_before_training(
+def test_a_schedule_that_trains_unlike_expected_is_named_before_training(
     golden, tmp_path, caplog, learning_rate, num_warmup_steps, warnings
 ):
+    caplog.set_level("INFO", "bert_tf")
     small = config_module.BertConfig.from_json_file(
         golden / "model" / "bert_config.json"
     )
@@ -174,8 +183,7 @@ def test_a_schedule_that_hardly_trains_is_warned_about_before_training(
         num_train_steps=9,
         num_warmup_steps=num_warmup_steps,
     )
-    found = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert found == warnings
+    assert [text for text in caplog.messages if "rate" in text] == warnings
 
 
 def test_predictions_that_are_nan_are_refused(golden, tmp_path):

@@ -43,6 +43,21 @@ class OneWeight:
         return {"loss_of_x": tf.reduce_sum(outputs["product"])}
 
 
+@pytest.mark.parametrize(
+    "name, is_asked, corrects",
+    [("adamw", False, False), ("adamw", True, True), ("lamb", False, True)],
+)
+def test_the_bias_is_corrected_if_asked_and_always_by_lamb(
+    name, is_asked, corrects, monkeypatch
+):
+    monkeypatch.setattr(training_options.OptimizerOptions, "optimizer", name)
+    options = training_options.OptimizerOptions(bias_correction=is_asked)
+    optimizer = building.create_optimizer(
+        OneWeight(), options, num_train_steps=9, num_warmup_steps=0
+    )
+    assert optimizer.bias_correction is corrects
+
+
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):

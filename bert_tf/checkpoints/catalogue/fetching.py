@@ -18,6 +18,7 @@ import zlib
 from bert_tf import files
 from bert_tf import locks
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import release
 from bert_tf.checkpoints.catalogue import downloading
@@ -48,9 +49,7 @@ _ZIP_ERRORS = (
 )
 BASE_URL = "https://storage.googleapis.com/bert_models"
 _SMALL_RELEASE = "2020_02_20"
-# The model in this package; its README.md says what it learned.
-SHIPPED = "bert-tf-mini"
-SHIPPED_FOLDER = str(pathlib.Path(__file__).with_name(SHIPPED))
+SHIPPED_FOLDER = str(pathlib.Path(__file__).with_name(kinds.SHIPPED))
 # Name -> path of its zip below the URL, without ".zip". The small models follow a rule.
 _PATHS = {
     "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",

@@ -152,9 +152,6 @@ class RunClassifierOptions(
         super().__post_init__()
         self._check_labels()
         self._check_data()
-        if (self.do_train or self.dry_run) and self.init_checkpoint is None:
-            for name in ("bert_config_file", "vocab_file"):
-                self._require(name, "Training without --init_checkpoint")
         self._check_teacher()
         if self.doc_stride > self.max_seq_length - 2:
             raise options_module.OptionError(

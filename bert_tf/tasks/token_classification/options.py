@@ -126,9 +126,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.trains and self.init_checkpoint is None:
-            for name in ("bert_config_file", "vocab_file"):
-                self._require(name, "Training without --init_checkpoint")
         self._check_files()
         if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
             raise options_module.OptionError(
