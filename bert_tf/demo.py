@@ -36,10 +36,10 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"'”’)])\s+")
 NUM_QUESTIONS = 10
 MASKED = {  # Sentence -> the word that a reader expects.
     "She opened the [MASK] and went into the garden.": "door",
-    "He put on his hat and [MASK] and went out into the rain.": "coat",
-    "The dog began to [MASK] at the stranger.": "bark",
     "They sat by the fire and drank a cup of [MASK].": "tea",
-    "My father and my [MASK] were married in the spring.": "mother",
+    "There was not a cloud in the blue [MASK].": "sky",
+    "She closed her [MASK] and fell asleep.": "eyes",
+    "He read the letter twice and put it in his [MASK].": "pocket",
 }
 _MASKS = """
 # 1. Masks: the model in the package, bert-tf-mini, predicts masked words
@@ -56,7 +56,7 @@ bert_tf pretrain --init_checkpoint=bert-tf-mini --input_file={train}
 bert_tf plot --run_dir={out}/pretraining --plot_file={out}/loss_curves.png
 """
 _CLASSIFICATION = """
-# 3. Classification: fine-tune from {start} weights
+# 3. Classification: topics of sentences, fine-tuned from {start} weights
 bert_tf classify {start_flags} --output_dir={out}/topics_from_{start}
   --train_file={topics_train} --eval_file={topics_dev} --predict_file={topics_test}
   --do_train --do_eval --do_predict --max_seq_length=32 --train_batch_size=16
@@ -83,7 +83,7 @@ _SIZES = {
     "steps": (300, 2),
     "warmup": (30, 1),
     "every": (50, 1),
-    "epochs": (8.0, 0.1),
+    "epochs": (5.0, 0.1),
 }
 
 
@@ -219,7 +219,7 @@ def _accuracies_table(values):
         verdict = verdicts.verdict("accuracy", test, baselines[1])
         dev = _results(folder)["eval_accuracy"]
         rows.append((f"{start} weights", f"{dev:.3f}", f"{test:.3f}", verdict))
-    return _table("Accuracy of the topic classifier", rows)
+    return _table("Accuracy of the topic classifier, with the same settings", rows)
 
 
 def _answers_table(questions, answers):
