@@ -120,9 +120,10 @@ SUBCOMMANDS = (
         examples=(
             "--input_file=train.tfrecord --eval_input_file=heldout.tfrecord "
             "--model_size=base --output_dir=runs/base --do_train --do_eval",
-            "--input_file=domain.tfrecord --init_checkpoint=bert-base-uncased "
-            "--output_dir=runs/domain --do_train --learning_rate=2e-5 "
-            "--num_train_steps=10000 --num_warmup_steps=1000",
+            "--input_file=domain.tfrecord --eval_input_file=heldout.tfrecord "
+            "--init_checkpoint=bert-base-uncased "
+            "--output_dir=runs/domain --do_train --do_eval --learning_rate=5e-5 "
+            "--bias_correction --num_train_steps=10000 --num_warmup_steps=1000",
         ),
     ),
     Subcommand(
@@ -133,8 +134,8 @@ SUBCOMMANDS = (
         stage="Pretrain",
         summary="Predict the words behind [MASK], or score whole texts",
         examples=(
-            "--init_checkpoint=bert-base-uncased "
-            "--text='Stir the [MASK] until the butter melts.'",
+            "--init_checkpoint=bert-tf-mini "
+            "--text='She opened the [MASK] and went into the garden.'",
         ),
     ),
     Subcommand(
@@ -158,8 +159,7 @@ SUBCOMMANDS = (
             "--init_checkpoint=bert-base-uncased --output_dir=runs/mrpc "
             "--do_train --do_eval",
             "--train_file=train.csv --eval_file=dev.csv --text_column=review "
-            "--label_column=stars --init_checkpoint=bert-base-uncased "
-            "--output_dir=runs/reviews --do_train --do_eval",
+            "--label_column=stars --output_dir=runs/reviews --do_train --do_eval",
             "--predict_file=new.csv --output_dir=runs/reviews --do_predict",
         ),
     ),
