@@ -32,7 +32,7 @@ OTHER_TESTS := tests $(FIRST_TESTS:%=--ignore=%)
 .PHONY: help demo test test-slow test-beam lint format notebooks docs dist lock benchmark
 
 help:
-	@echo "make demo       raw text to a served answer, on the text of the package;"
+	@echo "make demo       pretraining, fine-tuning, serving, with the package's model and text;"
 	@echo "                DEMO_CORPUS=path takes your own text"
 	@echo "make test       lint and all fast tests, in two processes; WORKERS=4: in four"
 	@echo "make test-slow  all tests, also those that take minutes or gigabytes"

@@ -184,15 +184,15 @@ def _function(
             "init_checkpoint": init_checkpoint,
             "output_dir": os.fspath(output_dir),
         }
-        # A run keeps its own setting.
-        flags = result_files.read_run(values["output_dir"]).get("flags", {})
-        values.setdefault("bias_correction", flags.get("bias_correction", True))
         with contextlib.ExitStack() as stack:
             if progress is None:
                 stack.enter_context(progress_module.shown_with_log(sys.stderr))
             else:
                 stack.enter_context(progress_module.reporting_to(progress))
             try:
+                # A run keeps its own setting.
+                flags = result_files.read_run(values["output_dir"]).get("flags", {})
+                values.setdefault("bias_correction", flags.get("bias_correction", True))
                 run = Run(options_class, values)
                 run.use_casing_of_checkpoint()
                 declaration.give_data(run, train, validation, **data)

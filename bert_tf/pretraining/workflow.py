@@ -265,7 +265,10 @@ class Pretraining:
 
     def _evaluate_while_training(self):
         means = self._evaluate()
-        if self.trainer.step >= self.options.num_warmup_steps and not self._has_warned:
+        if (
+            self.trainer.is_warmed_up(self.options.num_warmup_steps)
+            and not self._has_warned
+        ):
             warning = self.compare_with_start(means)
             self._has_warned = warning is not None
             if warning is not None:
@@ -279,10 +282,14 @@ class Pretraining:
             means: the scores of an evaluation.
 
         Returns:
-            A sentence, or None if the loss is lower or that of the start is unknown.
+            A sentence, or None if the loss is lower or that of the start is unknown,
+            also because a resumed run evaluates on other data.
         """
-        logged = self.trainer.folder.read_metrics()
+        folder = self.trainer.folder
+        if folder.suffix_of(run_folder.EVAL_RESULTS_FILE, self._evaluation_data):
+            return None
         name = scores.words_loss(means)
+        logged = folder.read_metrics()
         starts = [line[f"eval_{name}"] for line in logged if line["step"] == 0]
         before = min(starts, default=math.inf)
         if not means[name] > before:

@@ -201,6 +201,16 @@ class Trainer:
                 *create.largest_uncorrected_rate(rate, num_steps, num_warmup_steps),
             )
 
+    def is_warmed_up(self, num_warmup_steps: int) -> bool:
+        """Returns whether the learning rate has reached its peak.
+
+        Args:
+            num_warmup_steps: of a run without a time limit.
+        """
+        if self.time_limit is None:
+            return self.step >= num_warmup_steps
+        return (self._budget.share_done or 0) >= self.time_limit.warmup_proportion
+
     def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
         self.workers.check_same("the step of the latest checkpoint", step or 0)

@@ -99,11 +99,19 @@ class TimeBudget:
         used = self.used_seconds
         return used is not None and self.seconds is not None and used >= self.seconds
 
+    @property
+    def share_done(self) -> float | None:
+        """Share of the time that is used; None if the run takes a number of steps."""
+        used = self.used_seconds
+        if used is None or self.seconds is None:
+            return None
+        return min(used / self.seconds, 1.0)
+
     def set_rate(self) -> None:
         """Sets the learning rate of the next steps."""
-        used = self.used_seconds
-        if used is not None and self.seconds is not None:
-            self._schedule.share_done.assign(min(used / self.seconds, 1.0))
+        share_done = self.share_done
+        if share_done is not None:
+            self._schedule.share_done.assign(share_done)
 
     def amount_done(self, step: int, num_train_steps: int) -> tuple[float, float, str]:
         """Returns what a progress bar shows: amount done, total amount, unit."""
