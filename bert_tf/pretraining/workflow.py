@@ -265,10 +265,8 @@ class Pretraining:
 
     def _evaluate_while_training(self):
         means = self._evaluate()
-        if (
-            self.trainer.is_warmed_up(self.options.num_warmup_steps)
-            and not self._has_warned
-        ):
+        is_warmed_up = self.trainer.is_warmed_up(self.options.num_warmup_steps)
+        if is_warmed_up and not self._has_warned:
             warning = self.compare_with_start(means)
             self._has_warned = warning is not None
             if warning is not None:
