@@ -265,7 +265,9 @@ class Pretraining:
 
     def _evaluate_while_training(self):
         means = self._evaluate()
-        is_warmed_up = self.trainer.is_warmed_up(self.options.num_warmup_steps)
+        is_warmed_up = self.trainer.budget.is_warmed_up(
+            self.trainer.step, self.options.num_warmup_steps
+        )
         if is_warmed_up and not self._has_warned:
             warning = self.compare_with_start(means)
             self._has_warned = warning is not None

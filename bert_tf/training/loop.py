@@ -80,6 +80,7 @@ class Trainer:
         step: int, finished optimizer steps.
         resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
+        budget: `timing.TimeBudget`, the time of the run.
 
     Raises:
         ValueError: the device does not exist, a batch cannot be divided among the
@@ -122,7 +123,7 @@ class Trainer:
             options.output_dir, is_written=self.workers.is_chief
         )
         self.optimizer: Any = None
-        self._budget = timing.TimeBudget()
+        self.budget = timing.TimeBudget()
         self._pace = timing.Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
@@ -161,7 +162,7 @@ class Trainer:
             schedule = schedules.WarmupLinearDecayOfTime(
                 options.learning_rate, self.time_limit.warmup_proportion
             )
-            self._budget = timing.TimeBudget(
+            self.budget = timing.TimeBudget(
                 self.time_limit.minutes,
                 schedule,
                 agree=self.workers.broadcast_from_chief,
@@ -200,16 +201,6 @@ class Trainer:
                 rate,
                 *create.largest_uncorrected_rate(rate, num_steps, num_warmup_steps),
             )
-
-    def is_warmed_up(self, num_warmup_steps: int) -> bool:
-        """Returns whether the learning rate has reached its peak.
-
-        Args:
-            num_warmup_steps: of a run without a time limit.
-        """
-        if self.time_limit is None:
-            return self.step >= num_warmup_steps
-        return (self._budget.share_done or 0) >= self.time_limit.warmup_proportion
 
     def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)
@@ -287,7 +278,7 @@ class Trainer:
 
     def has_steps_left(self) -> bool:
         """Returns whether `train` would take a step; starts the clock of the run."""
-        self._budget.start(saving.read_train_seconds(self.options.output_dir))
+        self.budget.start(saving.read_train_seconds(self.options.output_dir))
         return not (self._is_done() or self._replayed_selection().should_stop)
 
     def _replayed_selection(self) -> stopping.Selection:
@@ -307,7 +298,7 @@ class Trainer:
             saving.remove_leftovers(self.options.output_dir)
 
     def _is_done(self) -> bool:
-        return self.step >= self._last_step or self._budget.is_spent
+        return self.step >= self._last_step or self.budget.is_spent
 
     def _build_train_steps(self) -> Callable:
         return steps.build_train_steps(
@@ -339,7 +330,7 @@ class Trainer:
     def _advance(self, train_steps: Callable, iterator: Any) -> float:
         """Takes some steps in one call, logs them, returns the last one's loss."""
         num_steps = self._num_steps_of_next_call()
-        self._budget.set_rate()
+        self.budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
             batches = distribution.steps_iterator(iterator, num_steps)
@@ -354,7 +345,7 @@ class Trainer:
         if num_finite < num_steps:
             self._stop_at_non_finite_step(history, num_finite)
         loss = float(history["loss"][-1])
-        done, total, unit = self._budget.amount_done(self.step, self.num_train_steps)
+        done, total, unit = self.budget.amount_done(self.step, self.num_train_steps)
         values = {"loss": loss, "examples/s": examples_per_second}
         progress_module.report("train", done, total, unit=unit, values=values)
         return loss
@@ -420,7 +411,7 @@ class Trainer:
 
     def _save(self) -> None:
         self.folder.write_metrics()  # A resumed run does not log these steps again.
-        self._writer.save(self.step, train_seconds=self._budget.used_seconds)
+        self._writer.save(self.step, train_seconds=self.budget.used_seconds)
 
     def evaluate(
         self, examples: batching.Source, *, max_examples: int | None = None

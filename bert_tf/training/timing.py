@@ -99,19 +99,23 @@ class TimeBudget:
         used = self.used_seconds
         return used is not None and self.seconds is not None and used >= self.seconds
 
-    @property
-    def share_done(self) -> float | None:
-        """Share of the time that is used; None if the run takes a number of steps."""
-        used = self.used_seconds
-        if used is None or self.seconds is None:
-            return None
-        return min(used / self.seconds, 1.0)
-
     def set_rate(self) -> None:
         """Sets the learning rate of the next steps."""
-        share_done = self.share_done
-        if share_done is not None:
-            self._schedule.share_done.assign(share_done)
+        used = self.used_seconds
+        if used is not None and self.seconds is not None:
+            self._schedule.share_done.assign(min(used / self.seconds, 1.0))
+
+    def is_warmed_up(self, step: int, num_warmup_steps: int) -> bool:
+        """Returns whether the learning rate has reached its peak.
+
+        Args:
+            step: number of steps so far.
+            num_warmup_steps: of a run that takes a number of steps.
+        """
+        used = self.used_seconds
+        if used is None or self.seconds is None:
+            return step >= num_warmup_steps
+        return used >= self.seconds * self._schedule.warmup_proportion
 
     def amount_done(self, step: int, num_train_steps: int) -> tuple[float, float, str]:
         """Returns what a progress bar shows: amount done, total amount, unit."""
