@@ -96,6 +96,7 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
             map(files.exists, paths)
         ):
             report = _create(options, units, skipped, fingerprint)
+        _remove_work(os.path.join(options.output_dir, _FOLDER))
     names = report["output_files"]
     left_out = {text: report["read"][name] for name, text in _LEFT_OUT.items()}
     left_out["files that are not text"] = len(skipped)
@@ -147,10 +148,6 @@ def _create(options, units, skipped, fingerprint):
         files.rename(_shard_path(work, number), os.path.join(options.output_dir, name))
     with files.complete_or_absent(os.path.join(options.output_dir, _REPORT)) as file:
         file.write(json.dumps(report, indent=2) + "\n")
-    _remove_work(work)
-    if not files.is_remote(work):
-        with contextlib.suppress(OSError):
-            os.rmdir(work)
     return report
 
 
@@ -229,11 +226,11 @@ def _prepare_work(work, output_dir, fingerprint):
     for name in files.list_folder(output_dir):
         if _CORPUS.fullmatch(name):
             raise ValueError(
-                f"--output_dir: {output_dir} contains {name} of another corpus; choose "
-                "another folder, or remove that corpus."
+                f"--output_dir: {output_dir} contains {name} of another corpus, or of "
+                "one whose files are incomplete; choose another folder, or remove it."
             )
-    files.make_folders(work)
     _remove_work(work)
+    files.make_folders(work)
     with files.complete_or_absent(job) as file:
         json.dump({"fingerprint": fingerprint}, file)
 
@@ -244,9 +241,14 @@ def _shard_path(work: str, number: int) -> str:
 
 def _remove_work(work: str) -> None:
     """Removes what this tool wrote into its folder, the job first."""
+    if not files.is_folder(work):
+        return
     for name in sorted(files.list_folder(work), key=lambda name: name != _JOB):
         if _WORK.fullmatch(files.final_name(name)):
             files.remove(os.path.join(work, name))
+    if not files.is_remote(work):
+        with contextlib.suppress(OSError):  # It contains other files.
+            os.rmdir(work)
 
 
 def _read(path: str, shape: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
+from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 from bert_tf.training import steps
 from bert_tf.training import stopping
@@ -198,8 +199,11 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     def train(name):
         return pretrain(
             output_dir=tmp_path / name,
-            num_train_steps=12,
+            num_train_steps=16,
             eval_every_steps=4,
+            # The same in each evaluation, so the first is the best, the third the last.
+            best_metric="eval_next_sentence_accuracy",
+            early_stopping_evals=2,
             shuffle_buffer_size=0,
         )
 
@@ -231,7 +235,10 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert len(record("interrupted")) < len(record("uninterrupted"))
     assert train("interrupted").exit_code == 0
     assert record("interrupted") == record("uninterrupted")
-    check_same_weights(*(tmp_path / n for n in ("interrupted", "uninterrupted")), 12)
+    folders = [tmp_path / name for name in ("interrupted", "uninterrupted")]
+    check_same_weights(*folders, 12)
+    best = [rotation.latest(folder / "best") for folder in folders]
+    assert [path.rpartition("-")[2] for path in best] == ["4", "4"]
 
 
 def check_same_weights(run_dir, expected_dir, step):
@@ -290,6 +297,20 @@ def test_stops_after_patience_evaluations_without_a_better_score(
         chosen.is_best({"eval_loss": loss})
         found.append(chosen.should_stop)
     assert tuple(found) == stops
+
+
+def test_state_is_replayed_from_the_log():
+    lines = [
+        {"step": 1, "loss": 3.0},
+        {"step": 1, "eval_loss": 2.0},
+        {"step": 2, "eval_loss": 2.5},
+    ]
+    options = training_options.EvaluationOptions(
+        eval_every_steps=1, early_stopping_evals=3
+    )
+    replayed = stopping.Selection.replay(options, lines)
+    assert (replayed.best, replayed.num_since_best) == (2.0, 1)
+    assert replayed.patience == 3
 
 
 @pytest.mark.parametrize(
