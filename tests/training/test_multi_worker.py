@@ -11,8 +11,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.training import saving
+
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
+# run_pretraining with a clock that advances some seconds at every reading.
+WITH_CLOCK = """
+import itertools, runpy
+from bert_tf.training import timing
+ticks = itertools.count(step={seconds})
+timing._now = lambda: float(next(ticks))
+runpy.run_path("tools/run_pretraining.py", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -155,6 +165,33 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert_same_weights(run, reference)
     # Every worker evaluates its share; the chief writes the result of all.
     assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)
+
+
+@pytest.mark.slow
+def test_two_workers_end_together_when_the_time_of_the_first_is_up(
+    flags, tmp_path, project_root
+):
+    run = tmp_path / "run"
+    given = [
+        flag
+        for flag in flags(run, max_train_minutes=1, warmup_proportion=0.2)
+        if not flag.startswith(("--num_train_steps", "--num_warmup_steps"))
+    ]
+    # Only the chief's clock counts. By the other one the time is up at once.
+    programs = [WITH_CLOCK.format(seconds=seconds) for seconds in (1, 1000)]
+    processes = start_both(project_root, given, programs=programs)
+    for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
+        assert process.returncode == 0, stderr
+    lines = metrics(run)
+    rates = [line["learning_rate"] for line in lines]
+    # The clock advances three times per step: 60 seconds are about 20 steps.
+    assert 10 < len(lines) < 40
+    top = rates.index(max(rates))
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert top / len(rates) == pytest.approx(0.2, abs=0.1)
+    assert saving.read_train_seconds(run) >= 60
+    assert (run / "eval_results.txt").exists()
 
 
 @pytest.mark.slow
