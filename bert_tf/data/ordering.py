@@ -103,7 +103,7 @@ class _HashRanges:
     """An epoch whose parts are ranges of the hash, so that they join up sorted.
 
     Finding the rows of a part takes a pass over the hashes of all rows: about 40 ns per
-    row, which is 12 seconds for 300 million rows. A part lasts for thousands of batches.
+    row, or 12 seconds for 300 million rows. A part lasts for thousands of batches.
 
     Attributes:
         ends: int64 [parts], number of rows up to the end of each part.
