@@ -1,12 +1,22 @@
 """BertModel: token ids in, vectors out.
 
-Shape letters: B batch, S sequence, H hidden, N heads, D = H / N, F from-sequence, T
-to-sequence, K sequences per row, L layers, P chosen positions. Vectors are kept as
-rows, [B * S, H], so that every product with weights is a product of two matrices. A
-kernel may leave out the rows of padding, or compute chosen positions only.
+Shape letters: B batch, S sequence, H hidden, I intermediate, N heads, D = H / N, F
+from-sequence, T to-sequence, K sequences per row, L layers, P chosen positions. Vectors
+are kept as rows, [B * S, H], so that every product with weights is a product of two
+matrices.
 
 `k` is the set of kernels that a call uses: how each equation is computed on the device
-at hand. `kernels.plain` has the formula of each.
+at hand. `kernels.plain` has the formula of each. `k.attend` splits q [B * F, H], and k
+and v [B * T, H], into heads [B, N, F or T, D]. In each head it computes
+softmax(q k^T / sqrt(D) + bias) v, with weights [B, N, F, T], and joins the heads to
+[B * F, H].
+
+`k.sequences` returns the `Sequences` of a call: which positions are computed, what they
+see, and their dropout. `select` takes their rows from [B * S, H], where a kernel may
+leave out padding; `output` makes [B, S, H] of a layer's rows; and `at` limits the last
+layer to P positions, so that F is P. `dropout_of_weights` is the dropout of attention
+weights. `visibility.ReadPositions` says which positions are read at the end: `divide`
+separates the vectors for the pooler from those for a head.
 """
 
 import functools
@@ -117,7 +127,7 @@ class EncoderLayer(embeddings.Scope):
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),
-        )  # [B * F, 4 H]
+        )  # [B * F, I]
         return k.add_and_norm(
             k.dense(self.residual_output.dense, inner),
             attended,

@@ -1,7 +1,5 @@
 """What makes every model an ordinary Keras model; docs/keras.md shows what it can do.
 
-(A module called `keras` would hide the package.)
-
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
@@ -13,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from bert_tf.modeling import config as config_module
@@ -20,6 +19,7 @@ from bert_tf.modeling import input_names
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import replicas
+from bert_tf.modeling import trainable_layers
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import whole_step
@@ -148,20 +148,23 @@ class KerasModel(keras.Model):
         """Writes the model for inference; see `keras.Model.export`.
 
         The default `input_signature` is a dict of `exported_features`, int32, of any
-        size. Formats have no lists of outputs, so the layers of an encoder are
-        `all_encoder_layers_0`, ...
+        size; one array alone is `input_ids`. Formats have no lists of outputs, so the
+        layers of an encoder are `all_encoder_layers_0`, ...
         """
         axes = (None,) * self.num_exported_axes
-        signature = input_signature or [
-            {
-                name: keras.InputSpec(shape=axes, dtype="int32", name=name)
-                for name in self.exported_features
-            }
-        ]
-        inputs = {
-            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
-            for name, spec in signature[0].items()
+        signature = input_signature or {
+            name: keras.InputSpec(shape=axes, dtype="int32", name=name)
+            for name in self.exported_features
         }
+        if isinstance(signature, list | tuple):
+            (signature,) = signature
+        is_alone = not isinstance(signature, Mapping)
+        specs = {"input_ids": signature} if is_alone else signature
+        inputs: Any = {
+            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
+            for name, spec in specs.items()
+        }
+        inputs = inputs["input_ids"] if is_alone else inputs
         outputs = self(inputs)
         for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
             outputs[f"all_encoder_layers_{number}"] = layer
@@ -169,7 +172,7 @@ class KerasModel(keras.Model):
             filepath,
             format=format,
             verbose=verbose,
-            input_signature=signature,
+            input_signature=[signature],
             **kwargs,
         )
 
@@ -178,7 +181,7 @@ class KerasModel(keras.Model):
         if self._is_created_frozen and not self.trainable:
             # `trainable=False` in the constructor came before there were layers. A
             # model around this one would train their variables.
-            _set_trainable(self, {"": False})
+            trainable_layers.assign(self, {"": False})
         self._is_created_frozen = False
 
     def get_config(self) -> dict[str, Any]:
@@ -187,18 +190,12 @@ class KerasModel(keras.Model):
         A model with frozen layers also has `TRAINABLE_LAYERS`, and one that `quantize`
         changed `QUANTIZED_LAYERS`, for `from_config`.
         """
-        layers = _layers_by_path(self)
-        around = {path: layer.trainable for path, layer in layers.items()}
-        trainable = {
-            path: layer.trainable
-            for path, layer in layers.items()
-            if layer.trainable != (not path or around[path.rpartition("/")[0]])
-        }
+        trainable = trainable_layers.differing(self)
         if self._is_created_frozen and not self.trainable:
             trainable = {"": False}  # Not built yet; see `_post_build`.
         quantized = {
             path: keras.dtype_policies.serialize(layer.dtype_policy)
-            for path, layer in layers.items()
+            for path, layer in trainable_layers.by_path(self).items()
             if getattr(layer, "quantization_mode", None)
         }
         optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
@@ -217,27 +214,45 @@ class KerasModel(keras.Model):
         trainable = config.pop(TRAINABLE_LAYERS, {})
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         model = cls(**config)
-        layers = _layers_by_path(model)
+        layers = trainable_layers.by_path(model)
         for path, policy in quantized.items():
             layers[path].dtype_policy = keras.dtype_policies.deserialize(policy)
         if not isinstance(trainable, dict):
             raise ValueError(f"{TRAINABLE_LAYERS}: expected a dict, got {trainable!r}.")
         if trainable:
-            _set_trainable(model, trainable)
+            trainable_layers.assign(model, trainable)
         return model
 
-    def fit(self, *args: Any, class_weight: Any = None, **kwargs: Any) -> Any:
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
-            ValueError: `class_weight` for labels that are not one class per example.
+            ValueError: `class_weight` for labels that are not one class per example, or
+                `sample_weight` that does not fit the model.
         """
-        if class_weight and self.label_features != ("label_ids",):
+        return self._with_checked_weights(super().fit, args, kwargs)
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
+        return self._with_checked_weights(super().train_on_batch, args, kwargs)
+
+    def _with_checked_weights(self, method, args, kwargs):
+        arguments = inspect.signature(method).bind(*args, **kwargs).arguments
+        if arguments.get("class_weight") and self.label_features != ("label_ids",):
             raise ValueError(
                 "class_weight needs one class per example as y, which "
                 f"{type(self).__name__} does not have; pass sample_weight."
             )
-        return super().fit(*args, class_weight=class_weight, **kwargs)
+        weights = arguments.get("sample_weight")
+        uses_own_loss = self.compiled and not self._compile_config.config["loss"]
+        if uses_own_loss and isinstance(weights, Mapping | tuple | list):
+            first, *others = keras.tree.flatten(weights)
+            if not all(np.array_equal(first, other) for other in others):
+                raise ValueError(
+                    "sample_weight differs between labels, but the model's own loss "
+                    "takes one weight per example; pass one array."
+                )
+        return method(*args, **kwargs)
 
     def compute_loss(
         self,
@@ -268,20 +283,20 @@ class KerasModel(keras.Model):
             ValueError: a metric or `y` does not fit the model.
         """
         compiled = self._compile_config.config
-        given = [compiled[name] for name in ("metrics", "weighted_metrics")]
-        given = [metrics for metrics in given if metrics]
-        if not given:
+        all_metrics = [compiled[name] for name in ("metrics", "weighted_metrics")]
+        all_metrics = [metrics for metrics in all_metrics if metrics]
+        if not all_metrics:
             return super().compute_metrics(x, {}, {})
-        is_named = isinstance(given[0], Mapping)
-        if any(isinstance(metrics, Mapping) != is_named for metrics in given):
+        is_named = isinstance(all_metrics[0], Mapping)
+        if any(isinstance(metrics, Mapping) != is_named for metrics in all_metrics):
             raise ValueError(
                 "metrics and weighted_metrics must both be lists, or both be dicts."
             )
         names = (self.answer_output,) if self.answer_output else ()
-        items: Any = given
+        items: Any = all_metrics
         if is_named:
-            names = tuple({name: None for metrics in given for name in metrics})
-            items = {name: [one.get(name) for one in given] for name in names}
+            names = tuple({name: None for metrics in all_metrics for name in metrics})
+            items = {name: [one.get(name) for one in all_metrics] for name in names}
         y, y_pred, sample_weight = self._compared(
             names, items, x, y, (y_pred, sample_weight)
         )
@@ -294,7 +309,8 @@ class KerasModel(keras.Model):
             # As in the model's own loss. Hugging Face's ignored label is -100.
             counts = ops.cast(ops.greater_equal(y, 0), "float32")
             if sample_weight is not None:
-                counts = counts * ops.reshape(sample_weight, (-1, 1))
+                is_of_rows = len(sample_weight.shape) == 1
+                counts *= sample_weight[:, None] if is_of_rows else sample_weight
             y, sample_weight = ops.maximum(y, 0), counts
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
@@ -380,6 +396,7 @@ class KerasModel(keras.Model):
             ValueError: `y` does not fit the model.
         """
         expected = self.label_features
+        x = x if isinstance(x, Mapping) else {}  # A tensor alone is `input_ids`.
         if y is None:
             return {name: x[name] for name in expected if name in x}
         if not isinstance(y, Mapping):
@@ -401,7 +418,8 @@ def _from_logits(item):
     if item is None:
         return None
     if isinstance(item, str):
-        is_for_probabilities = "crossentropy" in item or item.lower() in ("ce", "bce")
+        name = item.lower()
+        is_for_probabilities = "crossentropy" in name or name in ("ce", "bce", "auc")
         return False if is_for_probabilities else None
     if hasattr(item, "get_config"):
         return item.get_config().get("from_logits")
@@ -413,36 +431,11 @@ def _shown(item):
     return repr(item) if isinstance(item, str) else getattr(item, "name", repr(item))
 
 
-def _set_trainable(model, trainable):
-    """Sets which layers are trainable, given a value of `TRAINABLE_LAYERS`."""
-    flags: dict[str, bool] = {}
-    for path, layer in _layers_by_path(model).items():
-        around = not path or flags[path.rpartition("/")[0]]
-        flags[path] = trainable.get(path, around)
-        # With TensorFlow, Keras ignores an assignment that does not change a layer's
-        # own value, although layers inside may have another one.
-        layer.trainable = not flags[path]
-        layer.trainable = flags[path]
-
-
-def _layers_by_path(model):
-    """Returns {path below the model: layer}, outer layers first; "" is the model."""
-    found = {"": model}
-    left = [""]
-    while left:
-        path = left.pop()
-        for layer in found[path]._layers:
-            name = f"{path}/{layer.name}".removeprefix("/")
-            found[name] = layer
-            left.append(name)
-    return found
-
-
 def _next_seed():
     """Returns the next of the seeds that `keras.utils.set_random_seed` determines.
 
-    It is not drawn, only looked at: otherwise all later seeds, and with them the
-    initial weights of every model, would change.
+    The generator's state does not change: otherwise all later seeds, and with them the
+    initial weights of every model, would.
     """
     copy = random.Random()
     copy.setstate(random.getstate())

@@ -52,6 +52,15 @@ def test_labels_in_y_are_the_labels_in_the_features():
         np.testing.assert_allclose(evaluate(model, X, y), expected, rtol=1e-6)
 
 
+def test_a_tensor_alone_is_the_ids_whatever_the_loss_and_metrics():
+    model = classifier(loss={"logits": SPARSE(from_logits=True)})
+    expected = evaluate(model, {"input_ids": X["input_ids"]}, {"label_ids": Y})
+    for loss in (None, {"logits": SPARSE(from_logits=True)}):
+        model.compile("sgd", loss, metrics={"probabilities": ["accuracy"]})
+        loss, _ = evaluate(model, X["input_ids"], {"label_ids": Y})
+        np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "loss, y",
     [
@@ -62,6 +71,7 @@ def test_labels_in_y_are_the_labels_in_the_features():
         (keras.losses.CategoricalCrossentropy(from_logits=True), ONE_HOT),
         (keras.losses.categorical_crossentropy, ONE_HOT),
         ({"logits": SPARSE(from_logits=True)}, Y),
+        ("SparseCategoricalCrossentropy", Y),
         ({"probabilities": "sparse_categorical_crossentropy"}, Y),
     ],
 )
@@ -143,6 +153,9 @@ def test_sample_weights_are_those_of_examples_with_several_labels():
     model.compile("sgd", run_eagerly=True)
     both = (weights, 1 - weights)
     assert np.isnan(evaluate(model, X, (Y, Y), sample_weight=both))
+    for train in (model.fit, model.train_on_batch):
+        with pytest.raises(ValueError, match="differs between labels"):
+            train(X, (Y, Y), sample_weight=both)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +198,10 @@ def test_tags_without_a_label_count_nowhere():
     of_hugging_face = np.where(tags < 0, -100, tags)
     found = evaluate(tagger(weighted_metrics=["accuracy"]), x, of_hugging_face)
     np.testing.assert_array_equal(found, own)
+    per_tag = {"sample_weight": np.eye(2, 4, 1)}  # Of the first tag of each row.
+    model = tagger(loss=loss, weighted_metrics=["accuracy"])
+    first = evaluate(model, x, np.where(per_tag["sample_weight"], tags, -1))
+    assert evaluate(model, x, tags, **per_tag)[1] == first[1]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +209,8 @@ def test_tags_without_a_label_count_nowhere():
     [
         (classifier, {"loss": {"logits": SPARSE()}}, WRONG),
         (classifier, {"loss": {"probabilities": SPARSE(from_logits=True)}}, WRONG),
+        (classifier, {"loss": {"logits": "SparseCategoricalCrossentropy"}}, WRONG),
+        (classifier, {"metrics": {"logits": ["AUC"]}}, WRONG),
         (classifier, {"loss": "mse"}, "which output 'mse' is for. Name the output"),
         (classifier, {"loss": lambda y, p: p}, "cannot tell which output"),
         (classifier, {"loss": [SPARSE(from_logits=True)]}, "cannot tell which output"),
@@ -244,6 +263,7 @@ def test_other_models_refuse_losses_without_an_output_for_them():
     binary = keras.losses.BinaryCrossentropy()
     for name, y, loss in [
         ("BertRegressor", Y.astype("float32"), binary),
+        ("BertRegressor", Y.astype("float32"), "BinaryCrossentropy"),
         ("BertSpanPredictor", (Y, Y), SPARSE()),
         ("BertCrossEncoder", Y, binary),
     ]:
@@ -286,8 +306,9 @@ def test_labels_that_would_be_misread_are_refused(x, y, message):
 def test_weights_that_would_be_misread_are_refused():
     with pytest.raises(ValueError, match="expected one weight per example"):
         classifier().fit(X, Y, sample_weight=np.ones((4, 4)), verbose=0)
-    with pytest.raises(ValueError, match="class_weight needs one class per example"):
-        tagger().fit(X, X["input_ids"], class_weight={0: 2.0}, verbose=0)
+    for train in (tagger().fit, tagger().train_on_batch):
+        with pytest.raises(ValueError, match="class_weight needs one class per exa"):
+            train(X, X["input_ids"], class_weight={0: 2.0})
 
 
 def test_added_losses_count():

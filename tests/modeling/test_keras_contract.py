@@ -506,6 +506,17 @@ def test_checkpoints_of_tensorflow_contain_every_variable(tmp_path):
     np.testing.assert_array_equal(other(TEXTS)["logits"], expected)
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_export_takes_one_feature_in_the_forms_of_keras(is_alone, tmp_path):
+    model = bert_tf.BertModel(CONFIG)
+    spec = keras.InputSpec(shape=(None, 4), dtype="int32")
+    signature = [spec] if is_alone else {"input_ids": spec}
+    model.export(tmp_path / "exported", verbose=False, input_signature=signature)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    outputs = exported.serve(IDS if is_alone else {"input_ids": IDS})
+    assert_close(outputs["pooled_output"], model(IDS)["pooled_output"])
+
+
 def test_a_batch_may_have_no_rows():
     model = bert_tf.BertModel(CONFIG)
     empty = {name: column[:0] for name, column in TEXTS.items()}
