@@ -152,7 +152,7 @@ class KerasModel(keras.Model):
         layers of an encoder are `all_encoder_layers_0`, ...
         """
         axes = (None,) * self.num_exported_axes
-        signature = input_signature or {
+        signature: Any = input_signature or {
             name: keras.InputSpec(shape=axes, dtype="int32", name=name)
             for name in self.exported_features
         }
