@@ -1,4 +1,4 @@
-"""Keys of other libraries' JSON files that change no number that bert_tf computes.
+"""Keys of other libraries' JSON files that do not affect results.
 
 The modules of the formats honour some keys and refuse others. A key that is neither
 among those nor here may change answers, so it is reported when the checkpoint is
@@ -47,7 +47,10 @@ WITHOUT_EFFECT = {
     "config_sentence_transformers.json": "__version__",
     "KerasHub config.json": _KERAS,
     "KerasHub task.json": f"{_KERAS} dropout",
-    "KerasHub preprocessor.json": f"{_KERAS} tokenizer",
+    "KerasHub preprocessor.json": f"""
+        {_KERAS} tokenizer mask_selection_length mask_selection_rate mask_token_rate
+        random_token_rate
+    """,
     "KerasHub tokenizer.json": f"{_KERAS} sequence_length",
 }
 # File -> the keys that its format honours or refuses.

@@ -127,7 +127,7 @@ def detect(path: str | os.PathLike[str]) -> str:
     raise FileNotFoundError(
         f"No such checkpoint: {path}, and no released model has that name (such as "
         f"bert-base-uncased); expected a folder, a file or a prefix: {expected}; or a "
-        f"model on Hugging Face's hub, such as {hub_names.PREFIX}ORGANIZATION/MODEL."
+        f"model on Hugging Face's hub, such as {files.HUB_PREFIX}ORGANIZATION/MODEL."
     )
 
 

@@ -25,6 +25,7 @@ def check_stored(weights: Any, path: str) -> None:
 
     def visit(name: str, node: Any) -> None:
         nonlocal num_objects
+        refers = False
         num_objects += 1
         if num_objects > _MAX_OBJECTS:
             raise ValueError(
@@ -32,8 +33,8 @@ def check_stored(weights: Any, path: str) -> None:
                 "of a BERT."
             )
         if isinstance(node, h5py.Dataset):
-            refers = node.is_virtual or node.external
-        else:
+            refers = node.is_virtual or bool(node.external)
+        elif isinstance(node, h5py.Group):
             links = [node.get(member, getlink=True) for member in node]
             refers = any(isinstance(link, h5py.ExternalLink) for link in links)
         if refers:

@@ -245,8 +245,9 @@ def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
         return encoder, None
     task = files.read_json(task_file)
     name = task.get("class_name")
-    has_weights = files.exists(os.path.join(path, _TASK_WEIGHTS_FILE))
-    if name not in (_CLASSIFIER, _OLD_CLASSIFIER) or not has_weights:
+    if not files.exists(os.path.join(path, _TASK_WEIGHTS_FILE)):
+        return encoder, None
+    if name not in (_CLASSIFIER, _OLD_CLASSIFIER):
         return encoder, str(name)
     values = _settings(path, _TASK_FILE)
     num_labels, activation = values.get("num_classes"), values.get("activation")

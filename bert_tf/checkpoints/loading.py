@@ -159,7 +159,7 @@ def _warn_of_pooler(model: Any, report: LoadReport) -> None:
         report.missing
     ):
         logger.warning(
-            "%s has no pooler, so the model's has random weights: do not use "
+            "%s has no pooler, so its pooler is untrained: do not use "
             "pooled_output before you have trained it; sequence_output is unaffected.",
             report.path,
         )

@@ -215,19 +215,28 @@ def answers(
     )
     starts = _letter(letters, begin)
     ends = tf.where(num_words > 0, _letter(letters, last) + 1, 0)
-    whole = tf.strings.substr(contexts.texts, starts, ends - starts, unit="UTF8_CHAR")
-    is_covered = ~is_found & span_offsets.is_without_spaces(whole) & (num_words > 0)
-    rows = tf.where(is_covered)[:, 0]
+    first_letter = _letter(letters, tf.zeros_like(begin))
+    end = _letter(letters, letters.row_lengths() - 1) + 1
+    whole = _texts(contexts.texts, first_letter, end)
+    is_candidate = span_offsets.is_without_spaces(whole) & (num_words > 0)
+    rows = tf.where(is_candidate)[:, 0]
     if_first = _covered(contexts, first, pieces.first, rows, basic_tokens)
     if_last = _covered(contexts, first + num_words - 1, pieces.last, rows, basic_tokens)
     is_known = if_first[2] & if_last[2]
-    rows = tf.boolean_mask(rows, is_known)[:, tf.newaxis]
+    rows = tf.boolean_mask(rows, is_known)
+    begin = tf.boolean_mask(if_first[0], is_known)
+    end = tf.boolean_mask(if_last[1], is_known)
+    # If the text occurs several times, `_find` returns the first place.
+    covered = _texts(tf.gather(contexts.texts, rows), begin, end)
+    is_same = covered == tf.gather(_texts(contexts.texts, starts, ends), rows)
+    is_right = is_same | ~tf.gather(is_found, rows)
+    rows = tf.boolean_mask(rows, is_right)[:, tf.newaxis]
     starts, ends = (
-        tf.tensor_scatter_nd_update(old, rows, tf.boolean_mask(new, is_known))
-        for old, new in ((starts, if_first[0]), (ends, if_last[1]))
+        tf.tensor_scatter_nd_update(old, rows, tf.boolean_mask(new, is_right))
+        for old, new in ((starts, begin), (ends, end))
     )
     return Answers(
-        texts=_texts(contexts, starts, ends),
+        texts=_texts(contexts.texts, starts, ends),
         starts=starts,
         ends=ends,
     )
@@ -364,6 +373,6 @@ def _letter(letters, numbers):
     return tf.where(has_letters, tf.gather(positions, index), 0)
 
 
-def _texts(contexts, starts, ends):
-    cut = tf.strings.substr(contexts.texts, starts, ends - starts, unit="UTF8_CHAR")
+def _texts(texts, starts, ends):
+    cut = tf.strings.substr(texts, starts, ends - starts, unit="UTF8_CHAR")
     return tf.strings.regex_replace(cut, r"[ \t\r\n\x{202F}]+", " ")

@@ -34,7 +34,6 @@ WITHOUT_EFFECT = (
 )
 CPU_INFO_FILE = "/proc/cpuinfo"
 _PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
-_HUB_PREFIX = "hf://"
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 Changes = dict[str, tuple[Any, Any]]
@@ -65,7 +64,7 @@ def short_name(path: str) -> str:
         >>> short_name("/models/uncased/bert_model.ckpt"), short_name("/data/dev.tsv")
         ('uncased/bert_model.ckpt', 'dev.tsv')
     """
-    if path.startswith(_HUB_PREFIX):
+    if path.startswith(files.HUB_PREFIX):
         return path
     if _HUB_NAME.fullmatch(path) and not files.exists(path) and ".ckpt" not in path:
         return path

@@ -15,7 +15,7 @@ WORDS = (
     *("İstanbul", "ΟΔΟΣ", "ﬁne", "中文字", "x\u00a0y", "\ufffd", "\x01"),
     # Without spaces, with letters whose number changes, or that are unknown.
     *("小红（지우）住在釜山。", "他说😀苹果很好吃", "地지the文éx", "เขาที่rain"),
-    "中e\u0301x",
+    *("中e\u0301x", "红队，红队e\u0301红队"),
 )
 SEPARATORS = (" ", " ", " ", "  ", "\n", "\t ", "\u202f")
 # Contexts for special cases.

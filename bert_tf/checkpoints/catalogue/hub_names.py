@@ -13,7 +13,6 @@ from typing import Any
 
 from bert_tf import files
 
-PREFIX = files.HUB_PREFIX
 # "google-bert/bert-base-uncased"; names from before 2024 have no organization.
 _NAME = re.compile(r"((?:\w[\w.-]*/)?\w[\w.-]*)(?:@(\w[\w./-]*))?")
 # Organizations whose models may be named without the organization.
@@ -78,12 +77,12 @@ def find(path: str, *, path_exists: bool) -> Snapshot | None:
         ValueError: the text begins with hf:// and is not a name, or the repository has
             no weights that we read.
     """
-    is_explicit = path.startswith(PREFIX)
-    match = _NAME.fullmatch(path.removeprefix(PREFIX))
+    is_explicit = path.startswith(files.HUB_PREFIX)
+    match = _NAME.fullmatch(path.removeprefix(files.HUB_PREFIX))
     if match is None and is_explicit:
         raise ValueError(
-            f"{path}: expected {PREFIX}ORGANIZATION/MODEL or "
-            f"{PREFIX}ORGANIZATION/MODEL@REVISION."
+            f"{path}: expected {files.HUB_PREFIX}ORGANIZATION/MODEL or "
+            f"{files.HUB_PREFIX}ORGANIZATION/MODEL@REVISION."
         )
     if match is None or (path_exists and not is_explicit):
         return None
@@ -154,7 +153,7 @@ def _download(name: _HubName) -> Snapshot:
             f"({text or type(error).__name__})"
         )
     path = "" if name.is_explicit else f"No such path: {name}; "
-    raise OSError(f"{path}{PREFIX}{name} cannot be downloaded: {reason}.")
+    raise OSError(f"{path}{files.HUB_PREFIX}{name} cannot be downloaded: {reason}.")
 
 
 def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -184,7 +183,7 @@ def _download_files(library: Any, name: _HubName) -> Snapshot:
     if not weights:
         others = [one for one in names if one.endswith((".bin", ".ckpt", ".onnx"))]
         raise ValueError(
-            f"{PREFIX}{name} has no weights that bert_tf reads, such as "
+            f"{files.HUB_PREFIX}{name} has no weights that bert_tf reads, such as "
             f"model.safetensors; its files are {', '.join(others or names)[:200]}."
         )
     revision = name.revision
@@ -199,4 +198,4 @@ def _download_files(library: Any, name: _HubName) -> Snapshot:
 
 def _snapshot(repository: str, folder: str) -> Snapshot:
     commit = os.path.basename(folder)
-    return Snapshot(folder=folder, name=f"{PREFIX}{repository}@{commit}")
+    return Snapshot(folder=folder, name=f"{files.HUB_PREFIX}{repository}@{commit}")

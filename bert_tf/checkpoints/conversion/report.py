@@ -2,12 +2,15 @@
 
 import collections
 import dataclasses
+import json
 import math
+import os
 import re
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.conversion import verification
 from bert_tf.modeling import numerics
@@ -19,6 +22,14 @@ _LABELS = {
     "multi_label": "any number of classes",
     "regression": "a number",
 }
+# Keys of a run's task.json about predictions, which no other checkpoint has.
+_OF_PREDICTOR = (
+    "doc_stride",
+    "max_answer_length",
+    "max_query_length",
+    "null_score_diff_threshold",
+    "threshold",
+)
 _NUMBER = re.compile(r"(?<=[/._])\d+(?=[/._])")
 
 
@@ -118,6 +129,14 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         yield f"the target computes something else: {sentence}"
     yield from conversion.source.warnings
     yield from conversion.source.notes
+    if conversion.source.format == "bert":
+        task = companion_files.read_task(os.path.dirname(conversion.source.path) or ".")
+        settings = [f"{k} {json.dumps(task[k])}" for k in _OF_PREDICTOR if task.get(k)]
+        if settings:
+            yield (
+                "the target does not store these prediction settings: "
+                f"{', '.join(settings)}"
+            )
     if conversion.target_format == "bert":
         config = written.required_config()
         if config.hidden_act not in _ACTIVATIONS_OF_2018:

@@ -143,7 +143,10 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     with files.open_file(path, "rb") as file:
         try:
             archive = zipfile.ZipFile(file)
-        except (*_ZIP_ERRORS, OSError) as error:  # A wrong offset is an OSError.
+        except (*_ZIP_ERRORS, OSError) as error:
+            # A wrong offset is an EINVAL.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
             raise ValueError(
                 f"{path} is not a complete .keras file ({str(error).lower()}); it may "
                 "be truncated: copy it again."

@@ -7,11 +7,9 @@ The native format keeps the release's variable names. So any program that reads 
 reads our checkpoints, and a run begun by the 2018 code can be continued here.
 """
 
-import json
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,14 +27,6 @@ NAME = "bert"
 PREFIX = "bert_model.ckpt"
 # A tensor of TensorFlow 2's object-based checkpoints, whose other tensors do not have
 # the names of 2018.
-# Keys of a run's task.json about predictions, which no other checkpoint has.
-_OF_PREDICTOR = {
-    "doc_stride",
-    "max_answer_length",
-    "max_query_length",
-    "null_score_diff_threshold",
-    "threshold",
-}
 OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
@@ -75,7 +65,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         config=companion_files.read_config(folder),
         text=companion_files.read_text(folder),
         optimizer=tuple(sorted(set(found) - set(shapes))),
-        notes=tuple(_notes(task)),
     )
 
 
@@ -118,14 +107,6 @@ def _task(source: source_module.Source) -> dict[str, Any]:
     if source.head.label_kind != checkpoint_heads.SINGLE_LABEL:
         task["label_kind"] = source.head.label_kind
     return task
-
-
-def _notes(task: Mapping[str, Any]) -> Iterator[str]:
-    """Yields what only the predictor of the run's own folder applies."""
-    names = [name for name in sorted(_OF_PREDICTOR) if task.get(name)]
-    if names:
-        settings = ", ".join(f"{name} {json.dumps(task[name])}" for name in names)
-        yield f"only the folder of the run has its settings of predictions: {settings}"
 
 
 def _read_each(prefix: str, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:

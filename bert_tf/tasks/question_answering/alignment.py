@@ -6,7 +6,8 @@ strips accents. Quoting the whole words that contain the pieces gives too much: 
 pieces "smith" belong to the word "Smith's". So the release searches for the pieces in
 the tokenized words and counts letters, without spaces, to find the same letters in
 the original words. If the letters cannot be matched, the answer is the whole words,
-and in scripts without spaces the characters that the pieces cover; see `offsets`.
+and in scripts without spaces the characters that the pieces cover; see `offsets`. There
+the pieces also decide between several occurrences of the answer.
 
 For nearly all words, tokenization keeps the number of letters. Then the result is known
 without a search: it is the same for all answers, so it is computed once per context.
@@ -58,6 +59,10 @@ class Aligner:
         self._words = functools.cache(
             basic.BasicTokenizer(**tokenizer_arguments).tokenize
         )
+        # A long word is asked for once per candidate for an answer.
+        self._piece_spans = functools.lru_cache(maxsize=8)(
+            lambda word, pieces: offsets.piece_spans(word, pieces, self._words)
+        )
         self._verbose = verbose
         self._letters = _Letters(vocabulary)
         self._places: _PiecePlaces | None = None  # Of the last context.
@@ -99,8 +104,12 @@ class Aligner:
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
         place = self._aligned(joined([self._tokens[i] for i in pieces]), words)
-        if place is None and offsets.is_without_spaces(text):
-            place = self._covered(tokenized, first_piece, last_piece)
+        if offsets.is_without_spaces(text):
+            covered = self._covered(tokenized, first_piece, last_piece)
+            if place is None or (
+                covered and text[slice(*covered)] == text[slice(*place)]
+            ):
+                place = covered
         start, end = place or (0, len(text))
         return (
             text[start:end],
@@ -141,8 +150,8 @@ class Aligner:
             word = int(tokenized.word_of_piece[piece])
             first = tokenized.first_pieces[word]
             ids = tokenized.piece_ids[first : tokenized.first_pieces[word + 1]]
-            pieces = [self._tokens[i] for i in ids]
-            spans = offsets.piece_spans(words[word], pieces, self._words)
+            pieces = tuple(self._tokens[i] for i in ids)
+            spans = self._piece_spans(words[word], pieces)
             if spans is None:
                 return None
             place.append((word, spans[piece - first][side]))

@@ -16,6 +16,7 @@ Shape letters: W windows, B rows, S sequence, N pairs of a window and a piece.
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 from collections.abc import Sequence
 
 import numpy as np
@@ -228,7 +229,7 @@ def convert_examples_to_features(
         questions.append(tokenizer.convert_tokens_to_ids(question))
         answer = None
         if is_training and not example.is_impossible:
-            answer = answer_pieces(example, tokenized, tokenizer)
+            answer = answer_pieces(example, tokenized, tokenizer, contexts.basic_tokens)
         room = sizes.max_seq_length - len(question) - NUM_SPECIAL
         spans = packing.window_spans(len(tokenized.piece_ids), room, sizes.doc_stride)
         for number, (first, stop) in enumerate(spans):
@@ -264,6 +265,8 @@ class _Contexts:
         self._ids_of = functools.cache(
             lambda word: tokenizer.convert_tokens_to_ids(tokenizer.tokenize(word))
         )
+        # Splits each text, mostly a character, once.
+        self.basic_tokens = functools.cache(tokenizer.basic_tokenizer.tokenize)
         self._found = {}
         self._num_pieces = 0
 
@@ -297,6 +300,7 @@ def answer_pieces(
     example: question_answering_examples.SquadExample,
     tokenized: TokenizedContext,
     tokenizer: full.FullTokenizer,
+    basic_tokens: Callable[[str], Sequence[str]],
 ) -> tuple[int, int]:
     """Returns the indices of the first and the last piece of the answer.
 
@@ -312,7 +316,8 @@ def answer_pieces(
     last = tokenized.first_pieces[last_word + 1] - 1
     pieces = tokenizer.tokenize(example.answers[0].text)
     answer = tokenizer.convert_tokens_to_ids(pieces)
-    place = _covering(example, tokenized, tokenizer, (first_word, last_word))
+    tokens, words = tokenizer.vocabulary.tokens, (first_word, last_word)
+    place = _covering(example, tokenized, tokens, words, basic_tokens)
     if place is not None:
         return place
     for start in range(first, last + 2 - len(answer)):
@@ -321,19 +326,20 @@ def answer_pieces(
     return first, last
 
 
-def _covering(example, tokenized, tokenizer, word_range):
+def _covering(example, tokenized, tokens, word_range, basic_tokens):
     """Returns the first and last piece over the answer's characters.
 
-    Returns None in scripts with spaces, and if the places of pieces are unknown.
+    Returns None in scripts with spaces, if the answer is not at its answer_start, and
+    if the places of pieces are unknown.
     """
     answer, context = example.answers[0], example.context
+    if not context.text.startswith(answer.text, answer.start):
+        return None
     first_word, last_word = word_range
     words = context.words[first_word : last_word + 1]
     if " ".join(words) == answer.text or not any(map(offsets.is_without_spaces, words)):
         return None
     found = []
-    tokens = tokenizer.vocabulary.tokens
-    basic_tokens = _basic_tokens_of(tokenizer.basic_tokenizer)
     for number, word in enumerate(words, start=first_word):
         first, stop = tokenized.first_pieces[number : number + 2]
         pieces = [tokens[i] for i in tokenized.piece_ids[first:stop]]
@@ -344,12 +350,6 @@ def _covering(example, tokenized, tokenizer, word_range):
         end = begin + len(answer.text)
         found += [first + i for i, (a, b) in enumerate(spans) if a < end and b > begin]
     return (found[0], found[-1]) if found else None
-
-
-@functools.lru_cache(maxsize=1)
-def _basic_tokens_of(basic_tokenizer):
-    """Returns a function that tokenizes each text, mostly a character, once."""
-    return functools.cache(basic_tokenizer.tokenize)
 
 
 def _positions(answer, first, stop, offset):

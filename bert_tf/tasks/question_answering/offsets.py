@@ -47,6 +47,7 @@ def piece_spans(
     tokens = basic_tokens(word)
     if len(owners) != sum(map(len, tokens)):
         return None
+    with_letters = set(owners)
     spans, rest, letter, token_end = [], iter(pieces), 0, 0
     for token in tokens:
         token_end += len(token)
@@ -60,7 +61,7 @@ def piece_spans(
             end = owners[letter + size - 1] + 1
             # Accents that the tokenizer removes belong to the letter before them.
             while end < len(word) and unicodedata.category(word[end]) == "Mn":
-                if end in owners:
+                if end in with_letters:
                     break
                 end += 1
             spans.append((owners[letter], end))

@@ -27,6 +27,7 @@ from bert_tf.data import in_memory
 from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.fine_tuning import given_data
+from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import words as words_module
 
 _WORDS = "tokens"
@@ -69,7 +70,8 @@ def _comments(texts: Sequence[str]) -> frozenset[int]:
     """Returns the indices of comments, which precede the first word of a sentence.
 
     A comment starts with "#" and a blank, as in CoNLL-U. So can a word that is "#". It
-    has as many columns as the other words, and they also have its tag, the last one.
+    has as many columns as the other words, and its last one is O, begins like B- or is
+    the tag of another word.
     """
     candidates: list[int] = []
     rows: list[str] = []
@@ -91,7 +93,8 @@ def _comments(texts: Sequence[str]) -> frozenset[int]:
     return frozenset(
         index
         for index, cells in found.items()
-        if len(cells) != num_columns or cells[-1] not in tags
+        if len(cells) != num_columns
+        or (cells[-1] not in tags and not schemes.split_tag(cells[-1])[0])
     )
 
 
@@ -201,7 +204,7 @@ def read_sentences(
         document += line.text.startswith(DOCUMENT_START)
         num_comments += line.is_comment
     if num_comments:
-        logger.info("%s: %d lines of comments are skipped.", path, num_comments)
+        logger.info("%s: Skipped %d comment lines.", path, num_comments)
     return sentences
 
 
@@ -393,7 +396,7 @@ def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> byt
 def _check(path, line, first):
     if len(line.cells) != len(first.cells):
         is_comment = line.text.startswith("#")
-        where = " Comments stand before the first word of a sentence."
+        where = " Comments are allowed only before the first word of a sentence."
         raise ValueError(
             f"{path}:{line.number}: expected {len(first.cells)} columns as in line "
             f"{first.number}, got {len(line.cells)}: {line.text[:60]!r}."

@@ -97,6 +97,17 @@ def test_a_prefix_in_a_new_folder_is_written_without_slots(golden, tmp_path):
     assert len(bundle.read_names_and_shapes(target)) == 46
 
 
+def test_the_report_names_prediction_settings_that_the_target_lacks(
+    released_folder, tmp_path, caplog
+):
+    (released_folder / "task.json").write_text('{"task": "encoder", "doc_stride": 64}')
+    caplog.set_level("INFO")
+    done = conversion_workflow.convert(options(released_folder, tmp_path / "new"))
+    sentence = "the target does not store these prediction settings: doc_stride 64"
+    assert sentence in conversion_report.text(done)
+    assert "doc_stride" not in caplog.text
+
+
 @pytest.mark.parametrize(
     "head, is_left",
     [

@@ -351,13 +351,13 @@ def test_a_regression_with_several_outputs_is_only_an_encoder(copied):
 
 def test_an_encoder_without_a_pooler_warns_where_it_is_opened(foreign, caplog):
     model, _ = bert_tf.from_pretrained(foreign / "masked_lm", head="encoder")
-    assert "masked_lm has no pooler, so the model's has random" in caplog.text
+    assert "masked_lm has no pooler, so its pooler is untrained" in caplog.text
     caplog.clear()
     loading.load_checkpoint(model, foreign / "encoder")
     assert "pooler" not in caplog.text
 
 
-def test_a_key_that_nobody_knows_is_logged(copied, change, caplog):
+def test_an_unknown_key_is_logged(copied, change, caplog):
     folder = copied("encoder", rope_theta=10, my_note=None, id2label={})
     change(folder / "tokenizer_config.json", stemmer="snowball")
     loading.load_model(folder)

@@ -250,7 +250,7 @@ def test_a_label_is_what_the_activation_says(
     np.testing.assert_allclose(outputs[name], expected, atol=1e-5)
 
 
-def test_settings_that_give_other_ids_are_told_and_the_length_is_read(copied):
+def test_settings_that_change_ids_are_reported_and_the_length_is_read(copied):
     folder = copied("classification")
     assert keras_hub.open_source(folder).warnings == ()
     changes = {"sequence_length": 9, "truncate": "waterfall", "stem": True}

@@ -44,6 +44,8 @@ def test_pieces_of_another_word_are_unknown():
     [
         # The second occurrence, which answer_start names.
         ("红队输了，白队赢了。红队赢。", "红队", 10, "红 队"),
+        # No text at answer_start, so the release searches.
+        ("红队，白队输了。", "白队", 0, "白 队"),
         # No piece starts with the answer, so the release takes the whole text.
         ("をタワーを", "タワー", 1, "##タワー"),
         ("the blacksmith", "smith", 9, "black ##smith"),  # As the release does.
@@ -51,12 +53,15 @@ def test_pieces_of_another_word_are_unknown():
 )
 def test_training_takes_the_pieces_over_the_answer(text, answer, start, pieces):
     context = examples.Context(text)
-    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
+    contexts = features._Contexts(TOKENIZER)
+    tokenized, _ = contexts.tokenized(context)
     given = examples.Answer(text=answer, start=start)
     example = examples.SquadExample(
         qas_id="1", question_text="?", context=context, answers=(given,)
     )
-    first, last = features.answer_pieces(example, tokenized, TOKENIZER)
+    first, last = features.answer_pieces(
+        example, tokenized, TOKENIZER, contexts.basic_tokens
+    )
     tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
     assert tokens[first : last + 1] == pieces.split()
     if answer == "红队":
@@ -85,3 +90,11 @@ def test_an_answer_is_what_its_pieces_cover(text, pieces, answer):
     spans_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
     found, start, end = spans_of(first, first + count - 1)
     assert (found, text[start:end]) == (answer, answer)
+
+
+def test_the_pieces_decide_between_occurrences_of_an_answer():
+    text = "红队输了。红队赢"
+    tokenized, _ = features._Contexts(TOKENIZER).tokenized(examples.Context(text))
+    spans_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
+    assert spans_of(0, 1) == ("红队", 0, 2)
+    assert spans_of(5, 6) == ("红队", 5, 7)

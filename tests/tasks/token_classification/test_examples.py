@@ -63,7 +63,7 @@ def test_comments_before_the_first_word_of_a_sentence_are_skipped(
     tagged = examples.lines_with_tags(path, 1, ["O"] * num_words)
     assert "".join(tagged) == content
     num_comments = sum(line.is_comment for line in examples.read_lines(path))
-    said = f"{path}: {num_comments} lines of comments are skipped"
+    said = f"{path}: Skipped {num_comments} comment lines"
     assert (said in caplog.text) is (num_comments > 0)
 
 
@@ -76,6 +76,7 @@ def test_comments_before_the_first_word_of_a_sentence_are_skipped(
         ("1\tEU\tB-ORG\tx\n", {"word": 1, "tag": 2}, ("EU",), ("B-ORG",)),
         ("a\u00a0b O\n", {"tag": 1}, ("a\u00a0b",), ("O",)),  # No column ends there.
         ("\ufeffEU O\r\n\r\n", {"tag": 1}, ("EU",), ("O",)),
+        ("# B-TAG\n1 O\n", {"tag": 1}, ("#", "1"), ("B-TAG", "O")),  # No comment.
         ("EU NNP\n", {"tag": 2}, ("EU",), None),  # No such column: to be predicted.
         ("EU\n", {"tag": 1}, ("EU",), None),
     ],
@@ -95,7 +96,7 @@ def test_words_and_tags_are_in_their_columns(write, content, columns, words, tag
         ),
         (
             "EU O\n# a comment\n",
-            r":2: expected 2 columns .* Comments stand before the first word of a sen",
+            r":2: expected 2 columns .* Comments are allowed only before the first",
         ),
         ("\nEU O\na b O\n", r"train\.txt:3: expected 2 columns as in line 2, got 3"),
         ("EU\tO\n\tO\n", r"train\.txt:2: column 0, counted from 0, is empty"),
