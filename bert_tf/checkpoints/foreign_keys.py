@@ -30,11 +30,11 @@ _CONFIG = """
     torch_dtype torchscript transformers_version use_bfloat16 use_cache
 """
 _TOKENIZER = """
-    additional_special_tokens backend bos_token chat_template
-    clean_up_tokenization_spaces cls_token_type_id eos_token extra_special_tokens
+    backend bos_token chat_template
+    clean_up_tokenization_spaces cls_token_type_id eos_token
     is_local local_files_only max_length model_specific_special_tokens name_or_path
-    pad_to_multiple_of pad_token_type_id padding_side processor_class
-    special_tokens_map_file split_special_tokens stride tokenizer_file
+    pad_to_multiple_of pad_token_type_id processor_class special_tokens_map_file stride
+    tokenizer_file
     truncation_strategy use_fast vocab_file
 """
 _KERAS = "class_name config_file dtype module name registered_name trainable"
@@ -65,9 +65,10 @@ READ = {
         type_vocab_size vocab_size
     """,
     "tokenizer_config.json": """
-        added_tokens_decoder auto_map clean_text cls_token do_basic_tokenize
-        do_lower_case mask_token max_len model_input_names model_max_length never_split
-        pad_token sep_token strip_accents tokenize_chinese_chars tokenizer_class
+        added_tokens_decoder additional_special_tokens auto_map clean_text cls_token
+        do_basic_tokenize do_lower_case extra_special_tokens mask_token max_len
+        model_input_names model_max_length never_split pad_token padding_side sep_token
+        split_special_tokens strip_accents tokenize_chinese_chars tokenizer_class
         truncation_side unk_token
     """,
     "tokenizer.json": (
@@ -86,7 +87,9 @@ READ = {
         config dropout hidden_dim intermediate_dim max_sequence_length num_heads
         num_layers num_segments vocabulary_size
     """,
-    "KerasHub task.json": "activation backbone config num_classes preprocessor",
+    "KerasHub task.json": """
+        activation backbone config normalize num_classes pooling_mode preprocessor
+    """,
     "KerasHub preprocessor.json": "sequence_length truncate",
     "KerasHub tokenizer.json": """
         config lowercase oov_token special_tokens special_tokens_in_strings split

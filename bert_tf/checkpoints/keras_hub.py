@@ -28,6 +28,7 @@ from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
+from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _CONFIG_FILE = "config.json"
@@ -57,6 +58,8 @@ _EPSILON = 1e-12
 _HEAD_KIND = "classification"
 _CLASSIFIER = "BertTextClassifier"
 _OLD_CLASSIFIER = "BertClassifier"
+# Has no weights of its own.
+_EMBEDDER = "BertTextEmbedder"
 # Activation of its output layer -> our kind of label, for several outputs and for one.
 _LABEL_KINDS = {
     "linear": checkpoint_heads.SINGLE_LABEL,
@@ -122,6 +125,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     head, unread_head = _head(path)
     _check_files(path, head)
     text, warnings = _text(path, config, head)
+    task_file = os.path.join(path, _TASK_FILE)
+    has_note = unread_head is None and head.kind == "encoder" and not text.pooling
+    note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
     warnings += foreign_keys.unknown(
         "KerasHub config.json", {**described, **described["config"]}
     )
@@ -137,6 +143,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         text=text,
         own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
+        notes=(note,) if has_note and files.exists(task_file) else (),
         warnings=tuple(warnings),
     )
 
@@ -199,6 +206,7 @@ def library_outputs(
         return outputs
     class_name: Any = files.read_json(task_file)["class_name"]
     task = getattr(models, class_name).from_preset(path, preprocessor=None)
+    task.output_dense.activation = None  # So that it returns logits.
     return outputs | {"logits": np.asarray(task(inputs))}
 
 
@@ -245,7 +253,8 @@ def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
         return encoder, None
     task = files.read_json(task_file)
     name = task.get("class_name")
-    if not files.exists(os.path.join(path, _TASK_WEIGHTS_FILE)):
+    has_weights = files.exists(os.path.join(path, _TASK_WEIGHTS_FILE))
+    if name == _EMBEDDER or not has_weights:
         return encoder, None
     if name not in (_CLASSIFIER, _OLD_CLASSIFIER):
         return encoder, str(name)
@@ -287,6 +296,8 @@ def _text(
         lowers, strips = tokenizer["lowercase"], bool(tokenizer.get("strip_accents"))
     length = preprocessor.get("sequence_length")
     is_limit = isinstance(length, int) and length < config.max_position_embeddings
+    fields = _sentence_fields(path)
+    is_of_texts = bool(fields) or head.kind == _HEAD_KIND
     warnings = [
         f"{file} has {name} {json.dumps(settings[name])}, expected "
         f"{json.dumps(expected)}: texts get different ids here."
@@ -309,8 +320,26 @@ def _text(
         vocabulary=vocabulary,
         do_lower_case=lowers,
         strip_accents=None if strips == lowers else strips,
-        max_seq_length=length if is_limit and head.kind == _HEAD_KIND else None,
+        max_seq_length=length if is_limit and is_of_texts else None,
+        **fields,
     ), warnings
+
+
+def _sentence_fields(path: str) -> dict[str, Any]:
+    """Returns the pooling of a sentence encoder; empty for other models."""
+    task_file = os.path.join(path, _TASK_FILE)
+    if not files.exists(task_file):
+        return {}
+    if files.read_json(task_file).get("class_name") != _EMBEDDER:
+        return {}
+    values = _settings(path, _TASK_FILE)
+    kind = values.get("pooling_mode", "mean")
+    if kind not in pooling_module.KINDS:
+        raise ValueError(
+            f"{task_file}: pooling_mode is {kind!r:.60}, expected one of "
+            f"{', '.join(pooling_module.KINDS)}."
+        )
+    return {"pooling": kind, "normalize": values.get("normalize", True) is True}
 
 
 def _settings(path: str, name: str) -> dict[str, Any]:
@@ -366,7 +395,9 @@ def _create(
     if head.kind == "encoder":
         return backbone
     task = getattr(models, _CLASSIFIER)
-    arguments = {"num_classes": head.num_labels}
+    arguments: dict[str, Any] = {"num_classes": head.num_labels}
+    if head.label_kind == checkpoint_heads.MULTI_LABEL:
+        arguments["activation"] = "sigmoid"
     if tokenizer is not None:
         arguments["preprocessor"] = task.preprocessor_cls(
             tokenizer, sequence_length=length

@@ -55,6 +55,8 @@ _OPTIONS_SHAPE = {
     "truncation_side?": str | None,
     "max_len?": int | float | None,  # The name of model_max_length until 2020.
     "model_input_names?": (None, [str]),
+    "additional_special_tokens?": list | None,
+    "extra_special_tokens?": list | dict | None,
     "added_tokens_decoder?": (None, {str: {"content": str}}),
 }
 # Of tokenizer.json.
@@ -97,18 +99,17 @@ def read(folder: str) -> Description:
     for number, one in (options.get("added_tokens_decoder") or {}).items():
         if one["content"] not in added and number.isdecimal():
             added[one["content"]] = int(number)
-    tokens, more = _with_added(tokens, added)
-    warnings += more
+    tokens, sentences = _with_added(tokens, added)
+    warnings += sentences
     normalizer = _part(whole, "normalizer")
     do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
     strip = options.get("strip_accents", normalizer.get("strip_accents"))
     special = vocabulary_module.SPECIAL_TOKENS
-    wanted = [
-        t for t in (*added, *(options.get("never_split") or ())) if t not in special
-    ]
+    special_names = {**read_json(_SPECIAL_NAME), **options}
+    more = (*(options.get("never_split") or ()), *_more_special(special_names))
+    wanted = [t for t in (*added, *more) if t not in special]
     never_split = tuple(dict.fromkeys(t for t in wanted if t in set(tokens)))
     warnings += _differences(options, whole, do_lower_case)
-    special_names = {**read_json(_SPECIAL_NAME), **options}
     warnings += _differences_of_rows(special_names, options, whole)
     warnings += _differences_of_kept(options, whole, never_split, do_lower_case)
     vocabulary = None
@@ -317,6 +318,13 @@ def _differences(
         other = _part(whole, name).get("type")
         if whole and other != kind:
             yield f"The {name} is {other} and not {kind}: a text may get different ids."
+    if options.get("split_special_tokens"):
+        yield "split_special_tokens is true; bert_tf keeps special tokens whole."
+    if options.get("padding_side") == "left":
+        yield (
+            "padding_side is left, so padded texts begin at a later position in "
+            "Hugging Face; bert_tf pads on the right."
+        )
     if "auto_map" in options:
         yield (
             f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
@@ -382,6 +390,17 @@ def _differences_of_kept(
             f"Hugging Face keeps {_named(cased)} whole in upper and lower case, "
             "bert_tf only as written."
         )
+
+
+def _more_special(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the special tokens that a model has besides BERT's."""
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        tokens = values.get(name)
+        tokens = list(tokens.values()) if isinstance(tokens, dict) else tokens
+        for token in tokens if isinstance(tokens, list) else ():
+            content = token.get("content") if isinstance(token, dict) else token
+            if isinstance(content, str):
+                yield content
 
 
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:

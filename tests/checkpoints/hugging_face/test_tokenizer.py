@@ -149,6 +149,8 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
             "tokenizer_config.json names custom code (auto_map), which bert_tf does no",
         ),
         ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
+        ({"split_special_tokens": True}, {}, "bert_tf keeps special tokens whole"),
+        ({"padding_side": "left"}, {}, "bert_tf pads on the right"),
         ({"cls_token": {"content": "a"}}, {}, "cls_token is 'a'; bert_tf uses [CLS]"),
         (
             {"model_input_names": ["input_ids", "attention_mask"]},
@@ -235,6 +237,9 @@ def test_a_length_under_its_old_name_and_added_tokens_of_the_options_are_read(tm
         ({"strip_accents": False}, {}, False, ()),
         ({}, {"normalizer__strip_accents": False}, False, ()),
         ({"never_split": ["a", "[MASK]"]}, {}, None, ("a",)),
+        ({"additional_special_tokens": ["a", "<z>"]}, {}, None, ("a",)),
+        ({"extra_special_tokens": [{"content": "a"}]}, {}, None, ("a",)),
+        ({"extra_special_tokens": {"entity_token": "a"}}, {}, None, ("a",)),
         (
             {"never_split": ["a"]},
             {"added_tokens": [{"id": 7, "content": "<e>"}]},

@@ -99,6 +99,16 @@ def test_a_preset_written_again_is_the_same_to_keras_hub(tmp_path, name):
         np.testing.assert_allclose(values, expected[output], atol=1e-6)
 
 
+def test_a_preset_keeps_that_a_label_is_any_number_of_classes(tmp_path):
+    source = keras_hub.open_source(FOREIGN / "classification")
+    head = dataclasses.replace(source.head, label_kind="multi_label")
+    keras_hub.write(dataclasses.replace(source, head=head), str(tmp_path))
+    assert keras_hub.open_source(tmp_path).head == head
+    expected, features = _expected("classification")
+    logits = keras_hub.library_outputs(str(tmp_path), features)["logits"]
+    np.testing.assert_allclose(logits, expected["logits"], atol=1e-6)
+
+
 def test_the_tokenizer_of_a_written_preset_is_ours(tmp_path):
     models = pytest.importorskip("keras_hub").models
     source = keras_hub.open_source(FOREIGN / "masked_lm")
@@ -208,11 +218,31 @@ def test_what_cannot_be_read_is_reported_in_one_line(copied, name, damage, messa
 
 def test_a_head_that_is_not_known_here_is_refused(copied):
     folder = copied("masked_lm")
-    _change_json("task.json", lambda v: v.update(class_name="BertTextEmbedder"))(folder)
     source = keras_hub.open_source(folder)
     assert source.head.kind == "encoder"
-    with pytest.raises(ValueError, match=r"\(BertTextEmbedder\); pass --head=encoder"):
+    with pytest.raises(ValueError, match=r"\(BertMaskedLM\); pass --head=encoder"):
         source.with_head(None)
+    (folder / "task.weights.h5").unlink()
+    source = keras_hub.open_source(folder)
+    assert source.with_head(None)[0].head.kind == "encoder"
+    assert source.notes == (
+        "task.json has no weights of a head, so only the encoder is read",
+    )
+    assert source.warnings == ()
+
+
+@pytest.mark.parametrize("pooling, normalize", [("cls", False), ("max", True)])
+def test_the_vectors_of_an_embedder_are_read(copied, pooling, normalize):
+    folder = copied("encoder")
+    values = {"pooling_mode": pooling, "normalize": normalize}
+    task = {"class_name": "BertTextEmbedder", "config": values}
+    (folder / "task.json").write_text(json.dumps(task))
+    source = keras_hub.open_source(folder).with_head(None)[0]
+    assert (source.text.pooling, source.text.normalize) == (pooling, normalize)
+    assert (source.warnings, source.notes) == ((), ())
+    _change_json("task.json", lambda v: v["config"].update(pooling_mode="last"))(folder)
+    with pytest.raises(ValueError, match="pooling_mode is 'last', expected one of cls"):
+        keras_hub.open_source(folder)
 
 
 @pytest.mark.parametrize(
