@@ -58,8 +58,7 @@ _EPSILON = 1e-12
 _HEAD_KIND = "classification"
 _CLASSIFIER = "BertTextClassifier"
 _OLD_CLASSIFIER = "BertClassifier"
-# Has no weights of its own.
-_EMBEDDER = "BertTextEmbedder"
+_EMBEDDER = "BertTextEmbedder"  # Has no weights of its own.
 # Activation of its output layer -> our kind of label, for several outputs and for one.
 _LABEL_KINDS = {
     "linear": checkpoint_heads.SINGLE_LABEL,
@@ -122,11 +121,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         )
     _library()
     config = _config(described, path)
-    head, unread_head = _head(path)
+    task_file = os.path.join(path, _TASK_FILE)
+    task = files.read_json(task_file) if files.exists(task_file) else {}
+    head, unread_head = _head(path, task)
     _check_files(path, head)
     text, warnings = _text(path, config, head)
-    task_file = os.path.join(path, _TASK_FILE)
-    has_note = unread_head is None and head.kind == "encoder" and not text.pooling
+    is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
     warnings += foreign_keys.unknown(
         "KerasHub config.json", {**described, **described["config"]}
@@ -143,7 +143,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         text=text,
         own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
-        notes=(note,) if has_note and files.exists(task_file) else (),
+        notes=() if is_read else (note,),
         warnings=tuple(warnings),
     )
 
@@ -201,11 +201,9 @@ def library_outputs(
     }
     backbone = models.BertBackbone.from_preset(path)
     outputs = {name: np.asarray(value) for name, value in backbone(inputs).items()}
-    task_file = os.path.join(path, _TASK_FILE)
-    if not files.exists(task_file):
+    if not files.exists(os.path.join(path, _TASK_FILE)):
         return outputs
-    class_name: Any = files.read_json(task_file)["class_name"]
-    task = getattr(models, class_name).from_preset(path, preprocessor=None)
+    task = getattr(models, _CLASSIFIER).from_preset(path, preprocessor=None)
     task.output_dense.activation = None  # So that it returns logits.
     return outputs | {"logits": np.asarray(task(inputs))}
 
@@ -245,16 +243,12 @@ def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig
         raise ValueError(f"{config_file}: {error}") from error
 
 
-def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
+def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str | None]:
     """Returns the `Head`, and what a head is called that is not read."""
     encoder = checkpoint_heads.Head(kind="encoder")
-    task_file = os.path.join(path, _TASK_FILE)
-    if not files.exists(task_file):
-        return encoder, None
-    task = files.read_json(task_file)
     name = task.get("class_name")
     has_weights = files.exists(os.path.join(path, _TASK_WEIGHTS_FILE))
-    if name == _EMBEDDER or not has_weights:
+    if not task or name == _EMBEDDER or not has_weights:
         return encoder, None
     if name not in (_CLASSIFIER, _OLD_CLASSIFIER):
         return encoder, str(name)
@@ -262,7 +256,8 @@ def _head(path: str) -> tuple[checkpoint_heads.Head, str | None]:
     num_labels, activation = values.get("num_classes"), values.get("activation")
     if not isinstance(num_labels, int) or num_labels < 1:
         raise ValueError(
-            f"{task_file}: num_classes is {num_labels!r}, expected a positive integer."
+            f"{os.path.join(path, _TASK_FILE)}: num_classes is {num_labels!r}, "
+            "expected a positive integer."
         )
     kinds = _LABEL_KINDS if num_labels > 1 else _LABEL_KINDS_OF_ONE
     kind = kinds.get(activation) if isinstance(activation, str) else None
@@ -296,8 +291,11 @@ def _text(
         lowers, strips = tokenizer["lowercase"], bool(tokenizer.get("strip_accents"))
     length = preprocessor.get("sequence_length")
     is_limit = isinstance(length, int) and length < config.max_position_embeddings
-    fields = _sentence_fields(path)
-    is_of_texts = bool(fields) or head.kind == _HEAD_KIND
+    task = _settings(path, _TASK_FILE)
+    pooling = task.get("pooling_mode")  # Of an embedder.
+    if pooling is not None:
+        pooling_module.check(str(pooling), config)
+    is_of_texts = pooling is not None or head.kind == _HEAD_KIND
     warnings = [
         f"{file} has {name} {json.dumps(settings[name])}, expected "
         f"{json.dumps(expected)}: texts get different ids here."
@@ -311,7 +309,7 @@ def _text(
         if settings.get(name, expected) != expected
     ]
     for file, settings in (
-        ("KerasHub task.json", _settings(path, _TASK_FILE)),
+        ("KerasHub task.json", task),
         ("KerasHub preprocessor.json", preprocessor),
         ("KerasHub tokenizer.json", tokenizer),
     ):
@@ -321,25 +319,9 @@ def _text(
         do_lower_case=lowers,
         strip_accents=None if strips == lowers else strips,
         max_seq_length=length if is_limit and is_of_texts else None,
-        **fields,
+        pooling=pooling,
+        normalize=task.get("normalize"),
     ), warnings
-
-
-def _sentence_fields(path: str) -> dict[str, Any]:
-    """Returns the pooling of a sentence encoder; empty for other models."""
-    task_file = os.path.join(path, _TASK_FILE)
-    if not files.exists(task_file):
-        return {}
-    if files.read_json(task_file).get("class_name") != _EMBEDDER:
-        return {}
-    values = _settings(path, _TASK_FILE)
-    kind = values.get("pooling_mode", "mean")
-    if kind not in pooling_module.KINDS:
-        raise ValueError(
-            f"{task_file}: pooling_mode is {kind!r:.60}, expected one of "
-            f"{', '.join(pooling_module.KINDS)}."
-        )
-    return {"pooling": kind, "normalize": values.get("normalize", True) is True}
 
 
 def _settings(path: str, name: str) -> dict[str, Any]:
@@ -399,9 +381,8 @@ def _create(
     if head.label_kind == checkpoint_heads.MULTI_LABEL:
         arguments["activation"] = "sigmoid"
     if tokenizer is not None:
-        arguments["preprocessor"] = task.preprocessor_cls(
-            tokenizer, sequence_length=length
-        )
+        preprocessor = task.preprocessor_cls(tokenizer, sequence_length=length)
+        arguments["preprocessor"] = preprocessor
     return task(backbone, **arguments)
 
 
@@ -431,10 +412,9 @@ def _read_each(
     weights_file = os.path.join(path, _WEIGHTS_FILE)
     message = f"The weights of {path} do not match its {_CONFIG_FILE}"
     with archive.clear_load_errors(message):
-        if head.kind == "encoder":
-            model.load_weights(weights_file)
-        else:
-            model.backbone.load_weights(weights_file)
+        backbone = model if head.kind == "encoder" else model.backbone
+        backbone.load_weights(weights_file)
+        if head.kind != "encoder":
             model.load_task_weights(os.path.join(path, _TASK_WEIGHTS_FILE))
     variables = _variables(model, config, head)
     for name in wanted:

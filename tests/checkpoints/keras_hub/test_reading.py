@@ -241,7 +241,7 @@ def test_the_vectors_of_an_embedder_are_read(copied, pooling, normalize):
     assert (source.text.pooling, source.text.normalize) == (pooling, normalize)
     assert (source.warnings, source.notes) == ((), ())
     _change_json("task.json", lambda v: v["config"].update(pooling_mode="last"))(folder)
-    with pytest.raises(ValueError, match="pooling_mode is 'last', expected one of cls"):
+    with pytest.raises(ValueError, match="kind of pooling 'last'; expected one"):
         keras_hub.open_source(folder)
 
 
