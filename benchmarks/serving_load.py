@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -65,21 +66,26 @@ def running(root, export_dir):
         port = probe.getsockname()[1]
     folder = pathlib.Path(export_dir).resolve()
     flags = [f"--export_dir={folder}", f"--port={port}", "--max_body_mb=8"]
-    process = subprocess.Popen(
-        [sys.executable, "tools/serve_model.py", *flags],
-        cwd=root,
-        env=os.environ | report.environment() | {"PYTHONPATH": "."},
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    address = f"http://localhost:{port}/v1/models/{folder.parent.name}:predict"
-    try:
-        while ask(address, ["rain"])[0] != 200:
-            time.sleep(0.5)
-        yield address, process.pid
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "tools/serve_model.py", *flags],
+            cwd=root,
+            env=os.environ | report.environment() | {"PYTHONPATH": "."},
+            stderr=log,
+            start_new_session=True,
+        )
+        address = f"http://localhost:{port}/v1/models/{folder.parent.name}:predict"
+        try:
+            while ask(address, ["rain"])[0] != 200:
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise OSError(f"The server of {root} ended: {log.read().strip()}")
+                time.sleep(0.5)
+            yield address, process.pid
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def ask(address, texts, timeout=120, **body):
@@ -156,7 +162,7 @@ def large_request(address):
         while not large.done() and len(waits) < 200:
             start = time.time()
             waits.append((ask(address, ["rain"])[0], round(time.time() - start, 2)))
-    return large.result()[0], max(waits, default=None)
+    return large.result()[0], max(waits, key=lambda one: one[1], default=None)
 
 
 if __name__ == "__main__":

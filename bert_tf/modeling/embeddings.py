@@ -21,11 +21,11 @@ EMBEDDINGS_DROPOUT_SITE = 0
 
 
 class Scope(keras.layers.Layer):
-    """Layers that have a name together, such as `attention`, as in the release.
+    """Groups layers under one name, such as `attention`, as in the release.
 
     Args:
         name: this part of the names of their variables.
-        width: that of the vectors which the dense layer inside takes.
+        width: input width of the dense layers.
         dtype: the model's dtype policy.
         **layers: the layers inside, by attribute.
     """

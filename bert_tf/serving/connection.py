@@ -159,7 +159,10 @@ def _reply(method, model, path, settings, **body):
             raise TimeoutError(f"{model} did not answer within {limit}.") from error
         advice = "Is the server running there?"
         if isinstance(error, requests.exceptions.SSLError):
-            advice = "Does the file REQUESTS_CA_BUNDLE have its authority?"
+            advice = (
+                "Does the file that REQUESTS_CA_BUNDLE names contain the certificate "
+                "of its authority?"
+            )
         raise ConnectionError(
             f"{model} cannot be reached: {_reason(error)}. {advice}"
         ) from error

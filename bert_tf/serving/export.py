@@ -87,8 +87,10 @@ def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
 
 
 def _export(options):
-    """Writes a run or a checkpoint into the folder `options.export_dir`."""
+    """Writes a model; returns the folder of the files for a server, or None."""
     id_models.check_packages(options.format, options.dtype)
+    if options.server_files:
+        server_files.check_layout(options.export_dir)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     dtype = options.dtype if is_saved_model else "float32"
     with _locked(options.export_dir):
@@ -105,6 +107,9 @@ def _export(options):
         else:
             extra = _files_of_run(options.output_dir)
         _write(model, extra, options)
+    if not options.server_files:
+        return None
+    return server_files.write(options.export_dir, limits=options.limits())
 
 
 def _check_run(options):
@@ -227,14 +232,11 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
         export_dir = versions.next_folder(model_dir, model_file)
-        if options.server_files:
-            server_files.check_layout(export_dir)
-        _export(dataclasses.replace(options, export_dir=export_dir))
+        folder = _export(dataclasses.replace(options, export_dir=export_dir))
         names = ", ".join(files.list_folder(export_dir))
         kind = _NAMES.get(options.format, "SavedModel")
         report = f"The {kind} is in {export_dir} ({names})."
-        if options.server_files:
-            folder = server_files.write(export_dir, limits=options.limits())
+        if folder is not None:
             report += f"\nFiles for a model server are in {folder}."
         return report
 

@@ -30,10 +30,12 @@ _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
 _ROWS_TOGETHER = 32  # Of several requests, at most.
 _BATCH_SECONDS = 0.002  # How long a request waits for others.
-# A client that takes none of its answer for this long gets no more of it.
+# Seconds after which a connection is closed if the client reads nothing.
 _READING_SECONDS = 30
-# A batch that takes this many times the longest wait for an answer never ends.
+# A batch that takes this many times the longest wait for an answer, and this many
+# seconds, counts as stuck.
 _STUCK = 3
+_STUCK_SECONDS = 60
 
 
 def run(options: server_options.ServeModelOptions) -> str:
@@ -146,7 +148,7 @@ class _Server:
             if self._error is not None:
                 return
             time.sleep(_POLL_SECONDS)
-            limit = options.queue_timeout_seconds * _STUCK
+            limit = max(_STUCK_SECONDS, options.queue_timeout_seconds * _STUCK)
             if self._queue.busy_seconds() > limit:
                 sys.stderr.write("serve_model: The model does not answer.\n")
                 sys.stderr.flush()

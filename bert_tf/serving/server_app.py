@@ -29,6 +29,8 @@ _VERSION = re.compile(r"(/v1/models/[^/:]+)/versions/(\d{1,18})(|/metadata|:pred
 _JSON = "application/json"
 _CHUNK_BYTES = 2**16
 _LATE = (408, 504)
+# Bytes of outputs and their answer, for each byte of the outputs; at most.
+_ANSWER = 5
 _CLIENT_IS_GONE = 499  # For the log and the counters, as in nginx.
 
 
@@ -52,7 +54,7 @@ class _Exchange:
         self.id = identity if is_usable else uuid.uuid4().hex
         self._receive = receive
         self.has_more_body = True
-        self.num_bytes = 0  # In memory: the body, its columns, or the answer.
+        self.num_bytes = 0  # In memory: the body, its columns, outputs, or the answer.
         self.job: server_model.Job | None = None
         self.status = 200
         self.reply_headers: dict[str, str] = {}
@@ -224,9 +226,14 @@ class Application:
         self._queue.check_room()
         body = await self._body(exchange)
         job = await self._in_thread(self._read, self._posts[route], body)
-        self._hold(exchange, job.num_bytes)
+        self._hold(exchange, server_model.num_bytes(job.inputs))
         outputs = await self._outputs(exchange, job)
-        return exchange.reply(await self._in_thread(job.encode, outputs))
+        try:
+            self._reserve(exchange, _ANSWER * server_model.num_bytes(outputs))
+            return exchange.reply(await self._in_thread(job.encode, outputs))
+        finally:  # The job is needed for the log.
+            job.inputs.clear()
+            outputs.clear()
 
     def _check_access(self, exchange):
         host = exchange.headers.get("host", "localhost").lower()
@@ -267,6 +274,15 @@ class Application:
         self._num_bytes += num_bytes - exchange.num_bytes
         exchange.num_bytes = num_bytes
 
+    def _reserve(self, exchange, num_bytes):
+        """Counts what a request takes; raises RequestError if there is no room."""
+        self._hold(exchange, num_bytes)
+        if num_bytes > MAX_BYTES_IN_PROGRESS:
+            raise RequestError(400, "It takes too much memory; send several requests.")
+        if self._num_bytes > MAX_BYTES_IN_PROGRESS:
+            message = "Too many bytes are in progress; try again later."
+            raise RequestError(429, message, Retry_After="1")
+
     async def _body(self, exchange):
         """Returns the body, within the limits of time and size."""
         limit = self._options.max_body_mb * 2**20
@@ -276,10 +292,7 @@ class Application:
             async with asyncio.timeout(ARRIVAL_SECONDS):
                 while exchange.has_more_body and max(size, len(body)) <= limit:
                     body += await exchange.read()
-                    self._hold(exchange, len(body))
-                    if self._num_bytes > MAX_BYTES_IN_PROGRESS:
-                        message = "Too many bytes are in progress; try again later."
-                        raise RequestError(429, message, Retry_After="1")
+                    self._reserve(exchange, len(body))
         except TimeoutError:
             message = f"The body did not arrive within {ARRIVAL_SECONDS:g} seconds."
             raise RequestError(408, message) from None

@@ -137,7 +137,6 @@ class Job:
         model, signature, inputs: what to compute; inputs [B, ...], texts as bytes.
         encode: makes the answer of the outputs.
         positions: int64 [B], see `LoadedModel.positions`.
-        num_bytes: size of the inputs.
         future: gets the outputs, or a RequestError; cancelled if the client is gone.
         queued: when the job entered the queue.
         queue_seconds, compute_seconds: the time before the first slice, and in slices.
@@ -155,9 +154,6 @@ class Job:
         self.inputs = inputs
         self.encode = encode
         self.positions = model.positions(inputs)
-        texts = [column for column in inputs.values() if column.dtype == object]
-        self.num_bytes = sum(column.nbytes for column in inputs.values())
-        self.num_bytes += sum(len(text) for column in texts for text in column.flat)
         self.future: concurrent.futures.Future = concurrent.futures.Future()
         self.queued = self.queue_seconds = self.compute_seconds = 0.0
         self._ends = collections.deque(_slice_ends(self.positions.tolist()))
@@ -190,8 +186,17 @@ class Job:
         self._outputs.append(outputs)
         if self._ends:
             self._slice = slice(self._slice.stop, self._ends.popleft())
-        elif self.future.set_running_or_notify_cancel():
-            self.future.set_result(_joined(self._outputs))
+            return
+        parts, self._outputs = self._outputs, []
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_result(_joined(parts))
+
+
+def num_bytes(columns: Columns) -> int:
+    """Returns the size of inputs or outputs."""
+    texts = [column for column in columns.values() if column.dtype == object]
+    size = sum(column.nbytes for column in columns.values())
+    return size + sum(len(text) for column in texts for text in column.flat)
 
 
 def _is_slice(num_rows, total, longest):

@@ -49,8 +49,8 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[], dict[str, float]]
-# A longer run outlives the large first steps of an uncorrected Adam, and with at most
-# this rate, BERT was pretrained.
+# A longer run outlives the large first steps of an uncorrected Adam, and BERT was
+# pretrained with at most this rate.
 _SHORT_RUN = 1000
 _LARGEST_RELEASED_RATE = 1e-4
 

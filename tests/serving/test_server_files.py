@@ -93,4 +93,4 @@ def test_the_names_in_kubernetes_are_dns_labels(tmp_path, name, expected):
 @pytest.mark.parametrize("export_dir", ["exports", "exports/my model/1"])
 def test_a_model_without_a_name_gets_no_files(export_dir):
     with pytest.raises(ValueError, match="is not the folder of a version"):
-        server_files.check_layout(export_dir)
+        export.export_saved_model("no run", export_dir, server_files=True)
