@@ -238,8 +238,7 @@ class BertModel(keras_model.KerasModel):
         self.encoder = Encoder(config, dtype=policy)
         self.pooler = Pooler(config, dtype=policy)
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         for part in (self.embeddings, self.encoder, self.pooler):
             part.build((None, None))  # Without a shape, `summary` would show none.
 

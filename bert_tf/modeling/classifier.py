@@ -72,8 +72,7 @@ class BertClassifier(heads.TaskModel):
         """Whether the head reads all positions; see `heads.TaskModel`."""
         return self.bilstm_on_top
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         width = self.config.hidden_size
         if self.bilstm_on_top:

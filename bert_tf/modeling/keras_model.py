@@ -85,6 +85,14 @@ class KerasModel(keras.Model):
             _next_seed(), name="seed_generator"
         )
 
+    def build(self, input_shape: Any = None) -> None:
+        """Creates all weights, if there are none yet; needs no data."""
+        if not self.built:
+            self._create_weights()
+
+    def _create_weights(self):
+        raise NotImplementedError
+
     def checked_features(self, features: Any) -> numerics.Outputs:
         """Returns the features of a call under our names; see `input_names.checked`."""
         return input_names.checked(

@@ -65,8 +65,7 @@ class BertLeftToRight(heads.TaskModel):
             config, next_sentence=False, name="cls", dtype=policy
         )
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         self.cls.build()
 

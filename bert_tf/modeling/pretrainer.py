@@ -201,8 +201,7 @@ class BertPretrainer(heads.TaskModel):
             config, next_sentence=next_sentence, name="cls", dtype=policy
         )
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         self.cls.build((None, None, self.config.hidden_size))
 

@@ -88,8 +88,7 @@ class BertBiEncoder(heads.TaskModel):
         """Whether the pooling reads all positions; see `heads.TaskModel`."""
         return self.pooling != "cls"
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
 
     def get_config(self) -> dict[str, Any]:
@@ -250,8 +249,7 @@ class BertCrossEncoder(heads.TaskModel):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         # The layout of the release's class heads, with one class.
         self.output_weights, self.output_bias = heads.class_weights(

@@ -108,8 +108,7 @@ class BertSpanPredictor(heads.TaskModel):
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         width = self.config.hidden_size
         if self.bilstm_on_top:

@@ -87,8 +87,7 @@ class BertTokenClassifier(heads.TaskModel):
             self.layer_mix = LayerMix(config, feature_based)
             self.bilstm = recurrent.BiLSTM(config.hidden_size, NUM_LSTM_LAYERS)
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; needs no data."""
+    def _create_weights(self):
         self.bert.build((None, None))
         width = self.config.hidden_size
         if self.feature_based is not None:

@@ -280,6 +280,7 @@ def summary(subject, folder):
     """model.summary() shows shapes."""
     model = subject.create()
     model.build()
+    model.build()  # Does nothing.
     lines = []
     model.summary(print_fn=lines.append, expand_nested=True)
     shown = "\n".join(lines)
