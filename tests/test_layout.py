@@ -105,17 +105,17 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 58_629,
-    "modules in the closure of the core tools": 198,
-    "lines in the closure of the core tools": 39_990,
-    "lines of the encoder": 975,
+    "lines of bert_tf and tools": 58_454,
+    "modules in the closure of the core tools": 189,
+    "lines in the closure of the core tools": 37_112,
+    "lines of the encoder": 815,
     "files in a task folder": 10,
     "files that name a task outside its folder": 13,
     "flags of run_classifier": 61,
-    "flags of all tools": 456,
-    "lines of tests": 44_738,
-    "lines of benchmarks": 3_945,
-    "lines of RESULTS.md": 395,
+    "flags of all tools": 448,
+    "lines of tests": 44_464,
+    "lines of benchmarks": 3_735,
+    "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
 }
 
