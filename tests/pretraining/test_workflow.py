@@ -76,9 +76,10 @@ def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
     assert "Trained to step 5" in pretraining_workflow.run(options)
 
 
-def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
+def recorded_options(golden, tmp_path, **values):
+    """Returns options of an evaluation of the recorded model on its records."""
     model = golden / "model"
-    options = pretraining_options.RunPretrainingOptions(
+    return pretraining_options.RunPretrainingOptions(
         input_file=str(model / "examples.tfrecord"),
         output_dir=str(tmp_path / "run"),
         init_checkpoint=str(model / "bert_model.ckpt"),
@@ -89,7 +90,12 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
         eval_batch_size=2,
         do_eval=True,
         max_eval_steps=1,
+        **values,
     )
+
+
+def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
+    options = recorded_options(golden, tmp_path)
     pretraining = pretraining_workflow.Pretraining(options)
     weight = pretraining.trainer.model.trainable_weights[-1]
     weight.assign(np.full(weight.shape, np.nan))
@@ -99,24 +105,15 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
 
 
 def test_a_checkpoint_that_unlearns_is_noticed(golden, tmp_path, caplog):
-    model = golden / "model"
-    options = pretraining_options.RunPretrainingOptions(
-        input_file=str(model / "examples.tfrecord"),
-        output_dir=str(tmp_path / "run"),
-        init_checkpoint=str(model / "bert_model.ckpt"),
-        bert_config_file=str(model / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        eval_batch_size=2,
+    options = recorded_options(
+        golden,
+        tmp_path,
         train_batch_size=2,
         learning_rate=0.5,
         num_train_steps=2,
         num_warmup_steps=0,
         eval_every_steps=1,
         do_train=True,
-        do_eval=True,
-        max_eval_steps=1,
     )
     report = pretraining_workflow.run(options)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
