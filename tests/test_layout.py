@@ -113,7 +113,7 @@ LIMITS = {
     "files that name a task outside its folder": 13,
     "flags of run_classifier": 61,
     "flags of all tools": 448,
-    "lines of tests": 44_464,
+    "lines of tests": 44_461,
     "lines of benchmarks": 3_735,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
