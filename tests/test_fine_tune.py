@@ -374,14 +374,6 @@ def test_bad_data_and_options_are_named_without_flags(
     assert "--" not in str(caught.value)
 
 
-def test_paths_that_are_no_paths_are_refused(tmp_path):
-    train = [("a", "x")]
-    with pytest.raises(ValueError, match="output_dir is None; expected the path of"):
-        bert_tf.fine_tune.classify(train, None, None)
-    with pytest.raises(ValueError, match="init_checkpoint is 3; expected the path of"):
-        bert_tf.fine_tune.classify(train, 3, tmp_path / "run")
-
-
 def test_a_share_may_be_any_real_number():
     assert given_data.is_share(np.float32(0.25))
     assert not given_data.is_share([("a", "x")])

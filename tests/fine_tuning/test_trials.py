@@ -245,19 +245,6 @@ def test_finished_runs_on_other_data_are_not_taken(
     assert len(runner.done) == 2
 
 
-def test_data_that_change_during_a_search_are_refused(create, tmp_path):
-    def score(options):
-        if options.random_seed == 2:
-            write_data(tmp_path, train="fog")
-        return 0.5
-
-    runner = DataRunner(score)
-    runner.data_dir = tmp_path
-    with pytest.raises(ValueError, match=r"random_seed=2 contains a finished run with"):
-        search(create(THREE_SEEDS), runner, write_data(tmp_path))
-    assert len(runner.done) == 2
-
-
 def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
     write(tmp_path, "weights of a week")
     with pytest.raises(ValueError, match="contains a single run, which"):

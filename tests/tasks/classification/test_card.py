@@ -1,8 +1,5 @@
 """Card, report, plot data and TensorBoard's files of a classification run."""
 
-import hashlib
-
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -19,30 +16,6 @@ def untrained_run(tmp_path_factory, weather_options):
     )
     fine_tuning_run.run(options)
     return run_dir
-
-
-def test_training_and_evaluating_write_a_model_card(untrained_run, weather):
-    lines = (untrained_run / "README.md").read_text().splitlines()
-    assert "pipeline_tag: text-classification" in lines
-    assert "Assigns a text to one of 2 classes." in lines
-    assert "| classes | rain, sun |" in lines
-    for part, rows in (("train", 24), ("dev", 8)):
-        digest = hashlib.sha256((weather / f"{part}.tsv").read_bytes()).hexdigest()
-        assert f"| {part} | {part}.tsv | {rows} | {digest} |" in lines
-    [accuracy] = [line for line in lines if line.startswith("| eval_accuracy |")]
-    scores = (untrained_run / "eval_results.txt").read_text().splitlines()
-    expected = float(scores[0].removeprefix("eval_accuracy = "))
-    assert accuracy == f"| eval_accuracy | {expected:.4f} |"
-    num_wrong = round(8 * (1 - expected))
-    [sentence] = [line for line in lines if "evaluated examples are wrong" in line]
-    assert sentence.startswith(f"{num_wrong} of 8 ")
-    wrong = (untrained_run / "wrong_examples.jsonl").read_text().splitlines()
-    assert len(wrong) == num_wrong
-    assert "| optimizer steps | 3 |" in lines
-    [speed] = [line for line in lines if line.startswith("| training speed |")]
-    assert "examples/s" in speed
-    [devices] = [line for line in lines if line.startswith("| devices |")]
-    assert "CPU" in devices
 
 
 def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
@@ -70,18 +43,6 @@ def test_a_glue_task_names_itself_and_shows_pairs(tmp_path, weather_options):
     assert '"text": "one ||| other"' in wrong
     assert 'metrics: ["accuracy", "f1"]' in text
     assert 'language: ["en"]' in text
-
-
-def test_an_evaluation_writes_what_the_plots_need(untrained_run):
-    data = plot_data.read(str(untrained_run))
-    assert data["confusion"]["labels"] == ["rain", "sun"]
-    counts = np.array(data["confusion"]["counts"])
-    assert sum(one["count"] for one in data["calibration"]) == counts.sum()
-    baseline = data["baselines"]["eval_accuracy"]
-    assert baseline["name"] == "majority class"
-    assert baseline["value"] == counts.sum(axis=1).max() / counts.sum()
-    assert data["lengths"]["limit"] == 24
-    assert sum(data["lengths"]["counts"]) == 24
 
 
 def test_the_report_has_scores_plots_and_commands(untrained_run):
@@ -114,13 +75,3 @@ def test_tensorboard_gets_images_and_baselines(untrained_run, run_tool):
     }
     assert ("eval_accuracy", "scalars") in tags
     assert ("confusion", "images") in tags
-
-
-def test_calibration_and_lengths_count_every_example():
-    bins = plot_data.calibration([0.5, 0.55, 1.0], [True, False, True])
-    assert [one["count"] for one in bins] == [2, 1]
-    assert bins[0]["accuracy"] == 0.5
-    assert bins[1]["confidence"] == 1.0
-    histogram = plot_data.lengths([3, 500, 7], limit=128)
-    assert sum(histogram["counts"]) == 3
-    assert len(histogram["edges"]) == len(histogram["counts"]) + 1

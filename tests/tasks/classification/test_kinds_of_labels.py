@@ -142,20 +142,6 @@ def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
         fine_tuning_run.run(options)
 
 
-def test_balanced_class_weights_are_logged_and_change_the_training(
-    tmp_path, weather_options, caplog
-):
-    caplog.set_level("INFO")
-    losses = []
-    for name, given in (("plain", ()), ("weighted", "rain=9")):
-        options = weather_options(
-            tmp_path / name, num_train_epochs=0.4, class_weights=given
-        )
-        losses.append(fine_tuning_run.train(options)["loss"])
-    assert losses[0] != losses[1]
-    assert "Weight of rain = 9" in caplog.text
-
-
 @pytest.fixture(scope="module")
 def long_table(tmp_path_factory):
     """Texts whose class appears at the end, beyond 16 pieces."""

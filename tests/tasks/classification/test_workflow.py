@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
@@ -139,35 +138,6 @@ def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options
         "food",
         "sports",
     )
-
-
-def test_the_encoder_comes_from_the_checkpoint(
-    tmp_path, weather_options, golden, recorded_config
-):
-    prefix = str(golden / "model" / "bert_model.ckpt")
-    options = weather_options(
-        tmp_path, init_checkpoint=prefix, bert_config_file=recorded_config
-    )
-    model = fine_tuning_run.Run(options).trainer.model
-    name = "bert/encoder/layer_1/output/dense/kernel"
-    np.testing.assert_array_equal(
-        checkpoint_names.checkpoint_variables(model)[name],
-        bundle.read(prefix, [name])[name],
-    )
-
-
-def test_what_is_beside_the_checkpoint_need_not_be_named(
-    tmp_path, weather_options, copy_release
-):
-    prefix = copy_release(tmp_path / "downloaded") / "bert_model.ckpt"
-    options = weather_options(
-        tmp_path / "run",
-        init_checkpoint=str(prefix),
-        bert_config_file=None,
-        vocab_file=None,
-    )
-    task = fine_tuning_run.Run(options).task
-    assert len(task.vocabulary) == task.config.vocab_size
 
 
 def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options):

@@ -5,8 +5,6 @@ import shutil
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import client
 from bert_tf.serving import export
@@ -101,31 +99,6 @@ def test_a_run_may_have_no_answer(quiz_2_run):
     assert results["eval_NoAns_total"] == 8
     assert results["eval_best_f1"] >= results["eval_f1"]
     assert {"eval_exact_match", "eval_HasAns_f1", "eval_best_f1_thresh"} <= set(results)
-
-
-@pytest.mark.parametrize(
-    "null_score_diff_threshold, num_answers", [(1e6, 32), (-1e6, 0)]
-)
-def test_the_threshold_decides_how_many_have_no_answer(
-    tmp_path, quiz_2_run, quiz_2, quiz_options, null_score_diff_threshold, num_answers
-):
-    run_dir = tmp_path / "run"
-    shutil.copytree(quiz_2_run, run_dir)
-    options = quiz_options(
-        run_dir,
-        do_train=False,
-        do_predict=True,
-        predict_file=quiz_2,
-        null_score_diff_threshold=null_score_diff_threshold,
-    )
-    fine_tuning_run.run(options)
-    answers = read_json(run_dir)
-    assert sum(bool(answer) for answer in answers.values()) == num_answers
-    model = bert_tf.load(str(run_dir))
-    found = model.predict(
-        pairs(quiz_2)[:4], null_score_diff_threshold=null_score_diff_threshold
-    )
-    assert sum(bool(one["answer"]) for one in found) == min(4, num_answers)
 
 
 def test_a_tuned_threshold_is_stored_used_and_exported(
@@ -277,37 +250,6 @@ def test_an_ensemble_answers_with_the_mean_of_its_runs(
     best = max(alone, key=alone.get)
     assert means[best] != alone[best]
     assert set(read_results(tmp_path / "two")) == {"eval_exact_match", "eval_f1"}
-
-
-def test_an_ensemble_is_of_one_kind(tmp_path, quiz_run, quiz_2_run, quiz_options):
-    options = quiz_options(
-        tmp_path,
-        do_train=False,
-        do_predict=True,
-        ensemble=(str(quiz_run), str(quiz_2_run)),
-    )
-    with pytest.raises(ValueError, match="an ensemble needs runs of one kind"):
-        fine_tuning_run.run(options)
-
-
-def test_a_bilstm_on_top_is_trained_and_kept_with_the_run(tmp_path, quiz_options):
-    options = quiz_options(
-        tmp_path, bilstm_on_top=True, do_predict=True, num_train_epochs=1.0
-    )
-    fine_tuning_run.run(options)
-    prefix = rotation.latest(str(tmp_path))
-    shapes = bundle.read_names_and_shapes(prefix)
-    hidden = read_json(tmp_path, "bert_config.json")["hidden_size"]
-    assert list(shapes[HEAD]) == [2, 2 * hidden]
-    assert any(name.startswith("bilstm/layer_0_backward/") for name in shapes)
-    # Neither the flag nor anything else has to be repeated.
-    before = read_json(tmp_path)
-    given = ("bert_config_file", "vocab_file")
-    again = {"do_train": False, "do_predict": True, "bilstm_on_top": False}
-    fine_tuning_run.run(quiz_options(tmp_path, **again, **dict.fromkeys(given)))
-    assert read_json(tmp_path) == before
-    [question] = pairs(options.predict_file)[:1]
-    assert "answer" in bert_tf.load(str(tmp_path)).predict([question])[0]
 
 
 @pytest.mark.parametrize("is_training", [True, False], ids=["while training", "after"])

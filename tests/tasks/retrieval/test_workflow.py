@@ -11,7 +11,6 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.retrieval import search as search_module
-from bert_tf.training import estimates
 from bert_tf.training import plot_data
 
 BEST = "eval_mrr"
@@ -91,27 +90,6 @@ def test_a_finished_run_ranks_and_embeds(run_dir, tmp_path):
     (run / search_module.PASSAGES_FILE).unlink()
     with pytest.raises(ValueError, match="has no passages yet; start"):
         bert_tf.load(str(run)).predict(["the bee"])
-
-
-def test_the_run_has_a_model_card_with_what_is_wrong(
-    run_dir, tmp_path, retrieval_options, write
-):
-    text = (run_dir / "README.md").read_text()
-    assert "pipeline_tag: sentence-similarity" in text
-    assert "eval_mrr" in text
-    [corpus] = [line for line in text.splitlines() if line.startswith("| corpus |")]
-    assert retrieval_options(run_dir).corpus_file.endswith(corpus.split(" | ")[1])
-    wrong = write("wrong.jsonl", [{"query": "the bee", "passage": "cold water"}])
-    run = shutil.copytree(run_dir, tmp_path / "run")
-    fine_tuning_run.evaluate(retrieval_options(run, eval_file=wrong))
-    # It is other data than the run's own, so the card stays as it is.
-    assert (run / "README.md").read_text() == text
-    [line] = (run / "wrong_examples-wrong.jsonl").read_text().splitlines()
-    assert json.loads(line) == {
-        "text": "the bee",
-        "expected": "cold water",
-        "predicted": "honey and wax",
-    }
 
 
 def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
@@ -246,19 +224,6 @@ def test_pooling_and_casing_are_the_checkpoints(tmp_path, retrieval_options, run
         fine_tuning_run.run(
             retrieval_options(tmp_path / "run", do_lower_case=True, **values)
         )
-
-
-def test_a_dry_run_counts_all_sequences_and_writes_nothing(tmp_path, retrieval_options):
-    options = retrieval_options(
-        tmp_path / "run", do_train=False, dry_run=True, model="cross_encoder"
-    )
-    retrieval = fine_tuning_run.Run(options)
-    [flops] = [li for li in retrieval.work().splitlines() if "FLOPs" in li]
-    config = retrieval.task.config
-    one = estimates.forward_flops(config, 16, reads_all_positions=False)
-    # Five pairs each of eight queries; the backward pass costs twice the forward.
-    assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 5 * one, rel=0.01)
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -193,13 +193,6 @@ def test_a_file_keeps_its_form_and_gets_the_predicted_tags(tmp_path):
     assert "".join(lines) == expected
 
 
-def test_a_file_without_tags_gets_a_column_more(tmp_path):
-    (tmp_path / "test.txt").write_text("EU\nrejects\n\nPeter\n")
-    tags = ["B-ORG", "O", "B-PER"]
-    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, tags)
-    assert "".join(lines) == "EU B-ORG\nrejects O\n\nPeter B-PER\n"
-
-
 def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):
     (tmp_path / "test.txt").write_text("EU\nrejects\n")
     lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, ["O"])

@@ -7,24 +7,6 @@ MODEL = {"bert_config_file": "c.json", "vocab_file": "v.txt", "output_dir": "out
 TRAIN = {**MODEL, "data_dir": "conll", "do_train": True}
 
 
-def test_the_defaults_are_those_of_the_releases_tools():
-    record = token_classification_options.RunNerOptions(**TRAIN)
-    expected = {
-        "init_checkpoint": None,
-        "do_lower_case": True,
-        "max_seq_length": 128,
-        "train_batch_size": 32,
-        "eval_batch_size": 8,
-        "predict_batch_size": 8,
-        "learning_rate": 5e-5,
-        "num_train_epochs": 3.0,
-        "warmup_proportion": 0.1,
-        "stride": 64,
-        "feature_based": None,
-    }
-    assert {name: getattr(record, name) for name in expected} == expected
-
-
 @pytest.mark.parametrize(
     "values, message",
     [

@@ -1,5 +1,3 @@
-import random
-
 import pytest
 
 from bert_tf.tasks.token_classification import schemes
@@ -135,38 +133,3 @@ def test_bilou_becomes_iobes_and_others_stay():
     tags = ["B-A", "I-A", "L-A", "U-L", "O"]
     assert schemes.convert_to_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
     assert schemes.convert_to_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
-
-
-def random_tags(scheme, entities):
-    """Returns the tags of (length, type) entities, O for the type None."""
-    tags, before = [], None
-    for length, kind in entities:
-        if kind is None:
-            tags += ["O"] * length
-        elif scheme == "iob1":
-            first = "B" if before == kind else "I"
-            tags += [f"{first}-{kind}"] + [f"I-{kind}"] * (length - 1)
-        elif scheme == "iob2":
-            tags += [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
-        else:
-            _, _, last, only = schemes.PREFIXES[scheme]
-            inner = [f"I-{kind}"] * (length - 2)
-            several = [f"B-{kind}", *inner, f"{last}-{kind}"]
-            tags += [f"{only}-{kind}"] if length == 1 else several
-        before = kind
-    return tags
-
-
-@pytest.mark.parametrize("scheme", schemes.PREFIXES)
-def test_what_a_scheme_writes_is_recognized_as_that_scheme(scheme):
-    generator = random.Random(1)
-    kinds = ("PER", "LOC", None)
-    sentences = [
-        random_tags(
-            scheme,
-            [(generator.randint(1, 4), generator.choice(kinds)) for _ in range(6)],
-        )
-        for _ in range(50)
-    ]
-    assert schemes.recognize_scheme(sentences) == scheme
-    assert all(schemes.breach(tags, scheme) is None for tags in sentences)
