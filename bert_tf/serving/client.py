@@ -6,7 +6,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
-from bert_tf import files
 from bert_tf.serving import connection
 from bert_tf.serving import versions
 
@@ -158,11 +157,6 @@ def load(export_dir: str) -> Any:
         OSError: the SavedModel does not exist or cannot be read.
     """
     export_dir = versions.latest_folder(export_dir)
-    if not files.exists(os.path.join(export_dir, versions.MODEL_FILE)):
-        raise FileNotFoundError(
-            f"{export_dir} contains no saved_model.pb; expected a folder written by "
-            "export_saved_model."
-        )
     import tensorflow as tf
 
     from bert_tf.tokenization import in_graph
@@ -173,9 +167,12 @@ def load(export_dir: str) -> Any:
     except IndexError as error:  # It reads less than expected.
         path = os.path.join(export_dir, "variables", "variables.data-00000-of-00001")
         raise OSError(f"{path} is truncated; export the model again.") from error
-    except (tf.errors.OpError, OSError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300].rstrip(".")
-        raise OSError(f"{export_dir} cannot be loaded: {reason}.") from error
+    except Exception as error:  # Of a damaged graph, TensorFlow raises any.
+        reason = " ".join(f"{type(error).__name__}, {error}".split())[:300].rstrip(".")
+        raise OSError(
+            f"{export_dir} cannot be loaded ({reason}); if a file is damaged or "
+            "missing, export the model again."
+        ) from error
 
 
 def open_server(url: str, settings: connection.Settings = connection.DEFAULT) -> Client:

@@ -1,10 +1,8 @@
 """Sends queries from the command line or a file to an exported model."""
 
 import functools
-import itertools
 import json
 import os
-from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 from typing import cast
@@ -20,16 +18,8 @@ INPUTS = ("text", "text_b", "endings", "question", "context")
 _UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
-def run(
-    options: serving_options.QuerySavedModelOptions,
-    *,
-    lines: Iterable[str] | None = None,
-) -> str:
+def run(options: serving_options.QuerySavedModelOptions) -> str:
     """Returns the model's answers, one JSON object per line.
-
-    Args:
-        options: the queries and the model.
-        lines: the lines for `--text=-` or `--question=-`; None: standard input.
 
     Returns:
         Each query with its answer, in order, such as
@@ -40,38 +30,27 @@ def run(
         OSError: a file or the model cannot be read, or its server cannot be reached.
         ValueError: there is no text, or the model does not take these inputs.
     """
-    if options.input_file is not None:
-        total = _count(options.input_file)
-        batches = _batches(options.input_file, options.batch_size)
-    else:
-        inputs = _inputs(options, lines)
-        rows = zip(*inputs.values(), strict=True)
-        queries = [dict(zip(inputs, row, strict=True)) for row in rows]
-        total = len(queries)
-        batches = iter([queries])
+    queries = _queries(options)
     # The options allow exactly one of the two.
     if options.server is not None:
         model = client.open_server(options.server, options.connection_settings())
     else:
         model = client.open_saved_model(cast(str, options.export_dir))
     model.batch_size = options.batch_size
-    answers = _answers(
-        functools.partial(model.ask, signature=options.signature),
-        batches,
-        total,
-    )
+    ask = functools.partial(model.ask, signature=options.signature)
+    answers = _answers(ask, queries, options.batch_size)
     if options.output_file is None:
         return "\n".join(answers)
     with files.complete_or_absent(options.output_file) as file:
         file.writelines(f"{answer}\n" for answer in answers)
-    return f"Answers: {options.output_file} ({total} lines)"
+    return f"Answers: {options.output_file} ({len(queries)} lines)"
 
 
-def _answers(ask, batches, total) -> Iterator[str]:
-    done = 0
-    for batch in batches:
-        # The same names in every query of a batch.
-        names = [name for name in batch[0] if name in INPUTS]
+def _answers(ask, queries, batch_size) -> Iterator[str]:
+    # The same names in every query.
+    names = [name for name in queries[0] if name in INPUTS]
+    for start in range(0, len(queries), batch_size):
+        batch = queries[start : start + batch_size]
         answers = ask(**{name: [query[name] for query in batch] for name in names})
         for query, answer in zip(batch, answers, strict=True):
             for name in query.keys() & answer.keys():
@@ -80,95 +59,69 @@ def _answers(ask, batches, total) -> Iterator[str]:
                     "in the input file."
                 )
             yield json.dumps(query | answer, ensure_ascii=False)
-        done += len(batch)
-        progress_module.report("query", done, total, unit="queries")
+        done = start + len(batch)
+        progress_module.report("query", done, len(queries), unit="queries")
 
 
-def _inputs(options, lines):
-    """Returns the model's inputs by name, as lists."""
+def _queries(options) -> list[dict[str, Any]]:
+    """Returns the queries, each with the model's inputs by name."""
     from_stdin = (serving_options.FROM_STDIN,)
     if options.question == from_stdin:
-        return _from_lines(lines, ("question", "context"), least=2)
+        return _read(None, ("question", "context"))
     if options.text == from_stdin:
-        return _from_lines(lines, ("text", "text_b"), least=1)
-    if options.question:
-        count = len(options.question)
-        contexts = options.context * (count if len(options.context) == 1 else 1)
-        return {"question": list(options.question), "context": list(contexts)}
-    inputs = {"text": list(options.text)}
-    if options.ending:
-        inputs["endings"] = [list(options.ending)]
-    if options.text_b:
-        inputs["text_b"] = list(options.text_b)
-    return inputs
+        return _read(None, ("text", "text_b"))
+    if options.input_file is not None:
+        return _read(options.input_file, ("text", "text_b"))
+    count = len(options.question)
+    columns = {
+        "text": options.text,
+        "text_b": options.text_b,
+        "endings": [list(options.ending)] if options.ending else [],
+        "question": options.question,
+        "context": options.context * (count if len(options.context) == 1 else 1),
+    }
+    columns = {name: column for name, column in columns.items() if column}
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _from_lines(lines, names, *, least):
-    """Returns tab-separated columns by name; the last may be missing in all lines."""
-    lines = files.read_stdin_lines() if lines is None else lines
-    rows = [line.rstrip("\r\n").split("\t") for line in lines]
-    widths = {len(row) for row in rows}
-    if not rows:
-        raise ValueError(f"Standard input is empty; expected one {names[0]} per line.")
-    if widths - set(range(least, 3)) or len(widths) > 1:
-        expected = (
-            "one text in every line, or two separated by a tab in every line"
-            if least == 1
-            else f"a {names[0]}, a tab and a {names[1]} in every line"
-        )
-        raise ValueError(
-            f"Standard input: expected {expected}, got lines with "
-            + " and ".join(map(str, sorted(widths)))
-            + " columns."
-        )
-    columns = zip(*rows, strict=True)
-    return {name: list(column) for name, column in zip(names, columns, strict=False)}
-
-
-def _count(path: str) -> int:
-    """Returns the number of queries in a file, which are checked."""
+def _read(path: str | None, names: tuple[str, str]) -> list[dict[str, Any]]:
+    """Returns the queries of a file or of standard input, which are checked."""
+    lines = files.read_stdin_lines() if path is None else files.read_lines(path)
+    path = path or "standard input"
     extension = os.path.splitext(path)[1].lower()
     if extension in _UNSUPPORTED_EXTENSIONS:
         raise ValueError(
             f"{path}: expected one text per line, or two separated by a tab, or a "
             f".jsonl file; {extension} files are not supported."
         )
-    count = 0
-    names = None
-    for count, query in enumerate(_queries(path), start=1):
-        found = [name for name in query if name in INPUTS]
-        names = names or found
-        if set(found) != set(names):
+    queries: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        place = f"{path}, line {number}"
+        if extension == ".jsonl":
+            query = _from_json(line, place)
+        else:
+            query = _from_columns(line, place, names)
+        queries.append(query)
+        first, found = (query.keys() & set(INPUTS) for query in (queries[0], query))
+        if found != first:
             raise ValueError(
-                f"{path}, line {count}: the query has {' and '.join(found)}; expected "
-                f"{' and '.join(names)}, as in line 1."
+                f"{place}: the query has {' and '.join(sorted(found))}; expected "
+                f"{' and '.join(sorted(first))}, as in line 1."
             )
-    if not count:
+    if not queries:
         raise ValueError(f"{path} is empty; expected one query per line.")
-    return count
+    return queries
 
 
-def _batches(path: str, batch_size: int) -> Iterator[list[dict[str, Any]]]:
-    """Yields the queries of a file, `batch_size` at a time."""
-    queries = _queries(path)
-    while batch := list(itertools.islice(queries, batch_size)):
-        yield batch
-
-
-def _queries(path):
-    read = _from_json if os.fspath(path).lower().endswith(".jsonl") else _from_columns
-    for number, line in enumerate(files.read_lines(path), start=1):
-        yield read(line, f"{path}, line {number}")
-
-
-def _from_columns(line, place):
+def _from_columns(line, place, names):
     columns = line.split("\t")
     if len(columns) > 2:
         raise ValueError(
             f"{place}: expected one text, or two separated by a tab, got "
             f"{len(columns)} columns."
         )
-    return dict(zip(("text", "text_b"), columns, strict=False))
+    return dict(zip(names, columns, strict=False))
 
 
 def _from_json(line, place):

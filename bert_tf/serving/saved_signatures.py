@@ -118,11 +118,6 @@ def read_definition(export_dir: str) -> Any:
         ValueError: the file is damaged.
     """
     path = os.path.join(export_dir, versions.MODEL_FILE)
-    if not files.exists(path):
-        raise FileNotFoundError(
-            f"{export_dir} contains no {versions.MODEL_FILE}; expected a folder "
-            "written by export_saved_model."
-        )
     from google.protobuf import message
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -134,60 +129,29 @@ def read_definition(export_dir: str) -> Any:
 
 
 def _array(name, values, kind, rank):
-    """Returns nested lists as an array of a kind and a rank."""
+    """Returns nested lists as an array: texts in UTF-8, or whole numbers of a kind."""
+    types = (str, bytes) if kind is None else (int,)
+    lists = " of ".join(["a list", *["lists"] * (rank - 1)])
+    expected = f"{lists} of {'Unicode texts' if kind is None else 'whole numbers'}"
     values = _decoded(values)
-    if kind is not None:
-        try:
-            array = np.array(values)
-        except ValueError:
-            raise ValueError(f"{name}: the rows have different lengths.") from None
+    try:
+        array = np.array(values, object)
         if array.size == 0:
-            array = array.astype(kind).reshape([0] * rank)
-        is_number = array.dtype.kind in "iu"
-        if not is_number and array.size:
-            raise ValueError(f"{name}: expected whole numbers, got {values!r:.80}.")
-        if array.size and not np.array_equal(array.astype(kind), array):
-            raise ValueError(f"{name}: a number is too large.")
-        array = array.astype(kind)
-    else:
-        array = _text_array(name, values, rank)
-    if array.ndim != rank:
-        raise ValueError(f"{name}: expected {_lists(rank)}, got {values!r:.80}.")
-    return array
+            array = array.reshape((*array.shape, 0, 0)[:rank])
+        if array.ndim != rank or not all(type(item) in types for item in array.flat):
+            raise ValueError
+        if kind is None:
+            return np.frompyfunc(_encoded, 1, 1)(array)
+        numbers = array.astype(np.int64).astype(kind)
+        if not np.array_equal(numbers, array):
+            raise OverflowError
+    except (ValueError, OverflowError):
+        raise ValueError(f"{name}: expected {expected}, got {values!r:.80}.") from None
+    return numbers
 
 
-def _lists(rank):
-    """Returns words for lists in lists: "a list", "a list of lists"."""
-    return " of ".join(["a list", *["lists"] * (rank - 1)])
-
-
-def _text_array(name, values, rank):
-    shape = []
-    level = values
-    for _ in range(rank):
-        if not isinstance(level, list):
-            raise ValueError(
-                f"{name}: expected {_lists(rank)} of texts, got {values!r:.80}."
-            )
-        shape.append(len(level))
-        level = level[0] if level else []
-    flat = values
-    for size in shape[1:]:
-        if not all(isinstance(row, list) and len(row) == size for row in flat):
-            raise ValueError(f"{name}: the rows have different lengths.")
-        flat = [item for row in flat for item in row]
-    if not all(isinstance(item, str | bytes) for item in flat):
-        raise ValueError(f"{name}: expected text, got {values!r:.80}.")
-    array = np.empty(len(flat), object)
-    for index, item in enumerate(flat):
-        try:
-            array[index] = item.encode() if isinstance(item, str) else item
-        except UnicodeEncodeError:  # JSON can also hold "\ud800".
-            raise ValueError(
-                f"{name}: a text has half of a surrogate pair, got {item!r:.80}; send "
-                "whole characters."
-            ) from None
-    return array.reshape(shape)
+def _encoded(text):
+    return text.encode() if isinstance(text, str) else text
 
 
 def _decoded(values):

@@ -70,12 +70,7 @@ def find_model(export_dir: str) -> tuple[str, str, int]:
     Raises:
         FileNotFoundError: there is no SavedModel.
     """
-    folder = versions.latest_folder(export_dir.rstrip("/"))
-    if not files.exists(os.path.join(folder, versions.MODEL_FILE)):
-        raise FileNotFoundError(
-            f"{export_dir} contains no {versions.MODEL_FILE} and no version of a "
-            "model; expected a folder written by export_saved_model."
-        )
+    folder = versions.latest_folder(export_dir)
     above, last = os.path.split(os.path.abspath(folder))
     version = int(last) if last.isdecimal() else 1
     name = os.path.basename(above) if last.isdecimal() else last

@@ -55,12 +55,20 @@ def next_folder(export_dir: str, model_file: str = MODEL_FILE) -> str:
 
 
 def latest_folder(export_dir: str) -> str:
-    """Returns the folder of the highest version of a model.
+    """Returns the folder of a SavedModel, or that of a model's highest version.
 
-    Returns `export_dir` if it contains no versions.
+    Raises:
+        FileNotFoundError: there is none.
     """
-    numbers = versions_in(export_dir)
-    return f"{export_dir.rstrip('/')}/{numbers[-1]}" if numbers else export_dir
+    folder = export_dir.rstrip("/")
+    numbers = versions_in(folder)
+    folder = f"{folder}/{numbers[-1]}" if numbers else folder
+    if not files.exists(os.path.join(folder, MODEL_FILE)):
+        raise FileNotFoundError(
+            f"{export_dir} contains no {MODEL_FILE} and no version of a model; "
+            "expected a folder written by export_saved_model."
+        )
+    return folder
 
 
 def versions_in(folder: str, model_file: str = MODEL_FILE) -> list[int]:

@@ -1,3 +1,6 @@
+import pathlib
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -116,17 +119,19 @@ def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request)
 
 
 @pytest.mark.parametrize(
-    "content, error, message",
+    "name, content, message",
     [
-        (None, FileNotFoundError, r"contains no saved_model\.pb"),
-        (b"\xff\xff broken", OSError, "cannot be loaded"),
+        ("saved_model.pb", b"", r"1 cannot be loaded \(ValueError, .* 0 MetaGraphs"),
+        ("saved_model.pb", b"\xff\xff broken", r"1 cannot be loaded \(OSError"),
+        ("variables/variables.index", b"", r"too short to be an sstable\); if a file"),
+        ("variables/variables.data-00000-of-00001", b"", "00001 is truncated; export"),
     ],
 )
-def test_a_folder_that_cannot_be_loaded_is_named(tmp_path, content, error, message):
-    if content is not None:
-        (tmp_path / "saved_model.pb").write_bytes(content)
-    with pytest.raises(error, match=message):
-        client.open_saved_model(str(tmp_path))
+def test_a_damaged_folder_is_named(single_export, tmp_path, name, content, message):
+    folder = pathlib.Path(shutil.copytree(single_export, tmp_path / "1"))
+    (folder / name).write_bytes(content)
+    with pytest.raises(OSError, match=message):
+        client.open_saved_model(str(folder))
 
 
 def test_a_saved_model_of_something_else_is_refused(tmp_path):

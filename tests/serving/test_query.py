@@ -26,10 +26,9 @@ def asked(monkeypatch):
     return fake
 
 
-def ask(lines=None, **values):
-    return query.run(
-        serving_options.QuerySavedModelOptions(export_dir="x", **values), lines=lines
-    )
+def ask(**values):
+    options = serving_options.QuerySavedModelOptions(**{"export_dir": "x"} | values)
+    return query.run(options)
 
 
 def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
@@ -75,9 +74,10 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
     ],
 )
 def test_all_queries_are_asked_together_and_shown_with_their_answers(
-    asked, values, lines, inputs
+    asked, values, lines, inputs, monkeypatch
 ):
-    report = ask(lines=lines, **values)
+    monkeypatch.setattr("sys.stdin", iter(lines or ()))
+    report = ask(**values)
     assert asked.asked == inputs
     assert asked.signature == values.get("signature", "serving_default")
     shown = [json.loads(line) for line in report.split("\n")]
@@ -92,42 +92,25 @@ def test_standard_input_that_is_not_utf_8_is_named_with_its_line(asked, monkeypa
         ask(text="-")
 
 
-@pytest.mark.parametrize(
-    "lines, message",
-    [
-        ([], "is empty"),
-        (["a\tb\n", "c\n"], "got lines with 1 and 2"),
-        (["a\tb\tc\n"], "got lines with 3"),
-    ],
-)
-def test_standard_input_of_another_form_is_refused(asked, lines, message):
-    with pytest.raises(ValueError, match=message):
-        ask(text="-", lines=lines)
-
-
-def test_standard_input_without_contexts_is_refused(asked):
-    with pytest.raises(ValueError, match="a question, a tab and a context in every"):
-        ask(question="-", lines=["who?\n"])
+def test_no_queries_on_standard_input_are_refused(asked, monkeypatch):
+    monkeypatch.setattr("sys.stdin", iter(()))
+    with pytest.raises(ValueError, match="standard input is empty; expected one"):
+        ask(text="-")
 
 
 def ask_file(path, content, **values):
     path.write_text(content, encoding="utf-8")
-    values = {"export_dir": "x"} | values
-    return query.run(
-        serving_options.QuerySavedModelOptions(input_file=str(path), **values)
-    )
+    return ask(input_file=str(path), **values)
 
 
 def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path, reported):
     output_file = tmp_path / "answers.jsonl"
-    options = serving_options.QuerySavedModelOptions(
-        export_dir="x",
-        input_file=str(tmp_path / "texts.tsv"),
+    report = ask_file(
+        tmp_path / "texts.tsv",
+        "one\ta\ntwo, three\tb\nfour\tc\n",
         output_file=str(output_file),
         batch_size=2,
     )
-    (tmp_path / "texts.tsv").write_text("one\ta\ntwo, three\tb\nfour\tc\n")
-    report = query.run(options)
     assert report == f"Answers: {output_file} (3 lines)"
     lines = [json.loads(line) for line in output_file.read_text().splitlines()]
     assert [(line["text"], line["text_b"]) for line in lines] == [

@@ -23,11 +23,11 @@ def test_signatures_are_read_without_the_model(signatures, exports):
     "inputs, message",
     [
         ({"text_b": ["a"]}, "takes text, got text_b"),
-        ({"text": "a"}, "text: expected a list of texts, got 'a'"),
-        ({"text": [1]}, r"text: expected text, got \[1\]"),
-        ({"text": [["a"]]}, "text: expected text"),
+        ({"text": "a"}, "text: expected a list of Unicode texts, got 'a'"),
+        ({"text": [1]}, r"text: expected a list of Unicode texts, got \[1\]"),
+        ({"text": [["a"]]}, "text: expected a list of Unicode texts"),
         ([{"b64": "?"}], "b64 is not valid base64"),
-        (["é", "\ud800"], r"text: a text has half of a surrogate pair, got '\\ud800'"),
+        (["é", "\ud800"], r"Unicode texts, got \['é', '\\ud800'\]"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
@@ -38,10 +38,11 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
 @pytest.mark.parametrize(
     "ids, message",
     [
-        ([[1, 2], [3]], "input_ids: the rows have different lengths"),
-        ([[1.5]], "input_ids: expected whole numbers"),
-        ([[2**40]], "input_ids: a number is too large"),
-        ([1], "input_ids: expected a list of lists, got \\[1\\]"),
+        ([[1, 2], [3]], "input_ids: expected a list of lists of whole numbers"),
+        ([[1.5]], "of whole numbers, got"),
+        ([[2**40]], "of whole numbers, got"),
+        ([[2**70]], "of whole numbers, got"),
+        ([1], "input_ids: expected a list of lists of whole numbers, got \\[1\\]"),
         ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],
 )
@@ -59,8 +60,6 @@ def test_no_rows_are_rows(signatures):
 
 
 def test_a_damaged_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"contains no saved_model\.pb"):
-        saved_signatures.read(str(tmp_path))
     (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff broken")
     with pytest.raises(ValueError, match="is damaged; export the model again"):
         saved_signatures.read(str(tmp_path))

@@ -178,7 +178,7 @@ def test_float32_has_nine_digits():
         (PREDICT, '{"instances": [{"text": "a"}, "b"]}', 400, "have the same names"),
         (PREDICT, '{"inputs": ["a", "b", "c"]}', 400, "at most 2 rows, got 3"),
         (PREDICT, r'{"inputs": {"\ud800": ["a"]}}', 400, r"takes text, got \ud800"),
-        (PREDICT, '{"inputs": ["\\ud800"]}', 400, "half of a surrogate pair"),
+        (PREDICT, '{"inputs": ["\\ud800"]}', 400, "list of Unicode texts"),
         (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
         ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),

@@ -53,4 +53,5 @@ def test_a_folder_with_other_things_is_no_model(tmp_path):
 def test_the_latest_version_is_found(model, tmp_path):
     assert versions.latest_folder(model) == f"{model}/10"
     assert versions.latest_folder(f"{model}/2") == f"{model}/2"
-    assert versions.latest_folder(str(tmp_path / "none")) == str(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="and no version of a model"):
+        versions.latest_folder(str(tmp_path))
