@@ -110,7 +110,7 @@ class DeviceOptions(options_module.Options):
 class RunOptions(DeviceOptions):
     """Runs."""
 
-    device: str = options_module.option("cpu", help="Device, with another default.")
+    device: str = "cpu"  # Only the default changes.
     task_name: str = options_module.option(help="Task.")
 
 
@@ -121,6 +121,7 @@ def test_the_help_group_comes_from_the_option_or_the_class_that_declares_it():
         "dry_run": ("advanced", DeviceOptions),
         "task_name": ("what to do and on which data", RunOptions),
     }
+    assert (declared[0].default, declared[0].help) == ("cpu", "Device.")
 
 
 def test_an_error_carries_what_it_is_about():

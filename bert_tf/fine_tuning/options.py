@@ -20,6 +20,10 @@ from bert_tf.training import options as training_options
 
 # The same as `modeling.pooling.KINDS`: showing a tool's flags must not import Keras.
 POOLINGS = ("cls", "mean", "max")
+CASING_OF_CHECKPOINT_HELP = (
+    "Lowercase the text: true for uncased checkpoints, false for cased ones. Default: "
+    "the setting of init_checkpoint, or true unless the vocabulary has cased pieces."
+)
 # The dtypes and the backends of inference; see `backends`.
 DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
 # With OpenVINO, weights can also be stored in int8.
@@ -64,6 +68,21 @@ class TaskOptions(training_options.FineTuningOptions):
         help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
         group="model",
         on_resume=options_module.FREE,
+    )
+    # The cost of attention grows with the square of the length (appendix A.2 of the
+    # paper), and the position embeddings of the released models end at 512. Texts are
+    # truncated to one fixed length, because a TPU needs static shapes.
+    max_seq_length: int = option(
+        options_module.implicit(128),
+        minimum=3,
+        help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
+        "Longer texts are truncated, or divided into windows (see doc_stride).",
+        group="model",
+    )
+    do_lower_case: bool = option(
+        True,
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
+        group="model",
     )
     check: bool = option(
         False,
@@ -156,6 +175,12 @@ class TaskOptions(training_options.FineTuningOptions):
         """Returns options that evaluate and do nothing else."""
         return dataclasses.replace(self, do_train=False, do_eval=True, do_predict=False)
 
+    def _check_labels(self, labels: Sequence[str]) -> None:
+        if len(set(labels)) != len(labels) or len(labels) == 1:
+            raise OptionError(
+                f"--labels={','.join(labels)}: expected two or more different names."
+            )
+
     def _require(self, name: str, reason: str) -> None:
         if not getattr(self, name):
             raise OptionError(f"{reason} needs --{name}.")
@@ -173,12 +198,12 @@ class TfdsOptions(TaskOptions):
     tfds_name: str | None = option(
         None,
         help="TensorFlow dataset to use instead of files, such as glue/mrpc, "
-        "squad/v1.1 or hellaswag. Requires bert_tf[datasets].",
+        "squad/v1.1, conll2003 or hellaswag. Requires bert_tf[datasets].",
     )
     tfds_splits: tuple[str, ...] = option(
         TFDS_SPLITS,
-        help="Splits of tfds_name: to train on, to evaluate on and to predict. By "
-        "default, a split called dev serves as validation.",
+        help="Splits of tfds_name: to train on, to evaluate on, and to predict if it "
+        "is another one. By default, a split called dev serves as validation.",
     )
 
     predict_batch_size: int = option(

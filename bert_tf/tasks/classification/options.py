@@ -98,21 +98,6 @@ class RunClassifierOptions(
         group="training",
     )
 
-    do_lower_case: bool = option(
-        True,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
-        group="model",
-    )
-    # The cost of attention grows with the square of the length (appendix A.2 of the
-    # paper), and the position embeddings of the released models end at 512. Texts are
-    # truncated to one fixed length, because a TPU needs static shapes.
-    max_seq_length: int = option(
-        options_module.implicit(128),
-        minimum=3,
-        help="Maximum number of word pieces per example, including [CLS] and [SEP]. "
-        "Longer texts are truncated, or divided into windows (see doc_stride).",
-        group="model",
-    )
     doc_stride: int = option(
         options_module.implicit(0),
         minimum=0,
@@ -150,7 +135,7 @@ class RunClassifierOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_labels()
+        self._check_kind_of_labels()
         self._check_data()
         self._check_teacher()
         if self.doc_stride > self.max_seq_length - 2:
@@ -160,12 +145,8 @@ class RunClassifierOptions(
                 f"{self.max_seq_length - 2}."
             )
 
-    def _check_labels(self) -> None:
-        if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
-            raise options_module.OptionError(
-                f"--labels={','.join(self.labels)}: expected two or more different "
-                "names."
-            )
+    def _check_kind_of_labels(self) -> None:
+        self._check_labels(self.labels)
         if self.label_separator == "":
             raise options_module.OptionError(
                 "--label_separator is empty; expected the text between two class names."

@@ -33,11 +33,7 @@ class ExtractionOptions(options_module.Options):
         group="model",
     )
     do_lower_case: bool | None = option(
-        None,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
-        "cased pieces.",
-        group="model",
+        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP, group="model"
     )
     layers: tuple[int, ...] = option(
         LAYERS,

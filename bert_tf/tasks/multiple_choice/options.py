@@ -33,19 +33,10 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
     # batch of 16 examples has 64 sequences, one per ending.
     train_batch_size: int = option(
         16,
-        minimum=1,
         help="Examples per optimizer step, over all replicas. An example has one "
         "sequence per ending.",
     )
-    eval_batch_size: int = option(
-        8, minimum=1, help="Examples per evaluation step, over all replicas."
-    )
-    learning_rate: float = option(
-        2e-5,
-        minimum=0.0,
-        help="Peak learning rate, reached at the end of the warm-up. It then decays "
-        "linearly to 0.",
-    )
+    learning_rate: float = 2e-5
     data_dir: str | None = option(
         None,
         help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
@@ -72,19 +63,8 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
     header: tuple[str, ...] = option(
         (), help="Names of all columns, for files without a header line."
     )
-    do_lower_case: bool | None = option(
-        None,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
-        "cased pieces.",
-        group="model",
-    )
-    max_seq_length: int = option(
-        options_module.implicit(128),
-        minimum=3,
-        help="Maximum number of word pieces per sequence: a start and an ending with "
-        "[CLS] and two [SEP]. Longer sequences are truncated.",
-        group="model",
+    do_lower_case: bool | None = option(  # type: ignore[assignment]
+        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP
     )
 
     def __post_init__(self) -> None:

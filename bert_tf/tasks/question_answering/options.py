@@ -20,17 +20,7 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
 
     TASK: ClassVar[str] = "question_answering"
 
-    best_metric: str = option(
-        "eval_f1",
-        help="Score that selects the checkpoint kept in best/. Lower is better if the "
-        "name ends in loss, otherwise higher.",
-    )
-    eval_batch_size: int = option(
-        8,
-        minimum=1,
-        help="Windows per evaluation step, over all replicas, in evaluations without "
-        "--do_predict.",
-    )
+    best_metric: str = "eval_f1"
     train_file: str | None = option(
         None,
         help="SQuAD JSON file to train on.",
@@ -42,32 +32,13 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         "answers are used to score the predictions.",
         on_resume=options_module.FREE,
     )
-    tfds_name: str | None = option(
-        None,
-        help="TensorFlow dataset to use instead of files, such as squad/v1.1, "
-        "squad/v2.0 or xquad/de. Requires bert_tf[datasets].",
-    )
-    tfds_splits: tuple[str, ...] = option(
-        fine_tuning_options.TFDS_SPLITS[:2],
-        help="Splits of tfds_name: to train on, and to evaluate on and to predict.",
-    )
+    tfds_splits: tuple[str, ...] = fine_tuning_options.TFDS_SPLITS[:2]
     data_dir: str | None = option(
         None,
         help="With tfds_name: the folder of TensorFlow Datasets.",
         on_resume=options_module.FREE,
     )
-    do_lower_case: bool = option(
-        True,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
-        group="model",
-    )
-    max_seq_length: int = option(
-        options_module.implicit(384),
-        minimum=5,
-        help="Maximum number of word pieces per window, including [CLS] and two [SEP]. "
-        "A longer context is divided into several windows.",
-        group="model",
-    )
+    max_seq_length: int = options_module.implicit(384)
     doc_stride: int = option(
         options_module.implicit(128),
         minimum=1,
@@ -80,17 +51,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         help="Maximum number of word pieces of a question. Longer questions are "
         "truncated.",
         group="model",
-    )
-    do_predict: bool = option(
-        False,
-        help="Answer the questions of predict_file with the last checkpoint.",
-        on_resume=options_module.FREE,
-    )
-    predict_batch_size: int = option(
-        8, minimum=1, help="Windows per prediction step.", group="evaluation"
-    )
-    num_train_epochs: float = option(
-        3.0, minimum=0.0, help="Number of passes over train_file."
     )
     n_best_size: int = option(
         options_module.implicit(20),

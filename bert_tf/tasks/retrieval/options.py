@@ -40,24 +40,14 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     )
     train_batch_size: int = option(
         32,
-        minimum=1,
         help="Queries per optimizer step, over all replicas. A bi_encoder compares "
         "each query with the passages of the whole batch, so larger batches give "
         "better results.",
     )
-    eval_batch_size: int = option(
-        32, minimum=1, help="Texts or pairs per step in evaluation and prediction."
-    )
-    learning_rate: float = option(
-        2e-5,
-        minimum=0.0,
-        help="Peak learning rate, reached at the end of the warm-up. It then decays "
-        "linearly to 0.",
-    )
-    best_metric: str = option(
-        "eval_mrr",
-        help="Score that selects the checkpoint kept in best/. Higher is better.",
-    )
+    eval_batch_size: int = 32
+    learning_rate: float = 2e-5
+    num_train_epochs: float = 1.0
+    best_metric: str = "eval_mrr"
     train_file: str | None = option(
         None,
         help="Queries with their passages: .jsonl, .tsv or .csv with `query`, "
@@ -83,12 +73,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "or .csv with `passage` and optionally `id`; or a SQuAD .json file. "
         "Training also draws wrong passages from it.",
     )
-    do_lower_case: bool | None = option(
-        None,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the setting of init_checkpoint, or true unless the vocabulary has "
-        "cased pieces.",
-        group="model",
+    do_lower_case: bool | None = option(  # type: ignore[assignment]
+        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP
     )
     max_query_length: int | None = option(
         None,
@@ -98,7 +84,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "cross_encoder then truncates the longer text of a pair.",
         group="model",
     )
-    max_seq_length: int | None = option(
+    max_seq_length: int | None = option(  # type: ignore[assignment]
         None,
         minimum=4,
         help="Maximum number of word pieces of a passage, including [CLS] and [SEP]. "
@@ -129,14 +115,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "also compares with the rest of the batch, the most that train_file gives "
         "for a query.",
         group="training",
-    )
-    do_predict: bool = option(
-        False,
-        help="Rank passages for the queries of predict_file.",
-        on_resume=options_module.FREE,
-    )
-    num_train_epochs: float = option(
-        1.0, minimum=0.0, help="Number of passes over the training examples."
     )
     recall_at: tuple[int, ...] = option(
         (1, 5, 10, 100), minimum=1, help="Values of k for recall@k.", group="evaluation"

@@ -38,11 +38,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         "reads are required. With tfds_name: the folder of TensorFlow Datasets.",
         on_resume=options_module.FREE,
     )
-    tfds_name: str | None = option(
-        None,
-        help="TensorFlow dataset to use instead of data_dir, such as conll2003 or "
-        "wikiann/de. Requires bert_tf[datasets].",
-    )
     predict_file: str | None = option(
         None,
         help="Plain text to tag with --do_predict instead of test.txt, one sentence "
@@ -73,19 +68,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         help="All tags, in the order of the model's outputs. Default: O and, for every "
         "entity type in train.txt, all prefixes of the scheme.",
     )
-    do_lower_case: bool = option(
-        True,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones, "
-        "which are better at finding names.",
-        group="model",
-    )
-    max_seq_length: int = option(
-        options_module.implicit(128),
-        minimum=3,
-        help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
-        "Longer sentences are divided into windows.",
-        group="model",
-    )
     doc_stride: int | None = option(
         None,
         minimum=1,
@@ -112,26 +94,11 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         "of the paper). Default: fine-tune the encoder.",
         group="model",
     )
-    do_predict: bool = option(
-        False,
-        help="Tag test.txt with the last checkpoint and write test_predictions.txt.",
-        on_resume=options_module.FREE,
-    )
-    predict_batch_size: int = option(
-        8, minimum=1, help="Sequences per prediction step.", group="evaluation"
-    )
-    num_train_epochs: float = option(
-        3.0, minimum=0.0, help="Number of passes over the training sequences."
-    )
 
     def __post_init__(self):
         super().__post_init__()
         self._check_files()
-        if len(set(self.labels)) != len(self.labels) or len(self.labels) == 1:
-            raise options_module.OptionError(
-                f"--labels={','.join(self.labels)}: expected at least two different "
-                "tags."
-            )
+        self._check_labels(self.labels)
         self._check_windows()
         if self.true_case and self.do_lower_case:
             raise options_module.OptionError(

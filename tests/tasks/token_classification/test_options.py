@@ -11,8 +11,7 @@ TRAIN = {**MODEL, "data_dir": "conll", "do_train": True}
     "values, message",
     [
         ({"vocab_file": None}, "Training without --init_checkpoint needs --vocab_file"),
-        ({"labels": "O"}, "--labels=O: expected at least two different tags"),
-        ({"labels": "O,B-X,O"}, "expected at least two different tags"),
+        ({"labels": "O"}, "--labels=O: expected two or more different names"),
         ({"doc_stride": 127}, "--doc_stride=127: expected at most 126"),
         ({"true_case": True}, "--true_case has no effect on lowercased text"),
         (
