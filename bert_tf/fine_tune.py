@@ -39,6 +39,7 @@ import keras
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import kinds
 from bert_tf.data import hold_out
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -275,7 +276,7 @@ _OF_ALL_FUNCTIONS = """
 
 classify = _function(
     "classify",
-    "classification",
+    kinds.CLASSIFICATION,
     """Trains a classifier of texts, or of pairs of texts; returns its predictor.
 
     Args:
@@ -304,7 +305,7 @@ classify = _function(
 
 tag = _function(
     "tag",
-    "token_classification",
+    kinds.TOKEN_CLASSIFICATION,
     """Trains a model that gives every word a tag; returns its predictor.
 
     Args:
@@ -323,7 +324,7 @@ tag = _function(
 
 answer_questions = _function(
     "answer_questions",
-    "question_answering",
+    kinds.QUESTION_ANSWERING,
     """Trains a model that finds answers in a text; returns its predictor.
 
     Args:
@@ -331,8 +332,8 @@ answer_questions = _function(
 
             * a list of (question, context, answer), or a tuple of these columns;
             * a DataFrame, a dictionary of columns, or a list of dictionaries, with
-              `question`, `context`, and `answer` or `answers`; see
-              `bert_tf.tasks.question_answering.examples.squad_of`;
+              `question`, `context`, and `answer` or `answers`, which may have the form
+              of the data sets of Hugging Face;
             * the path of such a table: .csv, .tsv or .jsonl;
             * the content of a SQuAD file, or its path.
 
@@ -344,7 +345,7 @@ answer_questions = _function(
 
 choose = _function(
     "choose",
-    "multiple_choice",
+    kinds.MULTIPLE_CHOICE,
     """Trains a model that chooses one of several endings; returns its predictor.
 
     Args:
@@ -362,7 +363,7 @@ choose = _function(
 
 retrieve = _function(
     "retrieve",
-    "retrieval",
+    kinds.RETRIEVAL,
     """Trains a model that finds passages for queries; returns its predictor.
 
     Args:

@@ -216,7 +216,7 @@ def head_of(
         num_labels=num_labels,
         labels=None if not labels else tuple(labels),
         is_known=is_known,
-        label_kind=label_kind if kind == "classification" else SINGLE_LABEL,
+        label_kind=label_kind if kind == kinds.CLASSIFICATION else SINGLE_LABEL,
     )
 
 
@@ -229,7 +229,7 @@ def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -
     kind, labels = task.get("task"), task.get("labels")
     label_kind = task.get("label_kind", SINGLE_LABEL)
     if task.get("model") == _CROSS_ENCODER:
-        kind, label_kind = "classification", REGRESSION
+        kind, label_kind = kinds.CLASSIFICATION, REGRESSION
     if OUTPUT_WEIGHTS not in shapes or kind not in KINDS_WITH_OUTPUT_WEIGHTS:
         return head
     head = head_of(shapes, kind=kind, label_kind=label_kind)

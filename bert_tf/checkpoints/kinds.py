@@ -11,6 +11,7 @@ CLASSIFICATION = "classification"
 QUESTION_ANSWERING = "question_answering"
 TOKEN_CLASSIFICATION = "token_classification"
 MULTIPLE_CHOICE = "multiple_choice"
+RETRIEVAL = "retrieval"  # A task without a head of its own.
 TASK_HEADS = (
     CLASSIFICATION,
     QUESTION_ANSWERING,

@@ -21,9 +21,8 @@ def from_pretrained(
         path: a checkpoint of any format: a folder, a file, the folder of a run or the
             name of a model, as for `bert_tf.load_checkpoint`.
         head: the kind of head to keep, a key of `checkpoints.heads.HEADS`: "encoder"
-            for a `BertModel`; or the right one of several kinds, such as
-            "token_classification", if the checkpoint does not say which it has. None:
-            the checkpoint's.
+            for a `BertModel`; or the right one of several kinds, if the checkpoint does
+            not say which it has. None: the checkpoint's.
         **kwargs: `name` and `dtype`, as for every Keras model.
 
     Returns:

@@ -10,6 +10,7 @@ starts (or ends) of a window; in `answers` also N words, T tokens, C characters.
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -18,10 +19,6 @@ from bert_tf.data import packing
 from bert_tf.modeling import numerics
 from bert_tf.serving import span_offsets
 from bert_tf.serving import word_splitting
-from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
 
 SPACE = ord(" ")
 NO_CHARACTER = -1
@@ -61,7 +58,7 @@ class Answers:
 def windows_of(
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
-    sizes: features_module.WindowSizes,
+    sizes: Any,
 ) -> Windows:
     """Returns the windows over contexts.
 
@@ -71,8 +68,7 @@ def windows_of(
         sizes: lengths and stride.
     """
     lengths = context_ids.row_lengths()
-    room = sizes.max_seq_length - question_ids.row_lengths()
-    room -= features_module.NUM_SPECIAL
+    room = sizes.row_room - question_ids.row_lengths()
     step = tf.minimum(room, tf.constant(sizes.doc_stride, tf.int64))
     # The first window that reaches the end is the last one.
     counts = 1 + tf.maximum(tf.constant(0, tf.int64), -(-(lengths - room) // step))
@@ -108,7 +104,7 @@ def best_spans(
     windows: Windows,
     logits: Sequence[tf.Tensor],
     num_questions: tf.Tensor,
-    rules: question_answering_predictions.Rules,
+    rules: Any,
 ) -> BestSpans:
     """Returns the best span of each question, "no answer" excluded.
 

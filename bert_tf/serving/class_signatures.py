@@ -7,19 +7,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import predictions as classification_predictions
 
 
 class ClassSignatures(signatures.TaskSignatures):
     """The functions of a trained classifier.
 
     Args:
-        predictor: `tasks.classification.predictions.Predictor`.
+        predictor: of a trained classifier.
         limits: limits of the requests.
 
     Attributes:
@@ -36,7 +35,7 @@ class ClassSignatures(signatures.TaskSignatures):
         names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
         functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
-        if predictor.task.label_kind != examples_module.REGRESSION:
+        if predictor.task.label_kind != checkpoint_heads.REGRESSION:
             functions["labels"] = (self._labels, signatures.texts("text"))
         super().__init__(predictor, predictor.tokenizer, limits, **functions)
 
@@ -47,11 +46,11 @@ class ClassSignatures(signatures.TaskSignatures):
     def _of_texts(self, text, text_b=None):
         task = self.predictor.task
         answers = self.predictor.model.answers(self._logits(text, text_b))
-        if task.label_kind == examples_module.REGRESSION:
+        if task.label_kind == checkpoint_heads.REGRESSION:
             values = answers["values"]
             return {"value": output_activation.apply(values, task.output_activation)}
         probabilities = answers["probabilities"]
-        if task.label_kind == examples_module.MULTI_LABEL:
+        if task.label_kind == checkpoint_heads.MULTI_LABEL:
             chosen = self._chosen(probabilities)
             return {"labels": chosen, "probabilities": probabilities}
         best = tf.argmax(probabilities, axis=-1)
@@ -84,7 +83,7 @@ class ClassSignatures(signatures.TaskSignatures):
     def _chosen(self, probabilities):
         """Returns the names of the predicted classes, padded with "", string [B, C]."""
         task = self.predictor.task
-        counts = probabilities >= classification_predictions.THRESHOLD
+        counts = probabilities >= self.predictor.THRESHOLD
         names = tf.tile(tf.constant([task.labels]), [tf.shape(counts)[0], 1])
         chosen = tf.ragged.boolean_mask(names, counts)
         return chosen.to_tensor("", shape=[None, len(task.labels)])

@@ -178,7 +178,7 @@ def _load_checkpoint(options, dtype):
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
     if options.head is not None:
         return load_start(path, start, settings, head=options.head)
-    return tasks.load("retrieval", path, settings)
+    return tasks.load(kinds.RETRIEVAL, path, settings)
 
 
 def _described(model):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from bert_tf.tasks.question_answering import offsets
+from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
-_WITHOUT_SPACES = f"(?s).*[{offsets.SCRIPTS_WITHOUT_SPACES}].*"
+_WITHOUT_SPACES = f"(?s).*[{characters.SCRIPTS_WITHOUT_SPACES}].*"
 
 
 def is_without_spaces(texts: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,6 @@ from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.tasks.retrieval import features
 
 
 class VectorSignatures(signatures.TaskSignatures):
@@ -108,9 +107,7 @@ class ScoreSignatures(signatures.TaskSignatures):
             return self.in_parts(packed(queries, passages, longer_keeps_more=True))
         queries = queries[:, : task.max_query_length - 2]
         # Only the passage is truncated, even if it is shorter than the query.
-        room = (
-            task.max_seq_length - features.NUM_SPECIAL_OF_PAIR - queries.row_lengths()
-        )
+        room = task.max_seq_length - task.num_special - queries.row_lengths()
         passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
         return self.in_parts(packed(queries, passages))
 

@@ -24,6 +24,13 @@ CHINESE_BLOCKS = (
     range(0x2F800, 0x2FA20),
 )
 
+# Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, and Chinese characters: the inside
+# of a character class. A "word" between spaces may be a whole paragraph there.
+SCRIPTS_WITHOUT_SPACES = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f"
+)
+
 # Every ASCII character that is neither a letter nor a digit counts as punctuation, even
 # "$" and "^", which Unicode classifies as symbols.
 ASCII_PUNCTUATION = frozenset(

@@ -104,7 +104,7 @@ def read(
         fields["similarity"] = settings.get("similarity_fn_name")
         if fields["normalize"]:
             _check_normalize(folder, modules["Normalize"])
-    elif described.kind == "classification":
+    elif described.kind == kinds.CLASSIFICATION:
         activation = _activation(folder, settings, described)
         if activation is None:
             return plain

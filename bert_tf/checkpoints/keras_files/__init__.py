@@ -32,6 +32,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
@@ -87,19 +88,19 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         kind = checkpoint_heads.kind_of(model)
         settings = metadata.get(_PACKAGE)
         settings = settings if isinstance(settings, dict) else {}
-        classifiers = checkpoint_heads.HEADS["classification"].models.items()
+        classifiers = checkpoint_heads.HEADS[kinds.CLASSIFICATION].models.items()
         label_kind = next((k for k, one in classifiers if one is model_class), None)
     else:
         outline = archive.outline(path, _PACKAGE)
         settings, config = _attribute(path, outline.attribute)
         if config is None:
             config = companion_files.read_config(folder)
-        kinds = (
+        head_kinds = (
             settings.get("head"),
             _kind_of_name(outline.model_name),
             task.get("task"),
         )
-        built, head = _model_of_weights(path, config, outline.shapes, kinds)
+        built, head = _model_of_weights(path, config, outline.shapes, head_kinds)
         create = functools.partial(
             checkpoint_heads.create_model, built, head, dtype="float32"
         )
@@ -263,7 +264,7 @@ def _model_of_weights(
     path: str,
     config: config_module.BertConfig | None,
     stored: Mapping[str, checkpoint_names.Shape],
-    kinds: Iterable[Any],
+    head_kinds: Iterable[Any],
 ) -> tuple[config_module.BertConfig, checkpoint_heads.Head]:
     """Returns configuration and head of the model that a `.weights.h5` belongs to.
 
@@ -271,7 +272,7 @@ def _model_of_weights(
         path: for messages.
         config: None: the sizes that the file shows, and one attention head.
         stored: {path in the file: shape}.
-        kinds: kinds of head that are named somewhere, the preferred one first.
+        head_kinds: kinds of head that are named somewhere, the preferred one first.
     """
     # A head's layers have the release's names; in each, the weights are numbered.
     shown = {}
@@ -283,7 +284,7 @@ def _model_of_weights(
     head = checkpoint_heads.head_of(shown)
     if not head.is_known:  # Several kinds of head have such weights.
         same_weights = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
-        kind = next((kind for kind in kinds if kind in same_weights), None)
+        kind = next((kind for kind in head_kinds if kind in same_weights), None)
         head = checkpoint_heads.head_of(shown, kind=kind)
     try:
         return config or _shown_config(stored), head

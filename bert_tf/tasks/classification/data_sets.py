@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import hold_out
 from bert_tf.data import label_names
 from bert_tf.data import named_datasets
@@ -65,9 +66,9 @@ def _columns(options, trained):
     known = trained.columns if trained else examples_module.Columns()
     kind, separator = known.kind, known.separator
     if options.regression:
-        kind = examples_module.REGRESSION
+        kind = checkpoint_heads.REGRESSION
     elif options.label_separator is not None:
-        kind, separator = examples_module.MULTI_LABEL, options.label_separator
+        kind, separator = checkpoint_heads.MULTI_LABEL, options.label_separator
     return examples_module.Columns(
         text=options.text_column or known.text,
         text_b=options.text_b_column or known.text_b,
@@ -230,7 +231,7 @@ class TableProcessor(examples_module.DataProcessor):
             ValueError: the training file has fewer than two classes, or neither a
                 training file nor class names are given.
         """
-        if self.columns.kind == examples_module.REGRESSION:
+        if self.columns.kind == checkpoint_heads.REGRESSION:
             return []
         if self._known_labels:
             return list(self._known_labels)
@@ -254,7 +255,7 @@ class TableProcessor(examples_module.DataProcessor):
     @functools.cached_property
     def _train_examples(self):
         examples = self._read("train", self._known_labels)
-        if not self._known_labels and self.columns.kind != examples_module.REGRESSION:
+        if not self._known_labels and self.columns.kind != checkpoint_heads.REGRESSION:
             label_names.check_spellings(
                 str(self._files["train"]),
                 self._label_counts(examples),
@@ -278,7 +279,7 @@ class TableProcessor(examples_module.DataProcessor):
         labels = sorted(self._label_counts(self._train_examples))
         if len(labels) < 2:
             problem = f"the labels contain {len(labels)} different classes"
-            if labels and self.columns.kind == examples_module.SINGLE_LABEL:
+            if labels and self.columns.kind == checkpoint_heads.SINGLE_LABEL:
                 problem = f"all rows have the label {labels[0]!r}"
             raise ValueError(
                 f"{self._files['train']}: {problem}; expected at least two classes."
@@ -296,7 +297,7 @@ class TableProcessor(examples_module.DataProcessor):
 
 def _strata(labels, kind):
     """Returns the index of each label or, for regression, the decile."""
-    if kind != examples_module.REGRESSION:
+    if kind != checkpoint_heads.REGRESSION:
         number_of = {label: number for number, label in enumerate(sorted(set(labels)))}
         return [number_of[label] for label in labels]
     values = [examples_module.number_in(label) for label in labels]
@@ -317,9 +318,9 @@ def _tfds_columns(options, data, known):
                 f"--tfds_name={name} has no column {column}; the columns are "
                 f"{', '.join(features)}."
             )
-    kind = examples_module.SINGLE_LABEL
+    kind = checkpoint_heads.SINGLE_LABEL
     if np.dtype(features[label].np_dtype).kind == "f":
-        kind = examples_module.REGRESSION
+        kind = checkpoint_heads.REGRESSION
     elif not getattr(features[label], "names", None):
         raise ValueError(
             f"--tfds_name={name}: the column {label} has no class names; choose "

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import in_memory
 from bert_tf.data import label_names
 from bert_tf.data import tables
@@ -18,11 +19,6 @@ logger = logging.getLogger(__name__)
 
 ID_COLUMN = "id"
 _LABEL_SEPARATOR = "|"  # Of labels that a Python call gives as lists.
-# What a label is: one class, any number of classes, or a number.
-SINGLE_LABEL = "single_label"
-MULTI_LABEL = "multi_label"
-REGRESSION = "regression"
-LABEL_KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +50,7 @@ class Columns:
     text: str = "text"
     text_b: str | None = None  # None if the task has single texts.
     label: str | None = "label"  # None if the rows have no labels.
-    kind: str = SINGLE_LABEL  # One of `LABEL_KINDS`.
+    kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
     separator: str | None = None  # Between class names. None: one class per cell.
     # Column of the row index in GLUE's test files. None for your own data, where the
     # optional column `id` names the examples.
@@ -290,7 +286,7 @@ def check_label(
     Args:
         text: contents of the cell.
         known: class names. If empty, all names are accepted.
-        kind: one of `LABEL_KINDS`.
+        kind: one of `heads.LABEL_KINDS`.
         separator: as in `names_in`.
 
     Raises:
@@ -298,10 +294,10 @@ def check_label(
             unknown class, or contains a class twice. The caller adds file and line to
             the message.
     """
-    if kind == REGRESSION:
+    if kind == checkpoint_heads.REGRESSION:
         number_in(text)
         return
-    if kind == SINGLE_LABEL and not text.strip():
+    if kind == checkpoint_heads.SINGLE_LABEL and not text.strip():
         raise ValueError("the label is empty.")
     names = names_in(text, separator)
     for name in names:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.data import packing
 from bert_tf.fine_tuning import task_record
@@ -35,7 +36,7 @@ class Record(task_record.TaskRecord):
     text_column: str = "text"
     text_b_column: str | None = None  # None if the model reads single texts.
     label_column: str | None = "label"
-    label_kind: str = examples_module.SINGLE_LABEL
+    label_kind: str = checkpoint_heads.SINGLE_LABEL
     # Between class names, if a text can have several.
     label_separator: str | None = None
     # The share of the training file that was held out, and the checksum of its texts.
@@ -51,7 +52,7 @@ class Record(task_record.TaskRecord):
     @property
     def num_outputs(self) -> int:
         """The number of logits."""
-        is_number = self.label_kind == examples_module.REGRESSION
+        is_number = self.label_kind == checkpoint_heads.REGRESSION
         return 1 if is_number else len(self.labels)
 
     @property
@@ -79,12 +80,12 @@ class Record(task_record.TaskRecord):
         """Returns one sentence that says what the model does."""
         texts = "a pair of texts" if self.is_pair else "a text"
         of_task = f" ({self.task_name.upper()})" if self.task_name else ""
-        if self.label_kind == examples_module.REGRESSION:
+        if self.label_kind == checkpoint_heads.REGRESSION:
             return (
                 f"Predicts a number for {texts}{of_task}. An answer counts as wrong if "
                 "it differs from the label by more than the labels' standard deviation."
             )
-        if self.label_kind == examples_module.MULTI_LABEL:
+        if self.label_kind == checkpoint_heads.MULTI_LABEL:
             return (
                 f"Assigns {texts} to any number of {len(self.labels)} classes"
                 f"{of_task}. A class is predicted if its probability is at least 0.5."
@@ -383,10 +384,10 @@ def label_columns(
         weights: as in `rows_of`.
     """
     labels = [example.label for example in examples]
-    if record.label_kind == examples_module.REGRESSION:
+    if record.label_kind == checkpoint_heads.REGRESSION:
         values = [0.0 if x is None else examples_module.number_in(x) for x in labels]
         return {"label_values": np.array(values, np.float32)}
-    if record.label_kind == examples_module.SINGLE_LABEL:
+    if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         columns = {"label_ids": _label_ids(examples, record.labels)}
         if weights:
             drawn = [weights.get(label or "", 1.0) for label in labels]

@@ -11,6 +11,7 @@ import os
 import numpy as np
 
 from bert_tf import files
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import options as classification_options
@@ -104,7 +105,7 @@ class StsbProcessor(GlueProcessor):
         text="sentence1",
         text_b="sentence2",
         label="score",
-        kind=examples_module.REGRESSION,
+        kind=checkpoint_heads.REGRESSION,
         index=_INDEX,
     )
     labels = ()

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import batching
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
@@ -51,7 +52,7 @@ class Teacher:
 
     def __init__(self, run_dir: str, record: features_module.Record):
         self._labels = record.labels
-        if record.label_kind != examples_module.SINGLE_LABEL:
+        if record.label_kind != checkpoint_heads.SINGLE_LABEL:
             raise ValueError(
                 f"--teacher={run_dir}: the data has {record.label_kind} labels, but "
                 "distillation requires one class per text."
@@ -149,7 +150,7 @@ def class_weights(
 
 
 def _balanced(record, examples):
-    is_multi = record.label_kind == examples_module.MULTI_LABEL
+    is_multi = record.label_kind == checkpoint_heads.MULTI_LABEL
     columns = features_module.label_columns(examples, record)
     if is_multi:
         counts = np.sum(columns["label_indicators"], axis=0)

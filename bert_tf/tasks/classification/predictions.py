@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -17,7 +18,7 @@ from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 
 RELEASE_FILE = "test_results.tsv"
-THRESHOLD = 0.5  # The least probability of a class, if a text can have several.
+THRESHOLD = 0.5
 # The GLUE server accepts answers for STS-B in this range only.
 _SUBMITTED_RANGE = (0.0, 5.0)
 
@@ -37,10 +38,10 @@ def answers_of(
         `THRESHOLD`, and `probabilities`. For regression: `value`.
     """
     found = classifier.MODELS[record.label_kind].answers(logits)
-    if record.label_kind == examples_module.REGRESSION:
+    if record.label_kind == checkpoint_heads.REGRESSION:
         return [{"value": float(value)} for value in predicted_of(logits, record)]
     rows = np.asarray(found["probabilities"])
-    if record.label_kind == examples_module.SINGLE_LABEL:
+    if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return [prediction(row, record.labels) for row in rows]
     chosen = predicted_of(logits, record)
     return [
@@ -58,10 +59,10 @@ def predicted_of(logits: np.ndarray, record: features_module.Record) -> np.ndarr
     Returns:
         For one class int [N], for several int32 [N, C], for regression float32 [N].
     """
-    if record.label_kind == examples_module.REGRESSION:
+    if record.label_kind == checkpoint_heads.REGRESSION:
         values = np.asarray(logits)[:, 0]
         return np.asarray(output_activation.apply(values, record.output_activation))
-    if record.label_kind == examples_module.SINGLE_LABEL:
+    if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
     found = classifier.BertMultiLabelClassifier.answers(logits)
     return (np.asarray(found["probabilities"]) >= THRESHOLD).astype(np.int32)
@@ -167,6 +168,8 @@ class Predictor(fine_tuning_predictor.Predictor):
     """
 
     RECORD = features_module.Record
+    # The least probability of a class, if a text can have several.
+    THRESHOLD = THRESHOLD
     task: features_module.Record
     uses_pooler = True
 
@@ -177,7 +180,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         """See `Predictor.record_of_checkpoint`."""
         head, text = settings.source.head, settings.source.text
         numbers = tuple(map(str, range(head.num_labels or 0)))
-        is_regression = head.label_kind == examples_module.REGRESSION
+        is_regression = head.label_kind == checkpoint_heads.REGRESSION
         return features_module.Record(
             labels=() if is_regression else head.labels or numbers,
             label_kind=head.label_kind,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.checkpoints import heads as checkpoint_heads
 
 CLASSES_FILE = "eval_classes.txt"
 
@@ -126,9 +126,9 @@ SCORES_OF_TASK = {
     "qqp": ("accuracy", "f1"),
 }
 SCORES_OF_KIND = {
-    examples_module.SINGLE_LABEL: ("accuracy",),
-    examples_module.MULTI_LABEL: ("accuracy", "macro_f1", "micro_f1"),
-    examples_module.REGRESSION: ("pearson", "spearman"),
+    checkpoint_heads.SINGLE_LABEL: ("accuracy",),
+    checkpoint_heads.MULTI_LABEL: ("accuracy", "macro_f1", "micro_f1"),
+    checkpoint_heads.REGRESSION: ("pearson", "spearman"),
 }
 
 
@@ -142,7 +142,7 @@ def task_scores(
     truth: np.ndarray,
     predicted: np.ndarray,
     *,
-    kind: str = examples_module.SINGLE_LABEL,
+    kind: str = checkpoint_heads.SINGLE_LABEL,
 ) -> dict[str, float]:
     """Returns a task's scores by name.
 
@@ -151,7 +151,7 @@ def task_scores(
         truth: the labels. int [N] for one class, int [N, C] for several classes,
             float [N] for regression.
         predicted: the predictions, of the same shape.
-        kind: of the labels, one of `examples.LABEL_KINDS`.
+        kind: of the labels, one of `heads.LABEL_KINDS`.
     """
     names = names_of(task_name, kind)
     return {name: SCORES[name](truth, predicted) for name in names}
@@ -166,11 +166,11 @@ def baseline_scores(
     task whether most examples have it, or the mean of the numbers. The arguments are
     those of `task_scores`.
     """
-    if kind == examples_module.SINGLE_LABEL:
+    if kind == checkpoint_heads.SINGLE_LABEL:
         constant = np.argmax(np.bincount(truth))
     else:
         constant = np.mean(truth, axis=0)
-        if kind == examples_module.MULTI_LABEL:
+        if kind == checkpoint_heads.MULTI_LABEL:
             constant = constant >= 0.5
     predicted = np.broadcast_to(constant.astype(truth.dtype), truth.shape)
     return task_scores(task_name, truth, predicted, kind=kind)
@@ -182,7 +182,7 @@ def is_correct(truth: np.ndarray, predicted: np.ndarray, kind: str) -> np.ndarra
     A number is right if it differs from the label by at most the labels' standard
     deviation.
     """
-    if kind == examples_module.REGRESSION:
+    if kind == checkpoint_heads.REGRESSION:
         return np.abs(truth - predicted) <= np.std(truth)
     return np.all((truth == predicted).reshape(len(truth), -1), axis=1)
 

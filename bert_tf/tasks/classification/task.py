@@ -125,7 +125,7 @@ class Classification(task_module.Task):
                 "fine-tuned for classification; train first (--do_train)."
             )
         # A checkpoint may leave the kind out, and is then taken for a single-label one.
-        if head.label_kind == examples_module.MULTI_LABEL != kind:
+        if head.label_kind == checkpoint_heads.MULTI_LABEL != kind:
             raise ValueError(
                 f"{path} was trained on {head.label_kind} labels, but the data has "
                 f"{kind} labels; pass --label_separator."
@@ -178,7 +178,7 @@ class Classification(task_module.Task):
                 self.examples["train"], self.options
             )
         labels = [str(example.label) for example in self.examples["train"]]
-        if record.label_kind == examples_module.REGRESSION:
+        if record.label_kind == checkpoint_heads.REGRESSION:
             described = examples_module.range_of(labels)
             facts = [f"Labels of the training texts: {described}."]
         else:
@@ -247,9 +247,9 @@ class Classification(task_module.Task):
                 classification_predictions.answers_of(logits, record),
                 scores.is_correct(truth, predicted, record.label_kind),
             )
-            if record.label_kind != examples_module.REGRESSION:
+            if record.label_kind != checkpoint_heads.REGRESSION:
                 tables.append(scores.class_table(truth, predicted, record.labels))
-            if record.label_kind == examples_module.SINGLE_LABEL and not plots:
+            if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plots:
                 plots = {
                     "confusion": plot_data.confusion(truth, predicted, record.labels),
                     "calibration": plot_data.calibration_of_logits(logits, truth),
@@ -378,7 +378,7 @@ class Classification(task_module.Task):
             for part, of_part in items.items()
             if not part.startswith("test")
         }
-        if columns.kind != examples_module.REGRESSION:
+        if columns.kind != checkpoint_heads.REGRESSION:
             named = {
                 part: examples_module.all_names(of_part, columns.separator)
                 for part, of_part in labels.items()

@@ -45,6 +45,11 @@ class WindowSizes:
     doc_stride: int  # Pieces of the context between the starts of two windows.
     max_query_length: int  # Maximum number of pieces of a question; it is truncated.
 
+    @property
+    def row_room(self) -> int:
+        """The pieces of question and context that a row has room for."""
+        return self.max_seq_length - NUM_SPECIAL
+
     def __post_init__(self):
         if self.max_seq_length - self.max_query_length <= NUM_SPECIAL:
             raise ValueError(
@@ -230,7 +235,7 @@ def convert_examples_to_features(
         answer = None
         if is_training and not example.is_impossible:
             answer = answer_pieces(example, tokenized, tokenizer, contexts.basic_tokens)
-        room = sizes.max_seq_length - len(question) - NUM_SPECIAL
+        room = sizes.row_room - len(question)
         spans = packing.window_spans(len(tokenized.piece_ids), room, sizes.doc_stride)
         for number, (first, stop) in enumerate(spans):
             positions = _positions(answer, first, stop, len(question) + 2)

@@ -11,15 +11,11 @@ import unicodedata
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
-# Thai, Lao, Tibetan, Burmese, Khmer, Japanese kana, and Chinese characters.
-SCRIPTS_WITHOUT_SPACES = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0002fa1f"
-)
-_WITHOUT_SPACES = re.compile(f"[{SCRIPTS_WITHOUT_SPACES}]")
+_WITHOUT_SPACES = re.compile(f"[{characters.SCRIPTS_WITHOUT_SPACES}]")
 
 
 def is_without_spaces(text: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
@@ -352,7 +353,7 @@ class TokenClassification(task_module.Task):
         if head is None:
             return
         # The release's names alone do not distinguish a tag head from a classifier's.
-        may_be_tags = head.kind == "classification" and not head.is_known
+        may_be_tags = head.kind == kinds.CLASSIFICATION and not head.is_known
         if head.kind != self.RECORD.KIND and not may_be_tags:
             raise ValueError(
                 f"{self.options.init_checkpoint} has a head of kind {head.kind!r} and "
