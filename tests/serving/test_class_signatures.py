@@ -6,7 +6,6 @@ from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
@@ -15,8 +14,8 @@ SLOW = pytest.mark.slow
 
 WINDOWS = {"labels": LABELS, "doc_stride": 5}
 TOUCHING = {"labels": LABELS, "doc_stride": 100}  # The windows do not overlap.
-SEVERAL = {"labels": LABELS, "label_kind": examples_module.MULTI_LABEL}
-NUMBER = {"labels": (), "label_kind": examples_module.REGRESSION, "doc_stride": 3}
+SEVERAL = {"labels": LABELS, "label_kind": "multi_label"}
+NUMBER = {"labels": (), "label_kind": "regression", "doc_stride": 3}
 
 
 # Each kind of label and each kind of text once; the other combinations are slow.
