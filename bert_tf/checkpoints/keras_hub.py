@@ -56,6 +56,7 @@ _ACTIVATION = "gelu"
 _EPSILON = 1e-12
 # The one head that both packages have, and KerasHub's class for it; the name of that
 # class in older versions.
+_HEAD_KIND = kinds.CLASSIFICATION
 _CLASSIFIER = "BertTextClassifier"
 _OLD_CLASSIFIER = "BertClassifier"
 _EMBEDDER = "BertTextEmbedder"  # Has no weights of its own.
@@ -69,13 +70,9 @@ _LABEL_KINDS_OF_ONE = {
     "linear": checkpoint_heads.REGRESSION,
     "sigmoid": checkpoint_heads.MULTI_LABEL,
 }
-_HEAD_KIND = kinds.CLASSIFICATION
 # Fields of `TextEncoding` that a preset stores, besides vocabulary and casing.
 _STORED_FIELDS = ("strip_accents",)
-_LENGTH = (
-    "max_seq_length",
-    _HEAD_KIND,
-)  # The preprocessor of a classifier has it.
+_LENGTH = ("max_seq_length", _HEAD_KIND)  # The preprocessor of a classifier has it.
 
 _PLACES = {
     "bert/embeddings/word_embeddings": "token_embedding/embeddings",
@@ -263,15 +260,13 @@ def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str |
             f"{os.path.join(path, _TASK_FILE)}: num_classes is {num_labels!r}, "
             "expected a positive integer."
         )
-    label_kinds = _LABEL_KINDS if num_labels > 1 else _LABEL_KINDS_OF_ONE
-    kind = label_kinds.get(activation) if isinstance(activation, str) else None
+    by_name = _LABEL_KINDS if num_labels > 1 else _LABEL_KINDS_OF_ONE
+    kind = by_name.get(activation) if isinstance(activation, str) else None
     if activation is not None and kind is None:
         outputs = f"{num_labels} outputs and the activation {activation!r:.60}"
         return encoder, f"{name} with {outputs}"
     return checkpoint_heads.Head(
-        kind=_HEAD_KIND,
-        num_labels=num_labels,
-        label_kind=kind or label_kinds["linear"],
+        kind=_HEAD_KIND, num_labels=num_labels, label_kind=kind or by_name["linear"]
     ), None
 
 
