@@ -6,7 +6,6 @@ compute, and one that loads versions. So it cannot die in part.
 
 import asyncio
 import contextlib
-import errno
 import json
 import os
 import re
@@ -30,8 +29,9 @@ _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
 _ROWS_TOGETHER = 32  # Of several requests, at most.
 _BATCH_SECONDS = 0.002  # How long a request waits for others.
-# Seconds after which a connection is closed if the client reads nothing.
-_READING_SECONDS = 30
+# Seconds after which a connection is closed if the client sends no headers, or reads
+# nothing of its answer.
+_SILENT_SECONDS = 10
 # A batch that takes this many times the longest wait for an answer, and this many
 # seconds, counts as stuck.
 _STUCK = 3
@@ -125,54 +125,48 @@ class _Server:
         self._uvicorn.should_exit = self._uvicorn.force_exit = True
 
     def _load_versions(self):
-        """Loads the newest version, then each new one; replaces the previous one."""
-        options = self._options
-        loaded = tried = seen = None
-        while True:
+        """Loads the newest version, then each new one; ends the server if it hangs."""
+        seen = tried = None
+        limit = max(_STUCK_SECONDS, self._options.queue_timeout_seconds * _STUCK)
+        while self._error is None:
             # The folder may be unreachable for a time. This thread must not end.
             with contextlib.suppress(Exception):
-                folder, _, version = find_model(options.export_dir)
+                folder, _, version = find_model(self._options.export_dir)
                 content = (version, _sizes(folder))
                 # A version that is still being copied changes.
-                is_complete = loaded is None or content == seen
-                if version != loaded and content != tried and is_complete:
+                is_complete = self._app.model is None or content == seen
+                if is_complete and content != tried:
                     tried = content
-                    if self._load(folder, version):
-                        loaded = version
+                    self._load(folder, version)
                 seen = content
-            if self._error is not None:
-                return
             time.sleep(_POLL_SECONDS)
-            limit = max(_STUCK_SECONDS, options.queue_timeout_seconds * _STUCK)
             if self._queue.busy_seconds() > limit:
                 sys.stderr.write("serve_model: The model does not answer.\n")
                 sys.stderr.flush()
                 os._exit(1)  # The thread that computes cannot be interrupted.
 
     def _load(self, folder, version):
-        """Loads a version beside the previous one; returns whether it answers now."""
+        """Loads a version beside the previous one, which it replaces if it works."""
         options = self._options
-        is_first = self._app.model is None
+        previous = self._app.model
+        if previous is not None and previous.version == version:
+            return
         try:
             self._app.model = server_model.LoadedModel(
                 folder, options.backend, options.dtype, version
             )
         except Exception as error:
-            if is_first:
+            if previous is None:
                 self._fail(error)
             else:
                 self._log({"error": f"Version {version} is not served: {error}"[:500]})
-            return False
-        if is_first:
-            host = {"127.0.0.1": "localhost", "::": "[::]"}.get(
-                options.host, options.host
-            )
-            address = f"http://{host}:{options.port}"
-            sys.stdout.write(f"{self._name} is served at {address}.\n")
-            sys.stdout.flush()
-        else:
+            return
+        if previous is not None:
             self._log({"message": f"Version {version} is served."})
-        return True
+            return
+        host = {"127.0.0.1": "localhost", "::": "[::]"}.get(options.host, options.host)
+        sys.stdout.write(f"{self._name} is served at http://{host}:{options.port}.\n")
+        sys.stdout.flush()
 
     def _log(self, fields: dict[str, Any]) -> None:
         """Writes a line of the log."""
@@ -197,13 +191,9 @@ def _sizes(folder):
 
 def _token():
     """Returns the token that requests must have, or None."""
-    token, path = (
-        os.environ.get(TOKEN_VARIABLE),
-        os.environ.get(f"{TOKEN_VARIABLE}_FILE"),
-    )
-    if path is not None:
-        with files.open_file(path, "rb") as file:
-            token = file.read().decode().strip()
+    token = os.environ.get(TOKEN_VARIABLE)
+    if path := os.environ.get(f"{TOKEN_VARIABLE}_FILE"):
+        token = "\n".join(files.read_lines(path)).strip()
     if token == "":
         raise ValueError(
             f"{TOKEN_VARIABLE} is empty; expected a token, or no variable."
@@ -212,17 +202,14 @@ def _token():
 
 
 def _listener(host, port):
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    is_v6 = host == "::"
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
     try:
-        return socket.create_server(
-            (host, port), family=family, dualstack_ipv6=host == "::"
-        )
+        return socket.create_server((host, port), family=family, dualstack_ipv6=is_v6)
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
         raise OSError(
-            f"Port {port} is in use; stop the program that uses it, or pass another "
-            "--port."
+            f"Cannot listen on port {port}: {error.strerror}. If another program uses "
+            "it, stop that program, or pass another --port."
         ) from error
 
 
@@ -234,46 +221,27 @@ def _limited_protocol():
     class Protocol(h11_impl.H11Protocol):
         """Closes connections above the limit, and those whose client is silent."""
 
-        _timer: asyncio.TimerHandle | None = None
-        _reading: asyncio.TimerHandle | None = None
-
         def connection_made(self, transport):
             super().connection_made(transport)
             if len(self.connections) > _MAX_CONNECTIONS:
                 transport.close()
-            self._wait_for_headers()
-            self._check_reading(0)
-
-        def data_received(self, data):
-            super().data_received(data)
-            self._wait_for_headers()
+            self._watch(None, 0)
 
         def connection_lost(self, exc):
-            self._stop_timer()
-            self._reading.cancel()  # type: ignore
+            self._timer.cancel()
             super().connection_lost(exc)
 
-        def _check_reading(self, previous):
-            unsent = self.transport.get_write_buffer_size()
-            if 0 < unsent == previous:
-                self.transport.abort()
-                return
-            self._reading = self.loop.call_later(
-                _READING_SECONDS, self._check_reading, unsent
+        def _watch(self, before, seconds):
+            unsent, state = (
+                self.transport.get_write_buffer_size(),
+                self.conn.their_state,
             )
-
-        def _wait_for_headers(self):
-            if self.conn.their_state is not h11.IDLE:
-                self._stop_timer()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(
-                    server_app.ARRIVAL_SECONDS, self.transport.abort
-                )
-
-        def _stop_timer(self):
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            now = (self.cycle, state, unsent)
+            is_silent = now == before and (state is h11.IDLE or unsent > 0)
+            seconds = seconds + 1 if is_silent else 0
+            if seconds >= _SILENT_SECONDS:
+                self.transport.abort()
+            self._timer = self.loop.call_later(1, self._watch, now, seconds)
 
     return Protocol
 
@@ -293,7 +261,7 @@ def _uvicorn_server(app):
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=30,
+        timeout_keep_alive=_SILENT_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
     server = uvicorn.Server(config)

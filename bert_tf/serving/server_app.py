@@ -7,6 +7,7 @@ and size of its body, and the limits on its rows and its work.
 import asyncio
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import importlib.resources
@@ -84,17 +85,13 @@ class _Exchange:
         self.has_more_body = message.get("more_body", False)
         return message.get("body", b"")
 
-    async def drain(self) -> None:
-        """Drops what remains of a body, as many clients read answers only then."""
-        try:
-            async with asyncio.timeout(ARRIVAL_SECONDS):
-                while self.has_more_body:
-                    await self.read()
-        except (TimeoutError, _Disconnected):
-            pass
-
     async def send(self, content: bytes, send: Callable) -> None:
         """Sends the answer in parts, so that a slow client takes no memory."""
+        if self.status not in _LATE:  # Many clients read answers only after the body.
+            with contextlib.suppress(TimeoutError, _Disconnected):
+                async with asyncio.timeout(ARRIVAL_SECONDS):
+                    while self.has_more_body:
+                        await self.read()
         headers = {
             **self.reply_headers,
             "content-length": str(len(content)),
@@ -170,39 +167,35 @@ class Application:
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request."""
         exchange = _Exchange(scope, receive)
-        content = None
+        limit = self._options.queue_timeout_seconds
+        content = None  # The client is gone.
         try:
-            async with asyncio.timeout(self._options.queue_timeout_seconds):
+            async with asyncio.timeout(limit):
                 content = await self._content(exchange)
         except _Disconnected:
             pass
         except TimeoutError:
-            limit = self._options.queue_timeout_seconds
-            late = RequestError(504, f"There was no answer within {limit:g} seconds.")
-            content = exchange.refuse(late)
+            reason = f"There was no answer within {limit:g} seconds."
+            content = exchange.refuse(RequestError(504, reason))
         except RequestError as error:
             content = exchange.refuse(error)
         except Exception as error:
-            self._log(
-                {"error": f"{type(error).__name__}: {error}"[:300], "id": exchange.id}
-            )
+            reason = f"{type(error).__name__}: {error}"[:300]
+            self._log({"error": reason, "id": exchange.id})
             content = exchange.refuse(
                 RequestError(500, "The server failed; see its log.")
             )
         self._hold(exchange, len(content or b""))
         try:
-            async with asyncio.timeout(self._options.queue_timeout_seconds):
+            async with asyncio.timeout(limit):
                 if content is not None:
-                    if exchange.status not in _LATE:
-                        await exchange.drain()
                     await exchange.send(content, send)
         except TimeoutError:
             content = None
         finally:
             self._hold(exchange, 0)
-            self._record(
-                exchange, exchange.status if content is not None else _CLIENT_IS_GONE
-            )
+            status = exchange.status if content is not None else _CLIENT_IS_GONE
+            self._record(exchange, status)
 
     async def _content(self, exchange):
         """Returns the content of an answer."""
@@ -244,11 +237,11 @@ class Application:
             )
         if self._token is not None and exchange.path not in _PROBES:
             kind, _, secret = exchange.headers.get("authorization", "").partition(" ")
+            secret = secret.encode("latin-1")
             if kind.lower() == "basic":  # Browsers ask for a name and a password.
-                secret = _password(secret)
-            else:  # Headers are read as Latin-1.
-                secret = secret.encode("latin-1").decode("utf-8", "replace")
-            if not hmac.compare_digest(secret.encode(), self._token.encode()):
+                with contextlib.suppress(ValueError):
+                    secret = base64.b64decode(secret).partition(b":")[2]
+            if not hmac.compare_digest(secret, self._token.encode()):
                 message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
                 challenge = 'Bearer, Basic realm="bert_tf"'
                 raise RequestError(401, message, WWW_Authenticate=challenge)
@@ -361,29 +354,27 @@ class _Metrics:
     def __init__(self, queue: server_model.Queue, num_bytes: Callable[[], int]):
         import prometheus_client
 
-        self._registry = registry = prometheus_client.CollectorRegistry()
-        labels = ["signature", "status", "task", "version"]
-        self._requests = prometheus_client.Counter(
-            "bert_tf_requests", "Also refused ones.", labels, registry=registry
-        )
+        self._registry = prometheus_client.CollectorRegistry()
+
+        def create(kind, name, help_text, *labels):
+            return kind(f"bert_tf_{name}", help_text, labels, registry=self._registry)
+
+        labels = ("signature", "status", "task", "version")
+        counter, histogram = prometheus_client.Counter, prometheus_client.Histogram
+        self._requests = create(counter, "requests", "Also refused ones.", *labels)
         self._seconds = [
-            prometheus_client.Histogram(
-                f"bert_tf_{name}_seconds", help_text, ["signature"], registry=registry
-            )
-            for name, help_text in (
+            create(histogram, f"{part}_seconds", help_text, "signature")
+            for part, help_text in (
                 ("request", "Time from request to answer."),
                 ("queue", "Time in the queue."),
                 ("compute", "Time in the model."),
             )
         ]
-        for name, help_text, value in (
-            ("queued_requests", "Requests that wait or are computed.", queue.size),
-            ("bytes_in_progress", "Bytes of requests and answers.", num_bytes),
-        ):
-            gauge = prometheus_client.Gauge(
-                f"bert_tf_{name}", help_text, registry=registry
-            )
-            gauge.set_function(value)
+        gauge = prometheus_client.Gauge
+        waiting = create(gauge, "queued_requests", "Waiting or computed.")
+        waiting.set_function(queue.size)
+        held = create(gauge, "bytes_in_progress", "Of requests and answers.")
+        held.set_function(num_bytes)
 
     def count(self, job: Any, model: Any, status: int, seconds: float) -> None:
         """Counts a request; `job` is None if it did not reach the queue."""
@@ -421,11 +412,3 @@ def _page(exchange):
         Content_Security_Policy="; ".join(policy),
         X_Frame_Options="DENY",
     )
-
-
-def _password(credentials):
-    try:
-        text = base64.b64decode(credentials).decode()
-    except ValueError:
-        return ""
-    return text.partition(":")[2]

@@ -167,8 +167,10 @@ def _list(items):
 def _rows(array, widths=None):
     """Returns each row of an array as JSON, with the digits of its data type."""
     if array.ndim > 1:
-        rows = array if widths is None else map(_cut, array, widths)
-        return [_list(_rows(row)) for row in rows]
+        widths = [None] * len(array) if widths is None else widths
+        return [
+            _list(_rows(row[:width])) for row, width in zip(array, widths, strict=True)
+        ]
     if array.dtype == object:
         texts = (value.decode("utf-8", "replace") for value in array)
         return [json.dumps(text, ensure_ascii=False) for text in texts]
@@ -176,10 +178,6 @@ def _rows(array, widths=None):
         digits = "%.9g," if array.dtype.itemsize <= 4 else "%.17g,"
         return (digits * len(array) % tuple(array.tolist())).split(",")[:-1]
     return list(map(json.dumps, array.tolist()))
-
-
-def _cut(row, width):
-    return row[:width]
 
 
 def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:

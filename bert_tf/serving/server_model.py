@@ -9,7 +9,6 @@ context, cannot be divided: a second thread computes these rows.
 import collections
 import concurrent.futures
 import os
-import string
 import threading
 import time
 from collections.abc import Callable
@@ -32,9 +31,8 @@ _SLICE = 8192
 # of the longest row, so that one long text does not inflate the answers to others.
 _MAX_PADDED = 2**16
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
-_LETTERS_PER_PIECE = 3  # Of English, and fewer in other words.
-_LETTERS = (string.ascii_letters + string.digits).encode()
-_NO_PIECE = _LETTERS + string.whitespace.encode() + bytes(range(0x80, 0xC0))
+# In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
+_BYTES_PER_PIECE = 3
 
 
 class RequestError(Exception):
@@ -113,21 +111,14 @@ class LoadedModel:
             return np.full(num_rows, width)
         pieces = np.zeros([1, 1], int)  # [B, 1], or [B, endings].
         for column in inputs.values():
-            counts = np.vectorize(_num_pieces, otypes=[int])(column)
-            pieces = pieces + (counts if column.ndim > 1 else counts[:, np.newaxis])
+            sizes = np.vectorize(len, otypes=[int])(column)
+            pieces = pieces + -(-np.atleast_2d(sizes.T).T // _BYTES_PER_PIECE)
         length = self.task.get("max_seq_length", 512)
         beyond = np.maximum(pieces + _NUM_SPECIAL - length, 0)
         positions = pieces + _NUM_SPECIAL - beyond
         if stride := self.task.get("doc_stride"):
             positions += -(-beyond // stride) * length  # Of overlapping windows.
         return positions.sum(axis=1)
-
-
-def _num_pieces(text):
-    """Estimates the word pieces of a text; hardly any has three times as many."""
-    num_letters = len(text) - len(text.translate(None, _LETTERS))
-    num_others = len(text.translate(None, _NO_PIECE))  # First bytes in UTF-8.
-    return num_others - (-num_letters // _LETTERS_PER_PIECE)
 
 
 class Job:
@@ -170,11 +161,13 @@ class Job:
 
     def fits(self, others: "list[Job]", max_rows: int) -> bool:
         """Returns whether the next slice can be computed with those of other jobs."""
-        shapes = [
+        if not others:
+            return True
+        first, second = (
             {name: column.shape[1:] for name, column in job.inputs.items()}
             for job in (self, others[0])
-        ]
-        is_same = self.model is others[0].model and shapes[0] == shapes[1]
+        )
+        is_same = self.model is others[0].model and first == second
         if not is_same or self.signature != others[0].signature:
             return False
         rows = np.concatenate([job.next_positions() for job in (self, *others)])
@@ -283,60 +276,51 @@ class Queue:
 
     def put(self, job: Job) -> None:
         """Adds a job; raises RequestError if the queue is full."""
-        with self._changed:
-            self.check_room()
-            self._num_jobs += 1
-            job.queued = time.perf_counter()
-            self._add(job)
+        self.check_room()
+        self._num_jobs += 1
+        job.queued = time.perf_counter()
+        self._add(job)
 
     def remove(self, job: Job) -> None:
-        """Removes a job whose client is gone; a slice that is being computed ends."""
+        """Removes a job with or without an answer; called once for each job."""
         job.future.cancel()
-        with self._changed:
-            for jobs in self._waiting.values():
-                if job in jobs:
-                    jobs.remove(job)
-                    self._num_jobs -= 1
+        self._num_jobs -= 1
 
     def _add(self, job):
-        self._waiting[job.next_positions().max(initial=0) > _SLICE].append(job)
-        self._changed.notify_all()
+        with self._changed:
+            is_long = job.next_positions().max(initial=0) > _SLICE
+            self._waiting[is_long].append(job)
+            self._changed.notify_all()
 
     def _run(self, is_long):
         try:
             while True:
-                self._compute_next(is_long)
+                most = 1 if is_long else self._max_rows
+                jobs = self._take(self._waiting[is_long], most)
+                self._busy_since[is_long] = time.monotonic()
+                if jobs:
+                    _compute(jobs)
+                del self._busy_since[is_long]
+                for job in jobs:
+                    if not job.future.done():
+                        self._add(job)
         except Exception as error:
             reason = " ".join(str(error).split())[:300].rstrip(".")
             self._fail(OSError(f"The model can no longer answer: {reason}."))
 
-    def _compute_next(self, is_long):
-        jobs = self._take(self._waiting[is_long], 1 if is_long else self._max_rows)
-        self._busy_since[is_long] = time.monotonic()
-        _compute(jobs)
-        del self._busy_since[is_long]
-        with self._changed:
-            for job in jobs:
-                if job.future.done():
-                    self._num_jobs -= 1
-                else:
-                    self._add(job)
-
     def _take(self, waiting, max_rows):
         """Waits for a job, and returns it with those that fit the same batch."""
+        jobs: list[Job] = []
         with self._changed:
-            while True:
-                self._changed.wait_for(lambda: waiting)
-                self._changed.wait_for(
-                    lambda: len(waiting) >= max_rows, self._batch_seconds
-                )
-                if waiting:  # Not removed meanwhile.
-                    break
-            jobs = [waiting.pop(0)]
+            self._changed.wait_for(lambda: waiting)
+            self._changed.wait_for(
+                lambda: len(waiting) >= max_rows, self._batch_seconds
+            )
             for job in [*waiting]:
-                if job.fits(jobs, max_rows):
-                    jobs.append(job)
+                if job.future.cancelled() or job.fits(jobs, max_rows):
                     waiting.remove(job)
+                    if not job.future.cancelled():
+                        jobs.append(job)
         return jobs
 
 

@@ -131,33 +131,7 @@ def test_the_server_describes_itself(port):
     assert 'status="200"' in get(port, "/metrics").text
     error = get(port, "/v1/models/other", status=404).json()["error"]
     assert error == "No such path: /v1/models/other; GET /v1/models names the model."
-
-
-def test_what_the_server_cannot_do_has_a_status_and_a_reason(port):
-    reply = predict(port, signature_name="lables", inputs=TEXTS)
-    assert reply.status_code == 400
-    assert reply.json()["error"].startswith("Unknown signature 'lables'; expected")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
-    assert predict(port, inputs=["\ud800"]).status_code == 400
-    reply = predict(port, inputs=[""] * 2049)
-    assert reply.status_code == 400
-    assert "at most 2048 rows, got 2049" in reply.json()["error"]
-    url = f"http://localhost:{port}/v1/embeddings"
-    reply = requests.post(url, json={"input": "a"}, timeout=60)
-    assert reply.status_code == 400
-    assert "returns no embeddings" in reply.json()["error"]["message"]
-
-
-def test_openvino_answers_in_a_server(single_export):
-    pytest.importorskip("openvino", reason="needs the extra openvino")
-    expected = client.open_saved_model(single_export).predict(TEXTS)
-    with running_server(single_export, "--backend=openvino") as (port, _):
-        url = f"http://localhost:{port}/v1/models/single"
-        answers = client.open_server(url).predict(TEXTS)
-        for answer, one in zip(answers, expected, strict=True):
-            assert answer["probabilities"] == pytest.approx(
-                one["probabilities"], abs=1e-4
-            )
 
 
 def test_sigterm_during_the_start_ends_in_one_line(single_export):
@@ -269,7 +243,7 @@ def test_the_page_shows_the_classes_of_a_text(port):
 
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
     pytest.importorskip("uvicorn", reason="needs the extra server")
-    monkeypatch.setattr(server, "_READING_SECONDS", 0.2)
+    monkeypatch.setattr(server, "_SILENT_SECONDS", 1)
     done = threading.Event()
 
     async def large_answer(scope, receive, send):
@@ -307,7 +281,7 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
         flag = f"--port={taken.getsockname()[1]}"
         result = run_tool("serve_model", f"--export_dir={single_export}", flag)
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
-    assert "is in use; stop the program that uses it" in result.stderr
+    assert "If another program uses it, stop that program" in result.stderr
     result = run_tool("serve_model", f"--export_dir={tmp_path}")
     assert "contains no saved_model.pb and no version" in result.stderr
 
