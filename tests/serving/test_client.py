@@ -32,6 +32,8 @@ def test_a_server_answers_as_the_saved_model(single_export):
 # Models on disk are queried in the tests of each task's signatures.
 def test_models_of_all_tasks_on_a_server_are_asked_as_their_runs(exports):
     asked = {
+        "single": {"text": ["the rain", "", "中文 été " * 20]},
+        "pair": {"text": ["the rain", ""], "text_b": ["", "snow " * 20]},
         "squad": {"question": ["who?", "when?"], "context": ["Rain in 1902.", "rain"]},
         "tags": {"text": ["the rain, again", "", "a"]},
         "choice": {"text": ["She", "He"], "endings": [["a", "rain"], ["a", "b", "c"]]},
@@ -51,22 +53,6 @@ def test_models_of_all_tasks_on_a_server_are_asked_as_their_runs(exports):
                 is_number = isinstance(value, float | dict)
                 value = pytest.approx(value, abs=1e-5) if is_number else value
                 assert answer[name] == value, (kind, name)
-
-
-def test_a_server_fills_masks(exports):
-    _, export_dir = exports["masks"]
-    texts = ["the [MASK] of [MASK]", "none", "[MASK]"]
-    expected = client.open_saved_model(export_dir).ask(text=texts)
-    with rest_double.serving(rest_double.RestDouble(export_dir).reply) as address:
-        answers = client.open_server(f"{address}/v1/models/topics").ask(text=texts)
-    assert [len(answer["masks"]) for answer in answers] == [2, 0, 1]
-    for answer, one in zip(answers, expected, strict=True):
-        assert answer["status"] == one["status"]
-        for mask, own in zip(answer["masks"], one["masks"], strict=True):
-            assert [c["token"] for c in mask] == [c["token"] for c in own]
-            assert [c["probability"] for c in mask] == pytest.approx(
-                [c["probability"] for c in own], abs=1e-5
-            )
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from bert_tf.serving import export
 from bert_tf.serving import predictors
 
 TEXTS = ["the rain in spain", "Crème brûlée", "中文", "", "word, rain! " * 40]
+KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
 MASKED = ["the [MASK] of [MASK]", "the[MASK]of 中文", "[MASK]"]
 
 # As on a machine that has TensorFlow and its Text ops, but neither this package nor
@@ -29,185 +30,112 @@ class Without:
         return self.finder.find_spec(name, path, target)
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+import numpy as np
 import tensorflow as tf
 # `import tensorflow_text` imports Keras; a server loads the libraries of its ops.
 folder = importlib.util.find_spec("tensorflow_text").submodule_search_locations[0]
 for path in glob.glob(folder + "/python/ops/_*.so"):
     tf.load_op_library(path)
 
-def as_list(values):
-    if values.dtype == tf.string:
-        return [as_text(value) for value in values.numpy().tolist()]
-    return values.numpy().tolist()
+def in_session(export_dir, name, inputs):
+    # A model server runs the initializers of the graph in a session, too.
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], export_dir)
+        definition = loaded.signature_def[name]
+        outputs = {key: info.name for key, info in definition.outputs.items()}
+        feeds = {definition.inputs[key].name: rows for key, rows in inputs.items()}
+        return session.run(outputs, feeds)
 
-def as_text(value):
-    return value.decode() if isinstance(value, bytes) else [as_text(v) for v in value]
+def loaded(export_dir, name, inputs):
+    signature = tf.saved_model.load(export_dir).signatures[name]
+    inputs = {key: tf.constant(rows) for key, rows in inputs.items()}
+    return {key: values.numpy() for key, values in signature(**inputs).items()}
 
+decode = np.vectorize(bytes.decode, otypes=[object])
 answers = []
 for export_dir, name, inputs in json.loads(sys.argv[1]):
-    signature = tf.saved_model.load(export_dir).signatures[name]
-    specs = signature.structured_input_signature[1]
-    inputs = {key: tf.constant(rows, specs[key].dtype) for key, rows in inputs.items()}
-    answers.append({k: as_list(values) for k, values in signature(**inputs).items()})
+    outputs = (loaded if name == "ids" else in_session)(export_dir, name, inputs)
+    answers.append({
+        key: (decode(values) if values.dtype == object else values).tolist()
+        for key, values in outputs.items()
+    })
 assert not [name for name in sys.modules if name.split(".")[0] in ("bert_tf", "keras")]
 print(json.dumps(answers))
 """
 
 
 @pytest.fixture(scope="module")
-def answers(exports):
-    """What the model, and its export, say to TEXTS, and to their ids, by kind."""
-    requests, expected = [], {}
-    for kind, (run_dir, export_dir) in exports.items():
-        trained = predictors.load(run_dir)
-        features = ids_of(trained, kind)
-        ids = {name: column.tolist() for name, column in features.items()}
-        texts, answers = questions(trained, kind)
-        requests += [
-            (export_dir, "serving_default", texts),
-            (export_dir, "ids", ids),
-        ]
-        if kind == "masks":
-            of_ids = answers
-        elif kind == "choice":
-            of_ids = {"scores": trained.model.score_endings(features)}
-        else:
-            of_ids = trained.model(features)
-        expected[kind] = (answers, of_ids)
-    found = ask_bare_process(requests)
-    return {
-        kind: (*expected[kind], *found[2 * index : 2 * index + 2])
-        for index, kind in enumerate(exports)
-    }
-
-
-def ids_of(trained, kind):
-    if kind == "masks":
-        return packing.pack(trained.tokenizer, MASKED, max_seq_length=16)
-    pairs = TEXTS[::-1] if kind in ("pair", "squad", "choice") else None
-    return packing.pack(trained.tokenizer, TEXTS, texts_b=pairs, max_seq_length=16)
-
-
-def questions(trained, kind):
-    """Returns the inputs of serving_default, and the run's own answers to them."""
-    if kind == "pair":
-        pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
-        return {"text": TEXTS, "text_b": TEXTS[::-1]}, trained.predict(pairs)
-    if kind == "masks":
-        return {"text": MASKED}, trained.predict(MASKED)
-    if kind == "squad":
-        asked = [("Where in spain?", text) for text in TEXTS if text]
-        columns = {"question": [q for q, _ in asked], "context": [c for _, c in asked]}
-        return columns, trained.predict(asked)
-    if kind == "choice":
-        starts = [text for text in TEXTS if text]
-        asked = [(start, starts[:-1]) for start in starts]
-        columns = {"text": starts, "endings": [starts[:-1]] * len(starts)}
-        return columns, trained.predict(asked)
-    return {"text": TEXTS}, trained.predict(TEXTS)
-
-
-def ask_bare_process(requests):
+def requests(exports):
+    """By kind: the inputs of each signature, and the outputs in a bare process."""
+    inputs = {}
+    for kind, (run_dir, _) in exports.items():
+        pairs = TEXTS[::-1] if kind in ("pair", "squad", "choice") else None
+        texts = MASKED if kind == "masks" else TEXTS
+        ids = packing.pack(
+            predictors.load(run_dir).tokenizer, texts, texts_b=pairs, max_seq_length=16
+        )
+        names = ("question", "context") if kind == "squad" else ("text", "text_b")
+        columns = dict(zip(names, (texts, pairs or texts), strict=True))
+        if kind == "choice":
+            columns = {"text": TEXTS, "endings": [["rain", "in spain"]] * len(TEXTS)}
+        if kind not in ("pair", "squad", "choice"):
+            columns = {"text": texts}
+        ids = {name: column.tolist() for name, column in ids.items()}
+        inputs[kind] = {"serving_default": columns, "ids": ids}
+    asked = [
+        (exports[kind][1], name, columns)
+        for kind, signatures in inputs.items()
+        for name, columns in signatures.items()
+    ]
     done = subprocess.run(
-        [sys.executable, "-c", BARE_PROCESS, json.dumps(requests)],
+        [sys.executable, "-c", BARE_PROCESS, json.dumps(asked)],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    found = iter(json.loads(done.stdout))
+    return {
+        kind: {name: (columns, next(found)) for name, columns in signatures.items()}
+        for kind, signatures in inputs.items()
+    }
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "choice"])
-def test_classes_are_the_models_where_only_tensorflow_is(kind, answers):
-    expected, _, found, _ = answers[kind]
-    assert found["label"] == [one["label"] for one in expected]
-    np.testing.assert_allclose(
-        found["probabilities"],
-        [list(one["probabilities"].values()) for one in expected],
-        atol=1e-5,
-    )
+# The tests of each task's signatures and of the client compare them with Python.
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_the_same_where_only_tensorflow_is(kind, exports, requests):
+    functions = tf.saved_model.load(exports[kind][1]).signatures
+    for name, (inputs, found) in requests[kind].items():
+        columns = {key: tf.constant(rows) for key, rows in inputs.items()}
+        expected = functions[name](**columns)
+        assert set(found) == set(expected)
+        for key, values in expected.items():
+            if values.dtype == tf.string:
+                decoded = np.vectorize(bytes.decode, otypes=[object])(values.numpy())
+                assert found[key] == decoded.tolist()
+            else:
+                np.testing.assert_allclose(found[key], values, atol=1e-5)
 
 
-def test_answers_are_the_models_where_only_tensorflow_is(answers):
-    expected, _, found, _ = answers["squad"]
-    for name in ("answer", "start", "end"):
-        assert found[name] == [one[name] for one in expected], name
-    for name in ("score", "no_answer_score"):
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_give_what_the_model_gives(kind, exports, requests):
+    ids, found = requests[kind]["ids"]
+    if kind == "masks":
+        # [CLS] is at position 0; [MASK] splits a word.
+        assert found["positions"] == [[2, 4], [2, -1], [1, -1]]
+        assert found["num_masks"] == [2, 1, 1]
+        return
+    model = predictors.load(exports[kind][0]).model
+    features = {name: np.array(rows, np.int32) for name, rows in ids.items()}
+    is_choice = kind == "choice"
+    expected = model.score_endings(features) if is_choice else model(features)
+    for name, values in found.items():
         np.testing.assert_allclose(
-            found[name], [one[name] for one in expected], atol=1e-5
+            values, expected if is_choice else expected[name], atol=1e-5
         )
 
 
-def test_tags_are_the_models_where_only_tensorflow_is(answers):
-    expected, _, found, _ = answers["tags"]
-    for number, one in enumerate(expected):
-        count = len(one["words"])
-        for name, fill in (("words", ""), ("tags", ""), ("starts", -1), ("ends", -1)):
-            row = found[name][number]
-            assert row[:count] == one[name], name
-            assert set(row[count:]) <= {fill}, name
-
-
-def test_masks_are_filled_where_only_tensorflow_is(answers):
-    expected, _, of_texts, of_ids = answers["masks"]
-    assert of_texts.pop("status") == ["ok"] * 3
-    # [CLS] is at position 0; [MASK] splits a word.
-    assert of_ids.pop("positions") == [[2, 4], [2, -1], [1, -1]]
-    for found in (of_texts, of_ids):
-        assert set(found) == {"tokens", "probabilities", "num_masks"}
-        assert found["num_masks"] == [2, 1, 1]
-        for number, answer in enumerate(expected):
-            for mask in range(2):
-                own = answer["masks"][mask : mask + 1]
-                candidates = own[0] if own else [{"token": "", "probability": 0}] * 5
-                tokens = found["tokens"][number][mask]
-                assert tokens == [one["token"] for one in candidates]
-                np.testing.assert_allclose(
-                    found["probabilities"][number][mask],
-                    [one["probability"] for one in candidates],
-                    atol=1e-5,
-                )
-
-
-@pytest.mark.parametrize(
-    "kind, names",
-    [
-        ("single", {"logits", "probabilities"}),
-        ("pair", {"logits", "probabilities"}),
-        ("choice", {"scores"}),
-        ("squad", {"start_logits", "end_logits"}),
-        ("tags", {"logits"}),
-    ],
-)
-def test_ids_give_what_the_model_gives(kind, names, answers):
-    _, expected, _, found = answers[kind]
-    assert set(found) == names
-    for name in names:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
-def test_a_graph_session_answers_as_python_does(kind, exports, answers):
-    # A model server runs the initializers of the graph in a session, too.
-    run_dir, folder = exports[kind]
-    texts, _ = questions(predictors.load(run_dir), kind)
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
-        definition = loaded.signature_def["serving_default"]
-        outputs = {name: info.name for name, info in definition.outputs.items()}
-        inputs = {definition.inputs[name].name: rows for name, rows in texts.items()}
-        found = session.run(outputs, inputs)
-    expected = answers[kind][2]
-    for name in found.keys() & expected.keys():
-        if found[name].dtype == object:
-            decoded = np.vectorize(bytes.decode, otypes=[object])(found[name])
-            assert decoded.tolist() == expected[name]
-        else:
-            np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_export_uses_no_op_that_servers_lack(kind, exports):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}
