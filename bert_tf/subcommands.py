@@ -238,7 +238,7 @@ SUBCOMMANDS = (
         name="evaluate-glue",
         tool="evaluate_glue",
         options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
-        work="bert_tf.tasks.classification.glue:table",
+        work="bert_tf.tasks.classification.scores:glue_table",
         stage="Evaluate",
         summary="Collect GLUE scores in one table, with the paper's average",
         examples=("--input_dir=runs",),

@@ -1,6 +1,6 @@
 """The characters that word pieces cover, in a graph.
 
-The TensorFlow version of `question_answering.offsets`, which explains the steps.
+The TensorFlow version of `question_answering.alignment`, which explains the steps.
 
 Shape letters: B words, P pieces, T tokens, C characters.
 """

@@ -27,7 +27,7 @@ class TagSignatures(signatures.TaskSignatures):
     """The functions of a trained tagger.
 
     Args:
-        predictor: `token_classification.predictor.Predictor`.
+        predictor: of a trained tagger.
         limits: limits of the requests.
 
     Attributes:

@@ -12,11 +12,11 @@ from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
 from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.serving import export
-from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
+from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.multiple_choice import task as choice_task
 from bert_tf.tasks.question_answering import predictor as squad_predictor
-from bert_tf.tasks.token_classification import predictor as tag_predictor
+from bert_tf.tasks.token_classification import features as tag_features
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
@@ -101,7 +101,7 @@ def write_tag_run(golden):
             token_classifier.BertTokenClassifier(
                 config_of(golden), num_labels=len(labels)
             ),
-            tag_predictor.Record(**task | values),
+            tag_features.Record(**task | values),
         )
 
     return write
@@ -161,7 +161,7 @@ def write_run(folder, golden, *, labels, text_b_column=None):
         folder,
         golden,
         classifier.BertClassifier(config_of(golden), num_labels=len(labels)),
-        features_module.Record(
+        classification_predictions.Record(
             labels=labels,
             max_seq_length=MAX_SEQ_LENGTH,
             do_lower_case=True,

@@ -6,7 +6,7 @@ from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import predictions as classification_predictions
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
 LABELS = ("rain", "snow", "été")
@@ -33,7 +33,7 @@ NUMBER = {"labels": (), "label_kind": "regression", "doc_stride": 3}
     ],
 )
 def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):
-    task = features_module.Record(
+    task = classification_predictions.Record(
         max_seq_length=16,
         do_lower_case=True,
         text_b_column="text_b" if is_pair else None,

@@ -7,7 +7,7 @@ import pytest
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.retrieval import features
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "signatures.md"
@@ -38,10 +38,10 @@ def modules(request, write_model, tmp_path_factory):
     vectors = {"model": "bi_encoder", "pooling": "mean", "temperature": 0.05}
     several = {"labels": ("a", "b", "c"), "label_kind": "multi_label"}
     written = {
-        "classifier, several labels per text": features_module.Record(
+        "classifier, several labels per text": classification_predictions.Record(
             **several, **SIZES
         ),
-        "regression": features_module.Record(
+        "regression": classification_predictions.Record(
             labels=(), label_kind="regression", **SIZES
         ),
         "encoder, bi-encoder": features.Record(**vectors, **ranker),

@@ -14,10 +14,9 @@ from bert_tf.data import label_names
 from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.classification import xnli
+from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.training import result_files
 
 _XNLI = "xnli"
@@ -28,7 +27,7 @@ _HOLD_OUT_SEED = 12345
 
 def select(
     options: classification_options.RunClassifierOptions,
-    trained: features_module.Record | None = None,
+    trained: classification_predictions.Record | None = None,
 ) -> examples_module.DataProcessor:
     """Returns the reader of the data that the options name.
 
@@ -54,7 +53,7 @@ def select(
             validation_split=options.validation_split,
         )
     elif (task_name := options.task_name.lower()) == _XNLI:
-        processor = xnli.XnliProcessor(options.train_language, options.eval_language)
+        processor = glue.XnliProcessor(options.train_language, options.eval_language)
     else:
         processor = glue.PROCESSORS[task_name]()
     processor.task_name = task_name
@@ -107,7 +106,7 @@ def identities(
 def check_applied(
     options: classification_options.RunClassifierOptions,
     processor: examples_module.DataProcessor,
-    record: features_module.Record,
+    record: classification_predictions.Record,
 ) -> None:
     """Checks that data has the texts and labels that a model was trained on.
 

@@ -1,4 +1,4 @@
-"""Features: the record of a classifier, and the numbers that its model reads.
+"""Features: the numbers that the model reads, and the weights of classes in its loss.
 
 Shape letters: S sequence, C classes.
 """
@@ -12,123 +12,12 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import source as source_module
 from bert_tf.data import packing
-from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
-from bert_tf.modeling import heads
 from bert_tf.tasks.classification import examples as examples_module
 
 # Large enough for an efficient in-graph tokenizer, small enough for a smooth bar.
 EXAMPLES_PER_CALL = 2048
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Record(task_record.TaskRecord):
-    """How to apply a classifier to new texts."""
-
-    KIND = "classification"
-
-    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
-    task_name: str | None = None  # GLUE task or XNLI. None for your own data.
-    # Columns of the training tables, and the defaults for other tables.
-    text_column: str = "text"
-    text_b_column: str | None = None  # None if the model reads single texts.
-    label_column: str | None = "label"
-    label_kind: str = checkpoint_heads.SINGLE_LABEL
-    # Between class names, if a text can have several.
-    label_separator: str | None = None
-    # The share of the training file that was held out, and the checksum of its texts.
-    validation_split: float = 0.0
-    validation_sha256: str | None = None
-    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
-    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
-    # Only for an external ranker that is applied without training; see `TextEncoding`
-    # and `packing.truncate_longer`.
-    output_activation: str | None = None
-    longer_keeps_more: bool = False
-
-    @property
-    def num_outputs(self) -> int:
-        """The number of logits."""
-        is_number = self.label_kind == checkpoint_heads.REGRESSION
-        return 1 if is_number else len(self.labels)
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether an example is a pair of texts."""
-        return self.text_b_column is not None
-
-    @property
-    def num_segments(self) -> int:
-        """See `TaskRecord.num_segments`."""
-        return 2 if self.is_pair else 1
-
-    @property
-    def columns(self) -> examples_module.Columns:
-        """The columns of the task's tables."""
-        return examples_module.Columns(
-            text=self.text_column,
-            text_b=self.text_b_column,
-            label=self.label_column,
-            kind=self.label_kind,
-            separator=self.label_separator,
-        )
-
-    def summary(self) -> str:
-        """Returns one sentence that says what the model does."""
-        texts = "a pair of texts" if self.is_pair else "a text"
-        of_task = f" ({self.task_name.upper()})" if self.task_name else ""
-        if self.label_kind == checkpoint_heads.REGRESSION:
-            return (
-                f"Predicts a number for {texts}{of_task}. An answer counts as wrong if "
-                "it differs from the label by more than the labels' standard deviation."
-            )
-        if self.label_kind == checkpoint_heads.MULTI_LABEL:
-            return (
-                f"Assigns {texts} to any number of {len(self.labels)} classes"
-                f"{of_task}. A class is predicted if its probability is at least 0.5."
-            )
-        return f"Assigns {texts} to one of {len(self.labels)} classes{of_task}."
-
-    def with_own_scores(self, source: source_module.Source) -> "Record":
-        """Returns the record with which an external ranker computes its own scores.
-
-        Raises:
-            ValueError: it reads other lengths, or has a prompt.
-        """
-        text = source.text
-        if text.output_activation is None:
-            return self
-        if self.max_seq_length != text.max_seq_length or text.prompt():
-            raise ValueError(
-                f"{source.path} reads up to {text.max_seq_length} word pieces and the "
-                f"prompt {text.prompt()!r:.60}; pass --max_seq_length="
-                f"{text.max_seq_length} for its own scores. With a prompt, use "
-                "run_retrieval --model=cross_encoder."
-            )
-        return dataclasses.replace(
-            self, output_activation=text.output_activation, longer_keeps_more=True
-        )
-
-    def create_model(
-        self, config: config_module.BertConfig, *, dtype: Any = None
-    ) -> heads.TaskModel:
-        """See `TaskRecord.create_model`.
-
-        Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
-        of [CLS] (section 4.1 of the paper). The encoder is fine-tuned as a whole, so
-        [CLS] learns to summarize what the task needs. A larger head would only
-        add weights that have to be learned from few labels.
-        """
-        return classifier.create(
-            config,
-            self.label_kind,
-            self.num_outputs,
-            bilstm_on_top=self.bilstm_on_top,
-            dtype=dtype,
-        )
+BALANCED = "balanced"  # Class weights that follow from the training examples.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,7 +35,7 @@ class Rows:
 
 def rows_of(
     examples: Sequence[examples_module.InputExample],
-    record: Record,
+    record: Any,
     tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
@@ -362,7 +251,7 @@ def mean_over_windows(
 
 def label_columns(
     examples: Sequence[examples_module.InputExample],
-    record: Record,
+    record: Any,
     weights: Mapping[str, float] | None = None,
 ) -> dict[str, np.ndarray]:
     """Returns the columns of the labels, one row per example.
@@ -408,3 +297,75 @@ def label_columns(
 def _label_ids(examples, labels):
     id_of = {label: index for index, label in enumerate(labels)} | {None: 0}
     return np.array([id_of[example.label] for example in examples], np.int32)
+
+
+def class_weights(
+    items: Sequence[str],
+    record: Any,
+    examples: Sequence[examples_module.InputExample],
+) -> Mapping[str, float] | None:
+    """Returns the weight of each class in the loss, or None if no weights are given.
+
+    It becomes a weight of the examples that have the class. The loss is already a
+    weighted sum divided by the sum of the weights (padding rows have weight 0), so the
+    result does not depend on how a batch is divided among devices.
+
+    `balanced` derives the weights from the training examples. Among N examples and C
+    classes, a class with n examples has the weight N / (C n), so that all classes have
+    the same total weight. If an example can have several classes, the weight is
+    (N - n) / n, so that the examples with the class weigh as much as those without.
+
+    Args:
+        items: values of --class_weights: `NAME=WEIGHT`, or `balanced` alone. Classes
+            that they do not name have weight 1.
+        record: of the run.
+        examples: the training examples.
+
+    Raises:
+        ValueError: an item has another form, the task does not have a class, or
+            `balanced` is given and a class has no training examples.
+    """
+    if not items:
+        return None
+    if tuple(items) == (BALANCED,):
+        return _balanced(record, examples)
+    weights = dict.fromkeys(record.labels, 1.0)
+    for item in items:
+        name, separator, text = item.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = -1.0
+        if not (separator and 0 < weight < float("inf")):
+            raise ValueError(
+                f"--class_weights: expected {BALANCED!r}, or NAME=WEIGHT with a "
+                f"positive weight, got {item!r}."
+            )
+        if name not in weights:
+            raise ValueError(
+                f"--class_weights: unknown class {name!r}; the classes are "
+                f"{', '.join(record.labels)}."
+            )
+        weights[name] = weight
+    return weights
+
+
+def _balanced(record, examples):
+    is_multi = record.label_kind == checkpoint_heads.MULTI_LABEL
+    columns = label_columns(examples, record)
+    if is_multi:
+        counts = np.sum(columns["label_indicators"], axis=0)
+    else:
+        counts = np.bincount(columns["label_ids"], minlength=len(record.labels))
+    weights = {}
+    for name, count in zip(record.labels, counts.tolist(), strict=True):
+        num_without = len(examples) - count
+        if count == 0 or (is_multi and num_without == 0):
+            which = "no" if count == 0 else "every"
+            raise ValueError(
+                f"--class_weights={BALANCED}: {which} training example has the class "
+                f"{name!r}; pass the weights by name, as in {name}=1."
+            )
+        balanced = len(examples) / (len(record.labels) * count)
+        weights[name] = num_without / count if is_multi else balanced
+    return weights

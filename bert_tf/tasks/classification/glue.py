@@ -1,22 +1,19 @@
-"""The GLUE tasks, read from the files that GLUE distributes, and the paper's table.
+"""The GLUE tasks and XNLI, read from their published files.
 
 `parts` maps the sets of a task to file names. The names of sets for evaluation begin
 with "dev", and those of sets to predict with "test".
 """
 
 import dataclasses
+import itertools
 import logging
 import os
-
-import numpy as np
+from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
-from bert_tf.tasks.classification import options as classification_options
-from bert_tf.training import result_files
-from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
 
@@ -232,6 +229,145 @@ class AxProcessor(GlueProcessor):
         )
 
 
+# The language of the release.
+DEFAULT_LANGUAGE = "zh"
+ALL_LANGUAGES = "all"
+TRAIN_FILE = "multinli.train.{}.tsv"
+DEV_FILE = "xnli.dev.tsv"
+TEST_FILE = "xnli.test.tsv"
+_LANGUAGE = "language"
+_TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
+# The label "contradiction" in the training files.
+_CONTRADICTORY = "contradictory"
+_FOLDERS = ("", "XNLI-1.0", "XNLI-MT-1.0", "multinli", "XNLI-MT-1.0/multinli")
+
+
+class XnliProcessor(examples_module.DataProcessor):
+    """Reads XNLI, MNLI in 15 languages, in one or several of them.
+
+    The folder contains the unpacked files of XNLI-MT-1.0.zip and XNLI-1.0.zip, with or
+    without their own folders: multinli/multinli.train.LANGUAGE.tsv, machine
+    translations of MNLI, and xnli.dev.tsv and xnli.test.tsv, all languages in one file.
+
+    Args:
+        train_languages: such as ("en",). Their files are concatenated.
+        eval_languages: such as ("en", "de"), or ("all",) for all languages in the file.
+            Default: the training languages.
+
+    Source: XnliProcessor of run_classifier.py, 2018, which had one language for both.
+    """
+
+    columns = examples_module.Columns(
+        text="sentence1", text_b="sentence2", label="gold_label", index="index"
+    )
+    labels = ENTAILMENT_LABELS
+
+    def __init__(
+        self,
+        train_languages: Sequence[str] = (),
+        eval_languages: Sequence[str] = (),
+    ):
+        self._train_languages = tuple(train_languages) or (DEFAULT_LANGUAGE,)
+        self._eval_languages = tuple(eval_languages) or self._train_languages
+
+    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
+        """Returns the examples of all training languages."""
+        found = []
+        for path in self.get_train_files(data_dir):
+            labels = [*ENTAILMENT_LABELS, _CONTRADICTORY]
+            read = examples_module.read_examples(
+                path,
+                _TRAIN_COLUMNS,
+                "train",
+                labels=labels,
+                broken_rows=self.broken_rows,
+            )
+            found += [_as_contradiction(example) for example in read]
+        return found
+
+    def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
+        """Returns the development examples in all evaluation languages."""
+        return list(itertools.chain(*self.get_dev_sets(data_dir).values()))
+
+    def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
+        """Returns the test examples in all evaluation languages, without labels."""
+        return list(itertools.chain(*self.get_test_sets(data_dir).values()))
+
+    def get_dev_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns "dev", or a set "dev_LANGUAGE" for each of several languages."""
+        return self._sets(data_dir, "dev", self.columns, self.labels)
+
+    def get_test_sets(
+        self, data_dir: str
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns "test", or a set "test_LANGUAGE" for each of several languages."""
+        return self._sets(data_dir, "test", self.columns.without_label(), ())
+
+    def get_files(self, data_dir: str) -> dict[str, str]:
+        """Returns the paths of the first training file, dev and test."""
+        return {
+            "train": self.get_train_files(data_dir)[0],
+            "dev": self._path(data_dir, DEV_FILE),
+            "test": self._path(data_dir, TEST_FILE),
+        }
+
+    def get_train_files(self, data_dir: str) -> list[str]:
+        """Returns the path of the file of each training language."""
+        return [
+            self._path(data_dir, TRAIN_FILE.format(language))
+            for language in self._train_languages
+        ]
+
+    def get_languages(self) -> list[str]:
+        """Returns the training languages."""
+        return list(self._train_languages)
+
+    def get_eval_languages(self) -> list[str]:
+        """Returns the languages to evaluate and to predict; "all" means every one."""
+        return list(self._eval_languages)
+
+    def _path(self, data_dir: str, name: str) -> str:
+        """Returns the path of a file, in the folder or in those of the zip files."""
+        paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
+        return next(filter(files.exists, paths), paths[0])
+
+    def _sets(self, data_dir, part, columns, labels):
+        path = self.get_files(data_dir)[part]
+        rows_of: dict[str, list[tables.Row]] = {}
+        names = [*columns.names(), _LANGUAGE]
+        for row in tables.read_table(path, names, broken_rows=self.broken_rows):
+            rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
+        languages = self._eval_languages
+        if languages == (ALL_LANGUAGES,):
+            languages = tuple(sorted(rows_of))
+        for language in languages:
+            if language not in rows_of:
+                raise ValueError(
+                    f"{path} has no rows in the language {language!r}; its languages "
+                    f"are {', '.join(sorted(rows_of))}."
+                )
+        is_one = len(languages) == 1
+        return {
+            part if is_one else f"{part}_{language}": examples_module.examples_of(
+                rows_of[language],
+                columns,
+                part,
+                labels=labels,
+                first_row=1,
+                broken_rows=self.broken_rows,
+            )
+            for language in languages
+        }
+
+
+def _as_contradiction(example):
+    if example.label != _CONTRADICTORY:
+        return example
+    return dataclasses.replace(example, label=ENTAILMENT_LABELS[0])
+
+
 PROCESSORS: dict[str, type[GlueProcessor]] = {
     "cola": ColaProcessor,
     "mrpc": MrpcProcessor,
@@ -244,112 +380,3 @@ PROCESSORS: dict[str, type[GlueProcessor]] = {
     "wnli": WnliProcessor,
     "ax": AxProcessor,
 }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column of Table 1 of the paper. `report` prints it as a line."""
-
-    name: str  # Of the paper and the GLUE server.
-    task_name: str  # A key of `PROCESSORS`.
-    score: str  # The score that the paper reports.
-    set_name: str = ""  # Of the score: empty, or that of MNLI's second set.
-
-    @property
-    def key(self) -> str:
-        """The key of the score in eval_results.txt."""
-        return f"eval_{self.score}{self.set_name}"
-
-
-# Table 1 of the paper, in its order, and WNLI. The average omits WNLI: each system
-# submitted so far had done worse than predicting the majority class (section 4.1).
-COLUMNS = (
-    Column(name="MNLI-m", task_name="mnli", score="accuracy"),
-    Column(name="MNLI-mm", task_name="mnli", score="accuracy", set_name="_mismatched"),
-    Column(name="QQP", task_name="qqp", score="f1"),
-    Column(name="QNLI", task_name="qnli", score="accuracy"),
-    Column(name="SST-2", task_name="sst-2", score="accuracy"),
-    Column(name="CoLA", task_name="cola", score="matthews"),
-    Column(name="STS-B", task_name="sts-b", score="spearman"),
-    Column(name="MRPC", task_name="mrpc", score="f1"),
-    Column(name="RTE", task_name="rte", score="accuracy"),
-    Column(name="WNLI", task_name="wnli", score="accuracy"),
-)
-IN_AVERAGE = tuple(column.name for column in COLUMNS[:-1])
-
-
-def table(options: classification_options.EvaluateGlueOptions) -> str:
-    """Returns the scores of the runs in a folder in percent, as the paper does.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: there are no runs, or scores of other data.
-    """
-    scores = read_scores(options.input_dir)
-    means = {name: float(np.mean([*s.values()])) for name, s in scores.items()}
-    missing = [name for name in IN_AVERAGE if name not in means]
-    present = [means[name] for name in IN_AVERAGE if name in means]
-    mean = float(np.mean(present)) if present else float("nan")
-    lines = [f"{'task':8}{'score':10}{'value':>6}  source"]
-    for column in COLUMNS:
-        value = f"{100 * means[column.name]:.1f}" if column.name in means else "-"
-        source = _source(scores.get(column.name, {}))
-        note = "" if column.name in IN_AVERAGE else " (not in the average)"
-        lines.append(f"{column.name:8}{column.score:10}{value:>6}  {source}{note}")
-    average = f"Average as in the paper, without WNLI: {100 * mean:.1f}"
-    if missing:
-        average = (
-            f"Average as in the paper: unknown (missing: {', '.join(missing)}). Mean "
-            f"of the {len(present)} present: {100 * mean:.1f}"
-        )
-    return "\n".join([*lines, average])
-
-
-def read_scores(input_dir: str) -> dict[str, dict[str, float]]:
-    """Returns the scores of the runs in a folder, by column and folder of the run.
-
-    Raises:
-        OSError, ValueError: see `table`.
-    """
-    scores: dict[str, dict[str, float]] = {}
-    for name in ["", *files.list_folder(input_dir)]:
-        run_dir = os.path.join(input_dir, name) if name else input_dir
-        task_file = os.path.join(run_dir, "task.json")
-        results = run_folder.RunFolder(run_dir).read_eval_results()
-        if not results or not files.exists(task_file):
-            continue
-        task_name = files.read_json(task_file).get("task_name")
-        columns = [column for column in COLUMNS if column.task_name == task_name]
-        for column in columns:
-            if column.set_name and column.key not in results:
-                continue  # A split of a named data set is one of MNLI's two sets.
-            _check_data(run_dir, column, results)
-            scores.setdefault(column.name, {})[run_dir] = results[column.key]
-    if not scores:
-        raise ValueError(
-            f"{input_dir} contains no evaluated run of a GLUE task (--do_eval)."
-        )
-    return scores
-
-
-def _source(values):
-    """Returns where the scores of a column are from, given {folder: score}."""
-    if len(values) < 2:
-        return next(iter(values), "missing")
-    each = ", ".join(f"{folder} {100 * x:.1f}" for folder, x in values.items())
-    return f"mean of {len(values)} runs: {each}"
-
-
-def _check_data(run_dir, column, results):
-    """Checks that the results of a run are those of its task's development sets."""
-    entry = result_files.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
-    data, task_name = entry.get("name"), column.task_name
-    is_of_task = data in (None, task_name) or data.startswith(("glue-", "glue/"))
-    if column.key in results and is_of_task:
-        return
-    problem = f"the scores on {data}" if column.key in results else f"no {column.key}"
-    raise ValueError(
-        f"{run_dir} was trained on {task_name}, but its "
-        f"{run_folder.EVAL_RESULTS_FILE} has {problem}; evaluate the run on the "
-        f"development data of its task again (--task_name={task_name} --do_eval)."
-    )

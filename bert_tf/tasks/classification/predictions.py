@@ -1,5 +1,6 @@
-"""The answers of a classifier, the files that contain them, and the predictor."""
+"""The record of a classifier, its answers and files, its predictor, and its teacher."""
 
+import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -7,15 +8,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import source as source_module
+from bert_tf.data import batching
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import heads
 from bert_tf.modeling import output_activation
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import options as classification_options
+from bert_tf.training import evaluation as training_evaluation
 
 RELEASE_FILE = "test_results.tsv"
 THRESHOLD = 0.5
@@ -23,9 +32,114 @@ THRESHOLD = 0.5
 _SUBMITTED_RANGE = (0.0, 5.0)
 
 
-def answers_of(
-    logits: np.ndarray, record: features_module.Record
-) -> list[dict[str, Any]]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    """How to apply a classifier to new texts."""
+
+    KIND = "classification"
+
+    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
+    task_name: str | None = None  # GLUE task or XNLI. None for your own data.
+    # Columns of the training tables, and the defaults for other tables.
+    text_column: str = "text"
+    text_b_column: str | None = None  # None if the model reads single texts.
+    label_column: str | None = "label"
+    label_kind: str = checkpoint_heads.SINGLE_LABEL
+    # Between class names, if a text can have several.
+    label_separator: str | None = None
+    # The share of the training file that was held out, and the checksum of its texts.
+    validation_split: float = 0.0
+    validation_sha256: str | None = None
+    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
+    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
+    # Only for an external ranker that is applied without training; see `TextEncoding`
+    # and `packing.truncate_longer`.
+    output_activation: str | None = None
+    longer_keeps_more: bool = False
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of logits."""
+        is_number = self.label_kind == checkpoint_heads.REGRESSION
+        return 1 if is_number else len(self.labels)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether an example is a pair of texts."""
+        return self.text_b_column is not None
+
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2 if self.is_pair else 1
+
+    @property
+    def columns(self) -> examples_module.Columns:
+        """The columns of the task's tables."""
+        return examples_module.Columns(
+            text=self.text_column,
+            text_b=self.text_b_column,
+            label=self.label_column,
+            kind=self.label_kind,
+            separator=self.label_separator,
+        )
+
+    def summary(self) -> str:
+        """Returns one sentence that says what the model does."""
+        texts = "a pair of texts" if self.is_pair else "a text"
+        of_task = f" ({self.task_name.upper()})" if self.task_name else ""
+        if self.label_kind == checkpoint_heads.REGRESSION:
+            return (
+                f"Predicts a number for {texts}{of_task}. An answer counts as wrong if "
+                "it differs from the label by more than the labels' standard deviation."
+            )
+        if self.label_kind == checkpoint_heads.MULTI_LABEL:
+            return (
+                f"Assigns {texts} to any number of {len(self.labels)} classes"
+                f"{of_task}. A class is predicted if its probability is at least 0.5."
+            )
+        return f"Assigns {texts} to one of {len(self.labels)} classes{of_task}."
+
+    def with_own_scores(self, source: source_module.Source) -> "Record":
+        """Returns the record with which an external ranker computes its own scores.
+
+        Raises:
+            ValueError: it reads other lengths, or has a prompt.
+        """
+        text = source.text
+        if text.output_activation is None:
+            return self
+        if self.max_seq_length != text.max_seq_length or text.prompt():
+            raise ValueError(
+                f"{source.path} reads up to {text.max_seq_length} word pieces and the "
+                f"prompt {text.prompt()!r:.60}; pass --max_seq_length="
+                f"{text.max_seq_length} for its own scores. With a prompt, use "
+                "run_retrieval --model=cross_encoder."
+            )
+        return dataclasses.replace(
+            self, output_activation=text.output_activation, longer_keeps_more=True
+        )
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> heads.TaskModel:
+        """See `TaskRecord.create_model`.
+
+        Fine-tuning adds only one linear layer with C x H weights, on the pooled vector
+        of [CLS] (section 4.1 of the paper). The encoder is fine-tuned as a whole, so
+        [CLS] learns to summarize what the task needs. A larger head would only
+        add weights that have to be learned from few labels.
+        """
+        return classifier.create(
+            config,
+            self.label_kind,
+            self.num_outputs,
+            bilstm_on_top=self.bilstm_on_top,
+            dtype=dtype,
+        )
+
+
+def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
     """Returns the answer for each example.
 
     Args:
@@ -53,7 +167,7 @@ def answers_of(
     ]
 
 
-def predicted_of(logits: np.ndarray, record: features_module.Record) -> np.ndarray:
+def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
     """Returns the predictions in the format of the column of labels.
 
     Returns:
@@ -89,7 +203,7 @@ def label_text(answer: Mapping) -> str:
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
 
 
-def cells_of(answer: Mapping, record: features_module.Record) -> dict[str, str]:
+def cells_of(answer: Mapping, record: Record) -> dict[str, str]:
     """Returns an answer as cells of a table, by column.
 
     For one class: `predicted_label` and its `probability`. For several classes:
@@ -167,21 +281,21 @@ class Predictor(fine_tuning_predictor.Predictor):
     the answers see `answers_of`.
     """
 
-    RECORD = features_module.Record
+    RECORD = Record
     # The least probability of a class, if a text can have several.
     THRESHOLD = THRESHOLD
-    task: features_module.Record
+    task: Record
     uses_pooler = True
 
     @classmethod
     def record_of_checkpoint(
         cls, settings: fine_tuning_predictor.LoadSettings
-    ) -> features_module.Record:
+    ) -> Record:
         """See `Predictor.record_of_checkpoint`."""
         head, text = settings.source.head, settings.source.text
         numbers = tuple(map(str, range(head.num_labels or 0)))
         is_regression = head.label_kind == checkpoint_heads.REGRESSION
-        return features_module.Record(
+        return Record(
             labels=() if is_regression else head.labels or numbers,
             label_kind=head.label_kind,
             output_activation=text.output_activation,
@@ -236,3 +350,80 @@ class Predictor(fine_tuning_predictor.Predictor):
 def _is_pair_of_texts(item):
     is_sequence = isinstance(item, tuple | list) and len(item) == 2
     return is_sequence and all(isinstance(text, str) for text in item)
+
+
+class Teacher:
+    """A trained classifier whose logits a student learns from, besides the labels.
+
+    A label names one class. The teacher's probabilities ("soft targets") also say how
+    plausible each of the other classes is for this text, which gives a small model more
+    to learn from per example. A temperature above 1 flattens both distributions, so
+    that the small probabilities contribute as well. The teacher reads the training
+    texts once, before the first step, with its own vocabulary, casing and length. Its
+    logits are then an ordinary column of the features, so batching, replicas and
+    resuming need no special case.
+
+    Source: Hinton, Vinyals, Dean, "Distilling the Knowledge in a Neural Network"
+    (2015). The release's small models are meant to be trained this way (Turc et al.,
+    2019).
+
+    Args:
+        run_dir: `output_dir` of its training run.
+        record: of the student.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the folder contains no trained classifier, or teacher and student
+            differ in their classes or in whether they read pairs.
+    """
+
+    def __init__(self, run_dir: str, record: Record):
+        self._labels = record.labels
+        if record.label_kind != checkpoint_heads.SINGLE_LABEL:
+            raise ValueError(
+                f"--teacher={run_dir}: the data has {record.label_kind} labels, but "
+                "distillation requires one class per text."
+            )
+        self._predictor = Predictor.load(run_dir)
+        trained = self._predictor.task
+        if set(trained.labels) != set(record.labels):
+            raise ValueError(
+                f"--teacher={run_dir} has the classes {', '.join(trained.labels)}, but "
+                f"the data has {', '.join(record.labels)}; expected the same classes."
+            )
+        if trained.is_pair != record.is_pair:
+            kinds = {True: "pairs of texts", False: "single texts"}
+            raise ValueError(
+                f"--teacher={run_dir} was trained on {kinds[trained.is_pair]}, but the "
+                f"data has {kinds[record.is_pair]}."
+            )
+
+    def logits(
+        self,
+        examples: Sequence[examples_module.InputExample],
+        options: classification_options.RunClassifierOptions,
+    ) -> np.ndarray:
+        """Returns the teacher's logits.
+
+        Args:
+            examples: N examples.
+            options: of the student's run.
+
+        Returns:
+            float32 [N, C], in the order of the student's classes.
+        """
+        task = self._predictor.task
+        # In windows if the teacher was trained on them.
+        rows = features_module.rows_of(examples, task, self._predictor.tokenizer)
+        # The default strategy: one device, even if the student trains on several.
+        predicted = training_evaluation.Evaluation(
+            self._predictor.model,
+            tf.distribute.get_strategy(),
+            dataclasses.replace(options, eval_batch_size=options.train_batch_size),
+            length_buckets=options.length_buckets,
+        ).predict(batching.ArraySource(rows.columns), keys=("logits",))
+        logits = features_module.mean_over_windows(
+            predicted["logits"], rows.example_numbers, len(examples)
+        )
+        order = [task.labels.index(label) for label in self._labels]
+        return logits[:, order]

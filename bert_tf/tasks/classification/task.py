@@ -25,7 +25,6 @@ from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import data_sets
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
-from bert_tf.tasks.classification import loss
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
@@ -38,13 +37,13 @@ logger = logging.getLogger(__name__)
 class Classification(task_module.Task):
     """Which class, classes or number does a text have? GLUE, XNLI, your own tables."""
 
-    RECORD = features_module.Record
+    RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
     FIXED = ("max_seq_length", "do_lower_case", "doc_stride", "bilstm_on_top")
 
     options: classification_options.RunClassifierOptions
-    record: features_module.Record
-    teacher: loss.Teacher | None = None
+    record: classification_predictions.Record
+    teacher: classification_predictions.Teacher | None = None
     class_weights: Mapping[str, float] | None = None
 
     @functools.cached_property
@@ -75,26 +74,26 @@ class Classification(task_module.Task):
             return self.processor.get_dev_sets(self._folder)
         return self.processor.get_test_sets(self._folder)
 
-    def read(self) -> features_module.Record:
+    def read(self) -> classification_predictions.Record:
         """Reads all sets, and loads the teacher."""
         options = self.options
         record = self.applied_record() if self.trained else self.new_record()
         for name in options.sets_to_read:
             self.examples |= self.read_set(name, "")
         if options.trains:
-            self.class_weights = loss.class_weights(
+            self.class_weights = features_module.class_weights(
                 options.class_weights, record, self.examples["train"]
             )
         if options.teacher and options.do_train:
-            self.teacher = loss.Teacher(options.teacher, record)
+            self.teacher = classification_predictions.Teacher(options.teacher, record)
         return record
 
-    def new_record(self) -> features_module.Record:
+    def new_record(self) -> classification_predictions.Record:
         options, columns = self.options, self.processor.columns
         sha256 = None
         if isinstance(self.processor, data_sets.TableProcessor):
             sha256 = self.processor.get_held_out_fingerprint()
-        record = features_module.Record(
+        record = classification_predictions.Record(
             labels=tuple(self.processor.get_labels()),
             max_seq_length=options.max_seq_length,
             **self.start.tokenizer_arguments(),
@@ -113,7 +112,7 @@ class Classification(task_module.Task):
             return record
         return record.with_own_scores(self.start.source)
 
-    def applied_record(self) -> features_module.Record:
+    def applied_record(self) -> classification_predictions.Record:
         data_sets.check_applied(self.options, self.processor, self.trained)
         return self.trained
 

@@ -6,8 +6,9 @@ strips accents. Quoting the whole words that contain the pieces gives too much: 
 pieces "smith" belong to the word "Smith's". So the release searches for the pieces in
 the tokenized words and counts letters, without spaces, to find the same letters in
 the original words. If the letters cannot be matched, the answer is the whole words,
-and in scripts without spaces the characters that the pieces cover; see `offsets`. There
-the pieces also decide between several occurrences of the answer.
+and in scripts without spaces, such as Chinese, Japanese and Thai, the characters that
+the pieces cover. A word there is a whole sentence or paragraph, so the search would
+find another occurrence, or nothing. In other scripts, answers are the release's.
 
 For nearly all words, tokenization keeps the number of letters. Then the result is known
 without a search: it is the same for all answers, so it is computed once per context.
@@ -16,15 +17,17 @@ without a search: it is the same for all answers, so it is computed once per con
 import dataclasses
 import functools
 import logging
+import re
+import unicodedata
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import offsets
 from bert_tf.tokenization import basic
+from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
@@ -34,6 +37,7 @@ logger = logging.getLogger(__name__)
 # position: context.text[start:end]. A plain tuple is created fastest, and each question
 # needs twenty or more.
 Span = tuple[str, int, int]
+_WITHOUT_SPACES = re.compile(f"[{characters.SCRIPTS_WITHOUT_SPACES}]")
 
 
 class Aligner:
@@ -61,15 +65,13 @@ class Aligner:
         )
         # A long word is asked for once per candidate for an answer.
         self._piece_spans = functools.lru_cache(maxsize=8)(
-            lambda word, pieces: offsets.piece_spans(word, pieces, self._words)
+            lambda word, pieces: piece_spans(word, pieces, self._words)
         )
         self._verbose = verbose
         self._letters = _Letters(vocabulary)
         self._places: _PiecePlaces | None = None  # Of the last context.
 
-    def spans_of(
-        self, tokenized: features_module.TokenizedContext
-    ) -> Callable[[int, int], Span]:
+    def spans_of(self, tokenized: Any) -> Callable[[int, int], Span]:
         """Returns a function from the pieces of an answer to its text and position.
 
         Its arguments are the indices of the answer's first and last piece in the
@@ -104,7 +106,7 @@ class Aligner:
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
         place = self._aligned(joined([self._tokens[i] for i in pieces]), words)
-        if offsets.is_without_spaces(text):
+        if is_without_spaces(text):
             covered = self._covered(tokenized, first_piece, last_piece)
             if place is None or (
                 covered and text[slice(*covered)] == text[slice(*place)]
@@ -200,7 +202,7 @@ class _PiecePlaces:
     piece has its place in the word. The places of the other words' pieces are wrong.
     """
 
-    tokenized: features_module.TokenizedContext
+    tokenized: Any
     text: str  # The words, with one space between them.
     pieces: str  # `joined` pieces.
     text_starts: list[int]  # In `text`.
@@ -289,3 +291,50 @@ def _in_context(context, first_word, words, index):
             return context.starts[first_word + number] + index
         index -= len(word) + 1
     raise AssertionError(f"Character index is past the end of the words {words}.")
+
+
+def is_without_spaces(text: str) -> bool:
+    """Returns whether a text has a character of a script without spaces."""
+    return _WITHOUT_SPACES.search(text) is not None
+
+
+def piece_spans(
+    word: str, pieces: Sequence[str], basic_tokens: Callable[[str], Sequence[str]]
+) -> list[tuple[int, int]] | None:
+    """Returns the start and the end of each piece in the word.
+
+    Args:
+        word: text between white space.
+        pieces: its word pieces. [UNK] stands for a whole token.
+        basic_tokens: splits text as the tokenizer does before word pieces.
+
+    Returns:
+        None if the characters cannot be matched, because the tokenizer changes their
+        number depending on their neighbours.
+    """
+    # The character that each letter of the tokens comes from: "é" gives one letter,
+    # "지" three, a control character none.
+    owners = [i for i, one in enumerate(word) for _ in "".join(basic_tokens(one))]
+    tokens = basic_tokens(word)
+    if len(owners) != sum(map(len, tokens)):
+        return None
+    with_letters = set(owners)
+    spans, rest, letter, token_end = [], iter(pieces), 0, 0
+    for token in tokens:
+        token_end += len(token)
+        while letter < token_end:
+            piece = next(rest, None)
+            size = len((piece or "").removeprefix(wordpiece.CONTINUATION))
+            if piece == vocabulary_module.UNK:
+                size = token_end - letter
+            if not 0 < size <= token_end - letter:
+                return None
+            end = owners[letter + size - 1] + 1
+            # Accents that the tokenizer removes belong to the letter before them.
+            while end < len(word) and unicodedata.category(word[end]) == "Mn":
+                if end in with_letters:
+                    break
+                end += 1
+            spans.append((owners[letter], end))
+            letter += size
+    return spans if next(rest, None) is None else None

@@ -26,8 +26,8 @@ from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
+from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.question_answering import offsets
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -342,13 +342,14 @@ def _covering(example, tokenized, tokens, word_range, basic_tokens):
         return None
     first_word, last_word = word_range
     words = context.words[first_word : last_word + 1]
-    if " ".join(words) == answer.text or not any(map(offsets.is_without_spaces, words)):
+    joined = " ".join(words)
+    if joined == answer.text or not alignment.is_without_spaces(joined):
         return None
     found = []
     for number, word in enumerate(words, start=first_word):
         first, stop = tokenized.first_pieces[number : number + 2]
         pieces = [tokens[i] for i in tokenized.piece_ids[first:stop]]
-        spans = offsets.piece_spans(word, pieces, basic_tokens)
+        spans = alignment.piece_spans(word, pieces, basic_tokens)
         if spans is None:
             return None
         begin = answer.start - context.starts[number]

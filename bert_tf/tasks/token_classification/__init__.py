@@ -6,8 +6,7 @@ From file to tags, module by module:
 2. `examples` reads tagged sentences and plain text, which `words` splits into words.
 3. `schemes` recognizes the tag scheme and lists the tags of the model.
 4. `words` also restores the case of sentences in capitals.
-5. `features` converts words to rows of word pieces with one tag per word.
+5. `features` converts words to rows of word pieces with one tag per word. It also has
+   the record and the predictor of a finished run.
 6. `scores` computes precision, recall and F1.
-
-`predictor` tags sentences with a finished run.
 """

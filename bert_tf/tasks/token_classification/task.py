@@ -24,7 +24,6 @@ from bert_tf.modeling import kernels
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import options as token_classification_options
-from bert_tf.tasks.token_classification import predictor
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tasks.token_classification import words as words_module
@@ -40,8 +39,8 @@ ROWS_PER_PART = 4096  # Rows whose logits are in memory at a time.
 class TokenClassification(task_module.Task):
     """Which words are names? CoNLL files, plain text, tags of any other kind."""
 
-    RECORD = predictor.Record
-    PREDICTOR = predictor.Predictor
+    RECORD = features_module.Record
+    PREDICTOR = features_module.Predictor
     FIXED = (
         "max_seq_length",
         "do_lower_case",
@@ -95,7 +94,7 @@ class TokenClassification(task_module.Task):
             self.columns = examples.resolved_columns(path, self.columns)
         return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
 
-    def read(self) -> predictor.Record:
+    def read(self) -> features_module.Record:
         options = self.options
         if not self.trained:
             self._check_kind()
@@ -116,7 +115,7 @@ class TokenClassification(task_module.Task):
             scores.check_available(record.tag_scheme)
         return record
 
-    def new_record(self) -> predictor.Record:
+    def new_record(self) -> features_module.Record:
         options, train = self.options, self.examples.get("train")
         if self.columns.tag is None and not options.predict_file:
             raise ValueError(
@@ -131,7 +130,7 @@ class TokenClassification(task_module.Task):
         labels, scheme = self._labels_and_scheme()
         words = [sentence.words for sentence in train or ()]
         tag_column = self.columns.tag
-        return predictor.Record(
+        return features_module.Record(
             labels=labels,
             tag_scheme=scheme,
             max_seq_length=options.max_seq_length,
@@ -145,7 +144,7 @@ class TokenClassification(task_module.Task):
             whole_words=self._whole_words(),
         )
 
-    def applied_record(self) -> predictor.Record:
+    def applied_record(self) -> features_module.Record:
         options, trained = self.options, self.trained
         labels = options.labels
         if labels and labels != trained.labels:

@@ -13,7 +13,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
-from bert_tf.tasks.classification import loss
+from bert_tf.tasks.classification import predictions as classification_predictions
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +144,13 @@ def test_columns_follow_the_students_classes(tmp_path, student_options, teacher)
     student = fine_tuning_run.Run(student_options(tmp_path / "a"))
     task, examples = student.task.record, student.task.examples["train"]
     options = student.options
-    logits = loss.Teacher(str(teacher), task).logits(examples, options)
+    logits = classification_predictions.Teacher(str(teacher), task).logits(
+        examples, options
+    )
     turned = dataclasses.replace(task, labels=task.labels[::-1])
-    other = loss.Teacher(str(teacher), turned).logits(examples, options)
+    other = classification_predictions.Teacher(str(teacher), turned).logits(
+        examples, options
+    )
     np.testing.assert_array_equal(other, logits[:, ::-1])
 
 
@@ -183,10 +187,10 @@ def test_options_of_distillation_belong_together(weather_options, values, messag
         weather_options("run", **values)
 
 
-ONE = features_module.Record(
+ONE = classification_predictions.Record(
     labels=("rain", "sun"), max_seq_length=8, do_lower_case=True
 )
-SEVERAL = features_module.Record(
+SEVERAL = classification_predictions.Record(
     labels=("rain", "wind"),
     max_seq_length=8,
     do_lower_case=True,
@@ -221,7 +225,7 @@ def rows(*labels):
     ],
 )
 def test_classes_have_their_weights(of, given, labels, weights):
-    assert loss.class_weights(given, of, rows(*labels)) == weights
+    assert features_module.class_weights(given, of, rows(*labels)) == weights
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_classes_have_their_weights(of, given, labels, weights):
 )
 def test_weights_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        loss.class_weights(given, ONE, rows("rain", "rain"))
+        features_module.class_weights(given, ONE, rows("rain", "rain"))
 
 
 def test_a_weight_counts_like_as_many_examples():

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
 
 PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
@@ -34,7 +33,7 @@ SEVERAL = {"label_kind": "multi_label", "label_separator": ","}
 
 def a_task(**values):
     defaults = {"labels": ("rain", "sun"), "max_seq_length": 8, "do_lower_case": True}
-    return features_module.Record(**defaults | values)
+    return classification_predictions.Record(**defaults | values)
 
 
 def test_several_classes_are_those_with_a_probability_of_at_least_one_half():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tasks.classification import xnli
+from bert_tf.tasks.classification import glue
 
 HEADER = "language\tgold_label\tsentence1_parse\tsentence1\tsentence2\tpromptID\n"
 
@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def test_the_language_of_2018_is_the_default(folder):
-    rows = xnli.XnliProcessor().get_train_examples(folder)
+    rows = glue.XnliProcessor().get_train_examples(folder)
     assert [(row.text_a, row.text_b, row.label) for row in rows] == [
         ("是。", "No.", "contradiction"),  # The file says "contradictory".
         ("是。", "Why?", "neutral"),
@@ -34,7 +34,7 @@ def test_the_language_of_2018_is_the_default(folder):
     with pytest.raises(
         ValueError, match=r"no rows in the language 'zh'; its languages are de, en"
     ):
-        xnli.XnliProcessor().get_dev_examples(folder)
+        glue.XnliProcessor().get_dev_examples(folder)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_language_of_2018_is_the_default(folder):
     ],
 )
 def test_one_language_is_one_set_and_several_are_several(folder, languages, sets):
-    processor = xnli.XnliProcessor(("en",), languages)
+    processor = glue.XnliProcessor(("en",), languages)
     found = processor.get_dev_sets(folder)
     assert {p: [row.text_b for row in rows] for p, rows in found.items()} == sets
     tested = processor.get_test_sets(folder)
@@ -56,7 +56,7 @@ def test_one_language_is_one_set_and_several_are_several(folder, languages, sets
 
 
 def test_training_languages_follow_one_another(folder):
-    rows = xnli.XnliProcessor(("en", "zh")).get_train_examples(folder)
+    rows = glue.XnliProcessor(("en", "zh")).get_train_examples(folder)
     assert [row.text_a for row in rows] == ["Yes.", "Yes.", "是。", "是。"]
 
 
@@ -65,7 +65,7 @@ def test_training_languages_follow_one_another(folder):
     [((), ["zh"]), (("en", "zh"), ["en", "zh"])],  # Without a word, that of 2018.
 )
 def test_languages_and_files_of_the_training_are_known(folder, given, languages):
-    processor = xnli.XnliProcessor(given)
+    processor = glue.XnliProcessor(given)
     assert processor.get_languages() == languages
     names = [f"{folder}/multinli/multinli.train.{name}.tsv" for name in languages]
     assert processor.get_train_files(folder) == names

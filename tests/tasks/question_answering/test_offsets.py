@@ -5,7 +5,6 @@ import pytest
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples
 from bert_tf.tasks.question_answering import features
-from bert_tf.tasks.question_answering import offsets
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -29,14 +28,14 @@ TOKENIZER = full.FullTokenizer(VOCABULARY, do_lower_case=True)
 )
 def test_a_piece_covers_its_characters(word, covered):
     tokenize = TOKENIZER.basic_tokenizer.tokenize
-    spans = offsets.piece_spans(word, TOKENIZER.tokenize(word), tokenize)
+    spans = alignment.piece_spans(word, TOKENIZER.tokenize(word), tokenize)
     assert [word[start:end] for start, end in spans] == covered
 
 
 def test_pieces_of_another_word_are_unknown():
     tokenize = TOKENIZER.basic_tokenizer.tokenize
-    assert offsets.piece_spans("红队", ["红"], tokenize) is None
-    assert offsets.piece_spans("红", ["红", "队"], tokenize) is None
+    assert alignment.piece_spans("红队", ["红"], tokenize) is None
+    assert alignment.piece_spans("红", ["红", "队"], tokenize) is None
 
 
 @pytest.mark.parametrize(
