@@ -346,7 +346,6 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
 @pytest.mark.parametrize(
     "train, values, message",
     [
-        ("no.csv", {}, "no.csv"),
         ([], {}, "has no rows"),
         (
             ["wet", "dry"],
@@ -355,9 +354,7 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
         ),
         ([("a", "x"), ("b", "c", "y")], {}, "Row 1 has no column 'text_b'"),
         ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
-        ([("a", "x")], {"max_seq_length": 0}, "^max_seq_length: expected at least 3"),
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
-        ([("a", "x")], {"bert_config_file": None}, "needs bert_config_file"),
         ([("a", "x")], {"progress": "x"}, "progress is 'x'; expected a callback"),
         (
             [("a", "x"), ("b", "y")],

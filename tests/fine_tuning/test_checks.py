@@ -8,8 +8,6 @@ from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import tasks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 
-CROSS = {"model": "cross_encoder"}
-
 
 @pytest.fixture
 def check(golden, tmp_path):
@@ -123,25 +121,6 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     ]
 
 
-def test_labels_are_read_as_in_training(check, table):
-    rows = [("a", "Home"), ("b", "town"), ("c", "home "), ("d", "home")]
-    train = table("train.tsv", (" text", "label"), *rows)
-    dev = table("dev.tsv", HEAD, ("e", "TOWN"), ("f", "NaN"))
-    flags = {"train_file": train, "eval_file": dev}
-    [error] = lines_of(check("classification", **flags), "error")
-    assert "differ only in their spelling: 'home' (2) and 'Home' (1)" in error
-    findings = check("classification", labels="home,town,Home", **flags)
-    balance = "label balance: train: home 50.0% (2), Home 25.0% (1), town 25.0% (1)"
-    assert balance in lines_of(findings, "ok")
-    assert [
-        error.partition(": the label ")[2] for error in lines_of(findings, "error")
-    ] == [
-        "'TOWN' is another spelling of 'town'; correct it.",
-        "'NaN' stands for a missing value; correct or remove the row. If it is the "
-        "name of a class, list all classes in --labels.",
-    ]
-
-
 def test_the_held_out_share_is_checked_as_dev(check, table):
     rows = [(f"a {number}", ("home", "town")[number % 2]) for number in range(20)]
     train = table("train.tsv", HEAD, *rows, *rows[:4])
@@ -210,34 +189,6 @@ def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
     assert "examples: 1 in dev" in lines_of(findings, "ok")
 
 
-@pytest.mark.parametrize(
-    "flags, pieces, fits",
-    [
-        ({}, 4, True),
-        # Two pieces of the query and four of the passage leave no room for [SEP].
-        (CROSS, 6, False),
-    ],
-)
-def test_a_cross_encoder_is_judged_by_its_pairs(check, tmp_path, flags, pieces, fits):
-    rows = [
-        {
-            "query": "a the a the",
-            "passage": "a the a the",
-            "negatives": ["the", "the the"],
-        },
-        {"query": "the a the a", "passage": "the a the a"},
-    ]
-    train, corpus = tmp_path / "train.jsonl", tmp_path / "corpus.txt"
-    train.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    corpus.write_text("the the the\na the a the\nthe a the a\n")
-    values = {"train_file": str(train), "corpus_file": str(corpus)}
-    values |= {"eval_file": str(train), "max_seq_length": 8, "max_query_length": 4}
-    found = check("retrieval", train_batch_size=2, **values | flags)
-    severity = "ok" if fits else "warning"
-    lines = [li for li in lines_of(found, severity) if "length: train:" in li]
-    assert any(f"half have at most {pieces} pieces" in line for line in lines)
-
-
 def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
     (tmp_path / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
     findings = check("classification", task_name="AX", data_dir=str(tmp_path))
@@ -255,17 +206,6 @@ def test_a_model_that_is_too_short_is_an_error(check, table):
     findings = check("classification", train_file=train, max_seq_length=100)
     [error] = lines_of(findings, "error")
     assert "--max_seq_length=100, but the model has 64 positions" in error
-
-
-def test_numbers_as_labels(check, table):
-    head = ("text", "label")
-    train = table("train.tsv", head, ("a house", "1.5"), ("a street", "-2"))
-    dev = table("dev.tsv", head, ("b", "1"), ("c", "much"))
-    findings = check("classification", train_file=train, eval_file=dev, regression=True)
-    assert lines_of(findings, "error") == [
-        f"reading dev: {dev}:3: the label 'much' is not a finite number."
-    ]
-    assert "label range: train: -2 to 1.5, mean -0.25" in lines_of(findings, "ok")
 
 
 def test_a_file_without_tags_is_an_error(check, tmp_path):

@@ -100,13 +100,6 @@ def test_hellaswag_by_name_has_four_endings(options_of):
     assert first.endings[1] == "to the mill."
 
 
-def test_the_columns_of_other_data_sets_are_named(options_of):
-    setup = fine_tuning_run.prepare(
-        options_of("multiple_choice", "hellaswag", start_column="activity_label")
-    )
-    assert {one.start for one in setup.examples["train"]} == {"Milling"}
-
-
 def test_a_split_may_be_a_part(options_of):
     options = options_of(
         "question_answering", "squad/v1.1", tfds_splits="train[:1],train[1:]"

@@ -179,8 +179,6 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
     [
         ("trial.json", []),
         ("trial.json", {"settings": {}, "results": {"eval_loss": "low"}}),
-        ("trial.json", {"settings": {"train_file": {}}, "results": {}}),
-        ("run.json", {"training_data": "wet"}),
         ("run.json", {"results": {"eval_results.txt": "dry"}}),
         ("../kept.json", {"kept": ["random_seed=1"]}),
     ],

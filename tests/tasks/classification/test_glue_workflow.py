@@ -119,26 +119,6 @@ def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_option
     assert json.loads(line)["value"] > 5
 
 
-def test_the_card_names_every_training_language_and_its_file(tmp_path, glue_options):
-    header = "premise\thypo\tlabel\n"
-    en, zh = "a\tb\tneutral\n", "c\td\tneutral\ne\tf\tentailment\n"
-    (tmp_path / "multinli.train.en.tsv").write_text(header + en)
-    (tmp_path / "multinli.train.zh.tsv").write_text(header + zh)
-    dev = "language\tgold_label\tsentence1\tsentence2\nzh\tneutral\ta\tb\n"
-    (tmp_path / "xnli.dev.tsv").write_text(dev)
-    run_dir = tmp_path / "run"
-    values = {"train_batch_size": 1, "train_language": "en,zh", "eval_language": "zh"}
-    fine_tuning_run.run(glue_options(run_dir, "XNLI", tmp_path, **values))
-    # An evaluation does not know the training languages.
-    alone = {"do_train": False, "do_eval": True}
-    fine_tuning_run.run(glue_options(run_dir, "XNLI", tmp_path, **alone))
-    text = (run_dir / "README.md").read_text()
-    assert 'language: ["en", "zh"]' in text
-    assert "| train | multinli.train.en.tsv | 1 |" in text
-    assert "| train | multinli.train.zh.tsv | 2 |" in text
-    assert "| dev | xnli.dev.tsv | 1 |" in text
-
-
 def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_options):
     """Zero-shot: the training never saw the languages of the evaluation."""
     (tmp_path / "multinli.train.en.tsv").write_text(

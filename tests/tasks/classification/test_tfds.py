@@ -1,7 +1,5 @@
 """TensorFlow datasets by name, prepared from records that the test makes."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -71,20 +69,6 @@ def named(weather_options, tmp_path):
         return weather_options(tmp_path / "run", **given | files | values)
 
     return create
-
-
-def test_a_dataset_is_trained_on_scored_and_predicted(named, weather_dataset, tmp_path):
-    fine_tuning_run.run(
-        named("weather_texts", weather_dataset, do_eval=True, do_predict=True)
-    )
-    results = (tmp_path / "run" / "eval_results.txt").read_text()
-    assert "eval_accuracy = 1.0" in results
-    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["label"] for line in lines] == ["rain", "sun", "rain"]
-    card = (tmp_path / "run" / "README.md").read_text()
-    name = "weather_texts-default-2.0.0"
-    assert f"| train | {name}-train.classes.jsonl | {len(ROWS)} | " in card
-    assert f"| dev | {name}-validation.classes.jsonl | 2 | " in card
 
 
 @pytest.fixture(scope="module")

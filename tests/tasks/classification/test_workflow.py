@@ -125,21 +125,6 @@ def test_a_finished_run_keeps_its_settings_and_results(
         assert str(folder) not in (weather_run / "README.md").read_text() + run
 
 
-def test_classes_are_those_of_the_column_that_is_named(tmp_path, weather_options):
-    table = tmp_path / "own.tsv"
-    table.write_text("text\tlabel\ttopic\na\tx\tfood\nb\ty\tsports\n")
-    options = weather_options(
-        tmp_path / "run",
-        train_file=str(table),
-        label_column="topic",
-        train_batch_size=2,
-    )
-    assert fine_tuning_run.Run(options).task.record.labels == (
-        "food",
-        "sports",
-    )
-
-
 def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options):
     values = {"do_train": False, "dry_run": True, "sweep": "train_batch_size=8,4"}
     report = fine_tuning_run.run(weather_options(tmp_path / "run", **values))

@@ -10,7 +10,6 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.data import packing
-from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import inspection
@@ -134,25 +133,6 @@ def test_texts_are_taken_as_they_are_needed_and_come_in_order(
         found.append(len(extracted.input_ids) - 2)
         assert len(taken) - len(found) < extraction.BATCHES_SORTED * 2
     assert found == [1 + index * 7 % 11 for index in range(40)]
-
-
-def test_batches_have_like_lengths_and_as_many_pieces(extraction_options, monkeypatch):
-    monkeypatch.setattr(fine_tuning_predictor, "ROW_LENGTH", 11)
-    options = extraction_options(["x"], batch_size=2, layers=(-1,))
-    extractor = extraction.Extractor(options)
-    shapes = []
-    compute = extractor._compute
-    monkeypatch.setattr(
-        extractor,
-        "_compute",
-        lambda features: (
-            shapes.append(features["input_ids"].shape),
-            compute(features),
-        )[1],
-    )
-    texts = ["bee " * size for size in (1, 9, 1, 9, *[1] * 6)]
-    list(extractor.extract_each(extraction.TextLine(text_a=text) for text in texts))
-    assert shapes == [(2, 11), (6, 3), (2, 3)]
 
 
 @pytest.mark.parametrize(

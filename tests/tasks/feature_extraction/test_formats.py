@@ -81,15 +81,6 @@ def test_json_lines_are_the_releases(write):
             np.testing.assert_allclose(values, vectors, atol=2e-6)
 
 
-def test_a_pooled_line_of_json_has_one_list_of_values(write):
-    path, expected = write("jsonl", "mean")
-    records = read_records(path)
-    assert [list(record) for record in records] == [["linex_index", "values"]] * 4
-    found = [record["values"] for record in records]
-    vectors = [text.vector for text in expected]
-    np.testing.assert_allclose(found, vectors, atol=2e-6)
-
-
 def test_attention_weights_in_json_are_by_layer_head_from_and_to(write):
     path, expected = write("jsonl", attention_weights=True)
     record, *_ = read_records(path)
@@ -126,13 +117,6 @@ def test_arrays_of_all_lines_are_concatenated(write):
             weights[..., :size], text.attention_weights, atol=1e-6
         )
         assert not weights[..., size:].any()
-
-
-def test_pooled_arrays_have_one_row_per_line(write):
-    path, expected = write("npz", "mean")
-    with np.load(path) as file:
-        found = np.asarray(file["vectors"])
-    np.testing.assert_array_equal(found, [text.vector for text in expected])
 
 
 @pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)

@@ -110,21 +110,13 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
             "question a: its answer 'Berta' is not in its context at character 0, "
             "which has 'Anna '",
         ),
-        (
-            {"answers": [{"text": "Anna", "answer_start": 99}]},
-            False,
-            "is not in its context at character 99, which has ''",
-        ),
         ({"answers": [{"text": "", "answer_start": 0}]}, False, "its answer '' is not"),
-        # A place that is missing is not the first one.
-        ({"answers": [{"text": "Anna"}]}, False, "'Anna' has no answer_start of 0 or"),
         (
             {"answers": [{"text": "Anna", "answer_start": -1}]},
             False,
             "question a: its answer 'Anna' has no answer_start of 0 or more",
         ),
         ({"answers": []}, False, "question a: it has no answer; training needs one"),
-        ({"answers": []}, True, "question a: it has no answer; training needs one"),
         (
             {"answers": [], "is_impossible": True},
             False,
@@ -146,34 +138,23 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
     "value, message",
     [
         ("{", "quiz.json is not JSON"),
-        ([], "expected an object with data, got []"),
-        ({"data": {}}, "expected data to be a list, got {}"),
         ({"version": "1.1"}, "quiz.json: data is missing"),
         ({"data": []}, "contains no questions"),
-        ({"data": [{"title": "Holt"}]}, "article 1 (Holt): paragraphs is missing"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: context is missing"),
-        (content(question(id=None)), "paragraph 1, question 1: id is missing"),
         (content(question(question=None)), "question 1 (a): question is missing"),
         (
             content(question(question="\u00a0")),
             "question 1 (a): its question is blank; expected text.",
         ),
-        (content(question(question=7)), "expected question to be text, got 7"),
         (content(question(answers=["x"])), "an answer: expected an object with text"),
         (
             content(question(answers=[{"text": "x", "answer_start": "0"}])),
             "expected answer_start to be a whole number",
         ),
         (
-            content(question(answers=[{"text": "x", "answer_start": True}])),
-            "expected answer_start to be a whole number, got True",
-        ),
-        (content(question(is_impossible="no")), "is_impossible to be true or false"),
-        (
             content(question(), question()),
             "question 2 (a) has the same id as article 1 (Holt), paragraph 1, question",
         ),
-        (content(question(), context=" \n"), "paragraph 1: its context is blank"),
         (
             content(question(), context="a" * 100_001),
             "its context has 100001 characters, at most 100000",

@@ -212,21 +212,6 @@ def test_a_run_keeps_its_rules_unless_flags_change_them(
         fine_tuning_run.run(options)
 
 
-@pytest.mark.parametrize(
-    "values, num_windows",
-    [
-        ({}, 48),  # Two windows for each of 24 questions.
-        ({"max_seq_length": 60}, 24),  # One window per question.
-        ({"doc_stride": 1}, 120),
-        ({"max_query_length": 2}, 24),  # More room for the context.
-    ],
-    ids=["default", "max_seq_length", "doc_stride", "max_query_length"],
-)
-def test_windows_follow_their_flags(tmp_path, quiz_options, values, num_windows):
-    task = fine_tuning_run.prepare(quiz_options(tmp_path, **values))
-    assert len(task.features("train")) == num_windows
-
-
 def test_an_ensemble_answers_with_the_mean_of_its_runs(
     tmp_path, quiz_run, quiz_options
 ):

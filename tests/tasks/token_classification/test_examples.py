@@ -174,25 +174,6 @@ def test_a_tag_is_put_into_its_column(write, text, column, changed):
     assert line.with_cell(column, "X") == changed
 
 
-TEST = """\
--DOCSTART- -X- O
-
-EU NNP B-ORG
-rejects VBZ O
-
-
-Peter NNP B-PER
-"""
-
-
-def test_a_file_keeps_its_form_and_gets_the_predicted_tags(tmp_path):
-    (tmp_path / "test.txt").write_text(TEST)
-    tags = ["O", "B-LOC", "B-PER"]
-    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 2, tags)
-    expected = TEST.replace("NNP B-ORG", "NNP O").replace("VBZ O", "VBZ B-LOC")
-    assert "".join(lines) == expected
-
-
 def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):
     (tmp_path / "test.txt").write_text("EU\nrejects\n")
     lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, ["O"])

@@ -8,7 +8,6 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plot_data
 
@@ -136,48 +135,6 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     assert written["tags"] == of_text["tags"]
 
 
-def test_the_folder_holds_all_that_predicting_needs(
-    names_run, names_options, tmp_path, names
-):
-    task = json.loads((names_run / "task.json").read_text())
-    assert task["task"] == "token_classification"
-    assert task["labels"] == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-    card = (names_run / "README.md").read_text()
-    assert "Finds entities of 2 types: LOC, PER." in card
-    facts = json.loads((names_run / model_card.FACTS_FILE).read_text())
-    assert facts["num_evaluated"] == 40
-    # New sentences in other columns, without tags.
-    words = [line.split()[:1] for line in (names / "test.txt").read_text().splitlines()]
-    lines = [f"1 {row[0]}" if row and row[0][0] != "-" else "" for row in words]
-    (tmp_path / "test.txt").write_text("\n".join(lines) + "\n")
-    run_dir = shutil.copytree(names_run, tmp_path / "run")
-    report = fine_tuning_run.run(
-        names_options(
-            run_dir,
-            data_dir=str(tmp_path),
-            do_train=False,
-            do_predict=True,
-            word_column=1,
-            tag_column=2,
-            bert_config_file=None,
-            vocab_file=None,
-        )
-    )
-    assert "test_f1" not in report
-    # It is other data than the run's own, so it has a file of its own.
-    tagged = (run_dir / f"test_predictions-{tmp_path.name}.txt").read_text().split()
-    before = (run_dir / "test_predictions.txt").read_text().split()
-    tags = {"O", "B-LOC", "I-LOC", "B-PER", "I-PER"}
-    kept = [tag for tag in tagged if tag in tags]
-    assert kept == [
-        tag
-        for line in (names_run / "test_predictions.txt").read_text().splitlines()
-        if line and line[0] != "-"
-        for tag in line.split()[1:]
-    ]
-    assert len(before) > len(kept)
-
-
 def conll(*sentences):
     """Returns a column file of sentences such as "EU/B-ORG rejects/O"."""
     rows = [one.replace(" ", "\n").replace("/", " ") for one in sentences]
@@ -240,17 +197,6 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
             {"train": conll("a/B-X b/O", "c/O d/I-X", "e/B-X")},
             r"train\.txt:5: 'I-X' cannot start .* not IOB2",
         ),
-        (
-            {},  # Lines 1 to 180, of 60 sentences; then the slip.
-            {"train": conll(*["a/B-X b/O"] * 60, "c/O d/X")},
-            r"train\.txt:182: the tag 'X' is not one of B-…, I-… and O, so the .* IOB2",
-        ),
-        (
-            {"eval_every_steps": 1, "best_metric": "eval_f1"},
-            {"train": conll("a/DT b/NN"), "dev": conll("a/DT b/NN")},
-            "of this run: eval_accuracy, eval_loss.",
-        ),
-        ({}, {"train": conll("a/O b/O")}, "every word has the tag 'O'"),
         (
             {"do_eval": True},
             {"train": conll("a/B-X b/O"), "dev": conll("a/O b/B-Y")},
