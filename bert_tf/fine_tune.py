@@ -240,7 +240,7 @@ def _check_types(init_checkpoint, output_dir, progress):
     if not callable(progress) and progress is not None:
         raise ValueError(
             f"progress is {progress!r:.60}; expected a callback, such as "
-            "bert_tf.ProgressBar() or bert_tf.progress.silent, or None."
+            "bert_tf.ProgressBar() or bert_tf.progress.report, or None."
         )
 
 
@@ -259,7 +259,7 @@ _OF_ALL_FUNCTIONS = """
         validation: share of `train` to evaluate on, such as 0.1, or other examples in
             any of the forms of `train`. None: the run is not evaluated.
         progress: see `bert_tf.progress`. None: shows progress and scores on standard
-            error; `bert_tf.progress.silent` shows nothing.
+            error; `bert_tf.progress.report` passes it to the current reporter, if any.
         **options: other flags of the tool, such as `num_train_epochs`,
             `train_batch_size`, `learning_rate` and `max_seq_length`. Unlike in the
             tool, `bias_correction` is True by default.

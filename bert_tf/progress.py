@@ -78,10 +78,6 @@ def current() -> Progress | None:
     return _reporters[-1] if _reporters else None
 
 
-# The default of functions that still take a callback: the current reporter.
-silent = report
-
-
 @contextlib.contextmanager
 def reporting_to(reporter: Progress | None) -> Iterator[None]:
     """Passes the progress of the block to a reporter; None shows nothing.

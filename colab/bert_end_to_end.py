@@ -176,10 +176,11 @@ pretraining_workflow.train(options)
 # the frequencies of the word pieces alone.
 
 # %%
-from bert_tf.training import plot_data
+# %matplotlib inline
+from bert_tf.training import plots
 
 pretraining_scores = pretraining_workflow.evaluate(options)
-baselines = plot_data.read(options.output_dir)["baselines"]
+baselines = plots.read_data(options.output_dir)["baselines"]
 for name in ("masked_lm_loss", "masked_lm_accuracy"):
     baseline = baselines[f"eval_{name}"]["value"]
     print(f"{name}: {pretraining_scores[name]:.3f}, by frequency {baseline:.3f}")
@@ -189,9 +190,6 @@ assert setup.is_tiny or (
 )
 
 # %%
-# %matplotlib inline
-from bert_tf.training import plots
-
 plots.curves({"pretraining": options.output_dir})
 
 # %% [markdown]

@@ -187,9 +187,7 @@ plots.curves({"run": options.output_dir})
 # it.
 
 # %%
-from bert_tf.training import plot_data
-
-unigram = plot_data.read(options.output_dir)["baselines"]["eval_masked_lm_loss"][
+unigram = plots.read_data(options.output_dir)["baselines"]["eval_masked_lm_loss"][
     "value"
 ]
 print(f"masked-word loss {scores['masked_lm_loss']:.3f}, by frequency {unigram:.3f}")

@@ -135,9 +135,7 @@ plots.curves({"run": setup.path("run")})
 # All plots and the settings are also in `report.html` in the folder of the run.
 
 # %%
-from bert_tf.training import plot_data
-
-data = plot_data.read(setup.path("run"))
+data = plots.read_data(setup.path("run"))
 majority = data["baselines"]["eval_accuracy"]["value"]
 plots.confusion(**data["confusion"])
 

@@ -55,7 +55,7 @@ LABELS = ["rain"] * 16 + ["sun"] * 16
 
 
 def classify(train, output_dir, quick, **values):
-    values = {"progress": progress_module.silent, **quick, **values}
+    values = {"progress": progress_module.report, **quick, **values}
     return bert_tf.fine_tune.classify(train, None, output_dir, **values)
 
 
@@ -161,7 +161,7 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
 
 
 def tag(train, output_dir, quick, **values):
-    values = {"progress": progress_module.silent, **quick, **values}
+    values = {"progress": progress_module.report, **quick, **values}
     return bert_tf.fine_tune.tag(train, None, output_dir, **values)
 
 
@@ -234,7 +234,7 @@ SQUAD = {
 
 
 def answer_questions(train, output_dir, quick, **values):
-    values = {"max_query_length": 8, "progress": progress_module.silent, **values}
+    values = {"max_query_length": 8, "progress": progress_module.report, **values}
     quick = {**quick, "max_seq_length": 32, "train_batch_size": 2}
     return bert_tf.fine_tune.answer_questions(
         train, None, output_dir, **{**quick, **values}
@@ -284,7 +284,7 @@ CHOICES = [
 
 
 def choose(train, output_dir, quick, **values):
-    values = {"progress": progress_module.silent, **quick, **values}
+    values = {"progress": progress_module.report, **quick, **values}
     return bert_tf.fine_tune.choose(train, None, output_dir, **values)
 
 
@@ -309,7 +309,7 @@ PAIRS = [
 
 
 def retrieve(train, output_dir, quick, **values):
-    values = {"max_query_length": 8, "progress": progress_module.silent, **values}
+    values = {"max_query_length": 8, "progress": progress_module.report, **values}
     quick = {**quick, "train_batch_size": 4}
     return bert_tf.fine_tune.retrieve(train, None, output_dir, **{**quick, **values})
 
@@ -382,7 +382,7 @@ def test_casing_is_the_checkpoints_unless_it_is_given(classified, golden, tmp_pa
     folder, _ = classified
     train = list(zip(TEXTS, LABELS, strict=True))
     values = {"max_seq_length": 24, "train_batch_size": 1000}
-    values |= {"progress": progress_module.silent}
+    values |= {"progress": progress_module.report}
     with pytest.raises(ValueError, match=r"do_lower_case=False, but .* lowercased"):
         bert_tf.fine_tune.classify(
             train, str(folder), tmp_path / "run", do_lower_case=False, **values

@@ -169,7 +169,7 @@ class Predictor:
         self,
         inputs: Iterable[Any],
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns one answer per input. `bert_tf.load` describes both for every task.
 

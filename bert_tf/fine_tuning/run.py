@@ -25,7 +25,7 @@ from bert_tf.fine_tuning import trials
 from bert_tf.training import distribution
 from bert_tf.training import estimates
 from bert_tf.training import loop
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import stopping
@@ -186,8 +186,8 @@ class Run:
             training=self.trainer.facts(), training_data=data.facts if data else ()
         )
         if data is not None and data.lengths is not None:
-            lengths = plot_data.lengths(data.lengths, self.task.record.max_seq_length)
-            plot_data.update(self.trainer.folder, {"lengths": lengths})
+            lengths = plots.lengths_data(data.lengths, self.task.record.max_seq_length)
+            plots.update_data(self.trainer.folder, {"lengths": lengths})
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -211,7 +211,7 @@ class Run:
         )
         suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         self._write_files({n: [text] for n, text in details.files.items()}, suffix)
-        plot_data.update(folder, details.plots, data_set)
+        plots.update_data(folder, details.plots, data_set)
         self._lines = list(details.lines)
         return results
 

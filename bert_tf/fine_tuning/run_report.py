@@ -12,7 +12,6 @@ import shlex
 from bert_tf import files
 from bert_tf.fine_tuning import model_card
 from bert_tf.training import options as training_options
-from bert_tf.training import plot_data
 from bert_tf.training import plots
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -68,7 +67,7 @@ def write(folder: run_folder.RunFolder) -> str | None:
     run_dir = folder.path
     if not folder.is_written or not files.is_folder(run_dir):
         return None
-    data = plot_data.read(run_dir)
+    data = plots.read_data(run_dir)
     facts = model_card.read_facts(run_dir) or _NO_FACTS
     images, no_plots = _images(run_dir, data)
     wrong_examples = model_card.WRONG_EXAMPLES_FILE
@@ -107,7 +106,7 @@ def _scores(results, baselines):
 def _images(run_dir, data):
     """Returns plots as SVG in base64, by name, and why there are none."""
     try:
-        figures = plots.from_plot_data(data)
+        figures = plots.figures(data)
         if files.exists(os.path.join(run_dir, run_folder.METRICS_FILE)):
             curves = plots.curves({os.path.basename(run_dir): run_dir})
             figures = {"curves": curves} | figures

@@ -63,7 +63,7 @@ class Details:
 
     wrong: Sequence[model_card.WrongExample]
     num_examples: int
-    plots: Mapping[str, Any]  # See `training.plot_data`.
+    plots: Mapping[str, Any]  # See `training.plots`.
     lines: Sequence[str] = ()  # For the report, after the scores.
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Text by name.
 

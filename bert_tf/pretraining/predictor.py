@@ -104,7 +104,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         texts: Iterable[str | tuple[str, str]],
         *,
         top_k: int = 5,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the most likely pieces for each [MASK] of each text.
 
@@ -137,7 +137,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         self,
         texts: Iterable[str],
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the pseudo-log-likelihood of each text.
 

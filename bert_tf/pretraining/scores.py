@@ -12,7 +12,7 @@ from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import text_examples
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
@@ -88,15 +88,15 @@ def write_baselines(
     text = text_examples.TextExamples
     if isinstance(examples, text) or isinstance(eval_examples, text):
         return
-    if plot_data.is_written(folder, data_set):
+    if plots.is_written(folder, data_set):
         found = record_baselines(examples, eval_examples, vocab_size)
-        plot_data.update(folder, {"baselines": found}, data_set)
+        plots.update_data(folder, {"baselines": found}, data_set)
 
 
 def record_baselines(
     records: tfrecord.RecordFiles, eval_records: tfrecord.RecordFiles, vocab_size: int
 ) -> dict[str, dict[str, Any]]:
-    """Returns the baselines of an evaluation; see `training.plot_data`.
+    """Returns the baselines of an evaluation; see `training.plots`.
 
     The masked words are predicted from the frequencies of the masked word pieces of the
     training records, with one added to each count, and next sentences from the
@@ -127,12 +127,12 @@ def record_baselines(
     if _LABELS in evaluated:
         share = float(np.mean(evaluated[_LABELS]))
         found["eval_next_sentence_accuracy"] = (
-            plot_data.MAJORITY_CLASS,
+            plots.MAJORITY_CLASS,
             max(share, 1 - share),
         )
-        found["eval_next_sentence_loss"] = (plot_data.MAJORITY_CLASS, _entropy(share))
+        found["eval_next_sentence_loss"] = (plots.MAJORITY_CLASS, _entropy(share))
         found["eval_loss"] = ("both baselines", loss + _entropy(share))
-    return {name: plot_data.baseline(*pair) for name, pair in found.items()}
+    return {name: plots.baseline(*pair) for name, pair in found.items()}
 
 
 def _read(records) -> Mapping[str, np.ndarray]:

@@ -1,69 +1,218 @@
 """Plots of runs: curves, confusion matrices, calibration and lengths.
 
-Every function that plots returns a `matplotlib.figure.Figure`, which a notebook shows
-and `save` writes.
+Evaluations write what the plots need besides metrics.jsonl to plot_data.json:
+
+| key | value |
+|---|---|
+| `baselines` | name of a score -> `name` and `value` of the simplest prediction |
+| `confusion` | `labels`, and `counts`: rows are true classes, columns predicted ones |
+| `calibration` | bins of confidence, each with `count`, `confidence`, `accuracy` |
+| `lengths` | `edges` and `counts` of a histogram, and the `limit` of the lengths |
+
+Functions that draw return a `matplotlib.figure.Figure`, which a notebook shows and
+`save` writes.
+
+Shape letters: N examples, C classes.
 """
 
 import io
+import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.training import plot_data
+from bert_tf import json_values
+from bert_tf.training import result_files
 from bert_tf.training import run_folder
 
+FILE = "plot_data.json"
+MAJORITY_CLASS = "majority class"
 TENSORBOARD_FOLDER = "plots"  # TensorBoard's name for a run is its folder.
 # Okabe and Ito's colors, which color-blind readers can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GRAY = "#777777"
 WIDTH, HEIGHT = 5.0, 3.6  # Of a panel, in inches.
 MAX_CLASSES = 30  # Names and counts of more classes are not readable.
+NUM_CALIBRATION_BINS = 10
+_NUM_LENGTH_BINS = 30
 _DPI = 120
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
-# A smoothed curve has about this many independent points.
-_SMOOTHED_POINTS = 30
+_NUMBER = int | float | None
+_SHAPE = {
+    "baselines?": {str: {"name": str, "value": _NUMBER}},
+    "confusion?": {"labels": [str], "counts": [[int]]},
+    "calibration?": [{"count": int, "confidence": _NUMBER, "accuracy": _NUMBER}],
+    "lengths?": {"edges": [_NUMBER], "counts": [int], "limit": int},
+}
 
 
-def create(num_rows: int = 1, num_columns: int = 1) -> tuple[Any, list[Any]]:
-    """Returns an empty figure and its axes, row by row.
+def read_data(run_dir: str) -> dict[str, Any]:
+    """Returns the content of plot_data.json; empty if a run has none.
 
     Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is damaged.
+    """
+    path = os.path.join(run_dir, FILE)
+    if not files.exists(path):
+        return {}
+    return files.read_json(
+        path, advice="remove it; an evaluation writes it again", shape=_SHAPE
+    )
+
+
+def update_data(
+    folder: run_folder.RunFolder,
+    values: Mapping[str, Any],
+    data_set: result_files.DataSet | None = None,
+) -> None:
+    """Replaces values in plot_data.json. Baselines of other scores are kept.
+
+    Args:
+        folder: of the run.
+        values: by key; see the module.
+        data_set: what was evaluated. Nothing is written if it is not the run's own.
+    """
+    if not is_written(folder, data_set):
+        return
+    merged = read_data(folder.path)
+    baselines = merged.get("baselines", {}) | values.get("baselines", {})
+    merged |= {**values, "baselines": baselines}
+    text = json.dumps(json_values.with_null(merged), indent=1, ensure_ascii=False)
+    with files.complete_or_absent(os.path.join(folder.path, FILE)) as file:
+        file.write(text + "\n")
+
+
+def is_written(
+    folder: run_folder.RunFolder, data_set: result_files.DataSet | None
+) -> bool:
+    """Returns whether `update_data` writes values: the chief does, of its own data."""
+    if data_set is None or not folder.is_written:
+        return folder.is_written
+    return not folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+
+
+def baseline(
+    name: str, value: float, *, perfect: float | None = None
+) -> dict[str, Any]:
+    """Returns an entry of `baselines`.
+
+    Args:
+        name: of the simplest prediction.
+        value: its score.
+        perfect: the best possible score, if it is not 1.
+    """
+    entry = {"name": name, "value": float(value)}
+    return entry if perfect is None else entry | {"perfect": perfect}
+
+
+def confusion_data(
+    truth: npt.ArrayLike, predicted: npt.ArrayLike, labels: Sequence[str]
+) -> dict[str, Any]:
+    """Returns the confusion matrix of int [N] classes with the names `labels`."""
+    counts = np.zeros((len(labels), len(labels)), np.int64)  # [C, C]
+    np.add.at(counts, (np.asarray(truth), np.asarray(predicted)), 1)
+    return {"labels": list(labels), "counts": counts.tolist()}
+
+
+def calibration_data(logits: np.ndarray, truth: npt.ArrayLike) -> list[dict[str, Any]]:
+    """Returns accuracy and mean confidence in bins of equal width, without empty ones.
+
+    The confidence is the probability of the predicted class.
+
+    Args:
+        logits: float32 [N, C].
+        truth: int [N], the true classes.
+    """
+    # The largest logit is subtracted, so that its exponential is 1.
+    highest = np.max(logits, axis=-1, keepdims=True)
+    sure = np.asarray(1 / np.sum(np.exp(logits - highest), axis=-1), np.float64)
+    correct = np.argmax(logits, axis=-1) == np.asarray(truth)
+    last = NUM_CALIBRATION_BINS - 1
+    bins = np.minimum((sure * NUM_CALIBRATION_BINS).astype(int), last)
+    return [
+        {
+            "count": int(np.sum(bins == number)),
+            "confidence": float(np.mean(sure[bins == number])),
+            "accuracy": float(np.mean(correct[bins == number])),
+        }
+        for number in np.unique(bins)
+    ]
+
+
+def lengths_data(num_pieces: npt.ArrayLike, limit: int) -> dict[str, Any]:
+    """Returns a histogram of lengths.
+
+    Args:
+        num_pieces: int [N], word pieces of each example before it is truncated or
+            divided into windows, with [CLS] and [SEP].
+        limit: `max_seq_length`.
+    """
+    pieces = np.asarray(num_pieces, np.int64)
+    width = max(1, -(-int(pieces.max() + 1) // _NUM_LENGTH_BINS))
+    edges = np.arange(0, pieces.max() + width + 1, width)
+    counts, _ = np.histogram(pieces, edges)
+    return {"edges": edges.tolist(), "counts": counts.tolist(), "limit": int(limit)}
+
+
+def curves(run_dirs: Mapping[str, str]) -> Any:
+    """Plots the losses, scores and learning rates of runs into one figure.
+
+    Each quantity has a panel, and each run a color. Held-out curves are dashed.
+    Baselines, such as that of the majority class, are dotted lines.
+
+    Args:
+        run_dirs: name for the legend -> folder with a metrics.jsonl.
+
+    Raises:
+        ValueError: a folder has no metrics.
         ImportError: matplotlib is not installed.
     """
-    try:
-        import matplotlib.figure
-    except ModuleNotFoundError:
-        raise ImportError(
-            "Plotting requires matplotlib; run: pip install 'bert_tf[plots]'"
-        ) from None
-    figure = matplotlib.figure.Figure(
-        figsize=(WIDTH * num_columns, HEIGHT * num_rows),
-        layout="constrained",
-    )
-    all_axes = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
-    for axes in all_axes:
-        axes.grid(alpha=0.25, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_axisbelow(True)
-    return figure, all_axes
+    runs = {label: _read_curves(folder) for label, folder in run_dirs.items()}
+    baselines = [read_data(f).get("baselines", {}) for f in run_dirs.values()]
+    names = {key.removeprefix("eval_") for run in runs.values() for key in run}
+    quantities = sorted(names, key=lambda name: (_order(name), name))
+    num_columns = min(len(quantities), 3)
+    figure, all_axes = _create(-(-len(quantities) // num_columns), num_columns)
+    for axes in all_axes[len(quantities) :]:
+        axes.remove()
+    for axes, quantity in zip(all_axes, quantities, strict=False):
+        axes.set(xlabel="step", title=quantity.replace("_", " "))
+        if quantity.endswith("perplexity"):
+            axes.set_yscale("log")  # It starts near the size of the vocabulary.
+        for number, (label, run) in enumerate(runs.items()):
+            _draw(axes, run, quantity, label=label, color=COLORS[number % len(COLORS)])
+        for entry in filter(None, (b.get(f"eval_{quantity}") for b in baselines)):
+            if (value := entry["value"]) is not None:
+                label = f"{quantity}, {entry['name']}: {value:.3g}"
+                axes.axhline(value, color=GRAY, linestyle=":", label=label)
+        axes.yaxis.set_major_formatter("{x:,.10g}")  # Without powers of ten.
+    handles = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    place = {"loc": "outside lower left", "frameon": False, "fontsize": "small"}
+    figure.legend(handles.values(), handles.keys(), **place)
+    return figure
 
 
-def plain_ticks(axes: Any) -> None:
-    """Writes tick labels as plain numbers, without offsets and powers of ten."""
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:,.10g}")
-
-
-def legend_below(axes: Any) -> None:
-    """Puts the legend below the axes, where it hides no data."""
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(0, -0.2), frameon=False, fontsize="small"
-    )
+def figures(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the figures of the values in plot_data.json by name."""
+    drawn = {}
+    if len((data.get("confusion") or {}).get("labels", ())) > 1:
+        drawn["confusion"] = confusion(**data["confusion"])
+    if data.get("calibration"):
+        drawn["calibration"] = calibration(data["calibration"])
+    if data.get("lengths"):
+        drawn["lengths"] = lengths(**data["lengths"])
+    return drawn
 
 
 def image(figure: Any, image_format: str = "png") -> bytes:
@@ -84,64 +233,61 @@ def save(figure: Any, path: str) -> None:
         file.write(image(figure, image_format))
 
 
-def curves(run_dirs: Mapping[str, str]) -> Any:
-    """Plots the losses, scores and learning rates of runs into one figure.
+def write_tensorboard(run_dir: str) -> str:
+    """Writes the baselines of a run as flat lines, and its figures as images.
 
-    Each quantity has a panel, and each run a color. Held-out curves are dashed. Curves
-    of training are smoothed, over their pale raw values. Baselines, such as that of the
-    majority class, are dotted lines.
+    Training writes the curves itself; see `run_folder.RunFolder.log`.
 
     Args:
-        run_dirs: name for the legend -> folder with a metrics.jsonl.
+        run_dir: `output_dir` of a run.
 
     Returns:
-        `matplotlib.figure.Figure`.
+        A sentence that says how to look at the run.
 
     Raises:
-        ValueError: a folder has no metrics.
+        OSError: a file cannot be written.
         ImportError: matplotlib is not installed.
     """
-    runs = {label: _read_curves(folder) for label, folder in run_dirs.items()}
-    baselines = [plot_data.read(f).get("baselines", {}) for f in run_dirs.values()]
-    names = {key.removeprefix("eval_") for run in runs.values() for key in run}
-    quantities = sorted(names, key=lambda name: (_order(name), name))
-    num_columns = min(len(quantities), 3)
-    figure, all_axes = create(-(-len(quantities) // num_columns), num_columns)
-    for axes in all_axes[len(quantities) :]:
-        axes.remove()
-    for axes, quantity in zip(all_axes, quantities, strict=False):
-        axes.set(xlabel="step", title=quantity.replace("_", " "))
-        if quantity.endswith("perplexity"):
-            axes.set_yscale("log")  # It starts near the size of the vocabulary.
-        for number, (label, run) in enumerate(runs.items()):
-            _draw(axes, run, quantity, label=label, color=COLORS[number % len(COLORS)])
-        for baseline in filter(None, (b.get(f"eval_{quantity}") for b in baselines)):
-            if (value := baseline["value"]) is not None:
-                label = f"{quantity}, {baseline['name']}: {value:.3g}"
-                axes.axhline(value, color=GRAY, linestyle=":", label=label)
-        plain_ticks(axes)
-    handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    place = {"loc": "outside lower left", "frameon": False, "fontsize": "small"}
-    figure.legend(handles.values(), handles.keys(), **place)
-    return figure
+    folder = os.path.join(run_dir, TENSORBOARD_FOLDER)
+    if files.is_folder(folder):  # An earlier call's files would be shown, too.
+        for name in files.list_folder(folder):
+            files.remove(os.path.join(folder, name))
+    data = read_data(run_dir)
+    lines = run_folder.RunFolder(run_dir).read_metrics()
+    steps = sorted({int(line["step"]) for line in lines}) or [0]
+    writer = tf.summary.create_file_writer(folder)
+    with writer.as_default():
+        for name, entry in data.get("baselines", {}).items():
+            if entry["value"] is not None:
+                for step in {steps[0], steps[-1]}:
+                    run_folder.write_scalar(name, entry["value"], step)
+        for name, figure in figures(data).items():
+            width, height = (int(pixels) for pixels in figure.get_size_inches() * _DPI)
+            # As tf.summary.image, which requires the package tensorboard.
+            metadata = tf.compat.v1.SummaryMetadata()
+            metadata.plugin_data.plugin_name = "images"
+            values = tf.constant([str(width), str(height), image(figure)])
+            tf.summary.write(name, values, steps[-1], metadata)
+    writer.close()
+    return f"TensorBoard shows the run: tensorboard --logdir={run_dir}"
 
 
-def smoothed(values: Sequence[float]) -> np.ndarray | None:
-    """Returns moving averages of a curve; None if it has too few points to smooth.
-
-    The windows are centered, so the average does not lag behind the values. They are
-    shorter at both ends.
-    """
-    half = len(values) // (2 * _SMOOTHED_POINTS)
-    if half == 0:
-        return None
-    window = np.ones(2 * half + 1)
-    counts = np.convolve(np.ones(len(values)), window, "same")
-    return np.convolve(values, window, "same") / counts
+def _create(num_rows=1, num_columns=1):
+    """Returns an empty figure and its axes, row by row."""
+    try:
+        import matplotlib.figure
+    except ModuleNotFoundError:
+        raise ImportError(
+            "Plotting requires matplotlib; run: pip install 'bert_tf[plots]'"
+        ) from None
+    size = (WIDTH * num_columns, HEIGHT * num_rows)
+    figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+    all_axes = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
+    for axes in all_axes:
+        axes.grid(alpha=0.25, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_axisbelow(True)
+    return figure, all_axes
 
 
 def _read_curves(run_dir):
@@ -172,12 +318,7 @@ def _order(quantity):
 def _draw(axes, run, quantity, *, label, color):
     """Draws training and held-out values of a quantity."""
     if quantity in run:
-        steps, values = run[quantity]
-        average = None if quantity == "learning_rate" else smoothed(values)
-        if average is not None:
-            axes.plot(steps, values, color=color, alpha=0.2)
-            values = average
-        axes.plot(steps, values, color=color, label=f"{label}, training")
+        axes.plot(*run[quantity], color=color, label=f"{label}, training")
     if (held_out := run.get(f"eval_{quantity}")) is not None:
         label = f"{label}, held-out"
         axes.plot(*held_out, "--", color=color, marker=".", label=label)
@@ -190,7 +331,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:
         labels: names of the C classes.
         counts: [C, C]; rows are true classes, columns predicted ones.
     """
-    figure, [axes] = create()
+    figure, [axes] = _create()
     size = max(HEIGHT, 0.5 * min(len(labels), MAX_CLASSES) + 1.5)
     figure.set_size_inches(size + 1, size)
     shares = [[count / max(sum(row), 1) for count in row] for row in counts]
@@ -208,100 +349,24 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:
 
 
 def calibration(bins: Sequence[Mapping[str, float]]) -> Any:
-    """Plots how often the model is right, by its confidence.
-
-    Args:
-        bins: see `plot_data.calibration`.
-    """
-    figure, [axes] = create()
+    """Plots how often the model is right, by its confidence; see `calibration_data`."""
+    figure, [axes] = _create()
     axes.plot([0, 1], [0, 1], "--", color=GRAY, label="perfectly calibrated")
     confidences = [one["confidence"] for one in bins]
     accuracies = [one["accuracy"] for one in bins]
-    axes.plot(confidences, accuracies, color=COLORS[0], alpha=0.5)
-    most = max(one["count"] for one in bins)
-    areas = [20 + 180 * one["count"] / most for one in bins]
-    label = "model (area: number of examples)"
-    axes.scatter(confidences, accuracies, s=areas, color=COLORS[0], label=label)
-    axes.set(
-        title="calibration",
-        xlabel="probability of the predicted class",
-        ylabel="accuracy",
-        xlim=(0, 1.03),
-        ylim=(-0.03, 1.05),
-    )
-    legend_below(axes)
+    axes.plot(confidences, accuracies, "o-", color=COLORS[0], label="model")
+    axes.set(title="calibration", xlim=(0, 1.03), ylim=(-0.03, 1.05))
+    axes.set(xlabel="probability of the predicted class", ylabel="accuracy")
+    axes.legend(frameon=False, fontsize="small")
     return figure
 
 
 def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
-    """Plots a histogram of the lengths of the training examples.
-
-    Args:
-        edges: N + 1 borders, in word pieces.
-        counts: N numbers of examples.
-        limit: the length to which examples are truncated, or of their windows.
-    """
-    figure, [axes] = create()
+    """Plots a histogram of the lengths of the training examples; see `lengths_data`."""
+    figure, [axes] = _create()
     axes.stairs(counts, edges, fill=True, color=COLORS[0], alpha=0.8)
     axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit:,}")
-    axes.set(
-        title="lengths of the training examples",
-        xlabel="word pieces, before truncation or windows",
-        ylabel="examples",
-        xlim=(0, None),
-    )
-    plain_ticks(axes)
-    legend_below(axes)
+    axes.set(title="lengths of the training examples", xlim=(0, None))
+    axes.set(xlabel="word pieces, before truncation or windows", ylabel="examples")
+    axes.legend(frameon=False, fontsize="small")
     return figure
-
-
-def from_plot_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the figures of plot_data.json by name; see `plot_data`."""
-    figures = {}
-    if len((data.get("confusion") or {}).get("labels", ())) > 1:
-        figures["confusion"] = confusion(**data["confusion"])
-    if data.get("calibration"):
-        figures["calibration"] = calibration(data["calibration"])
-    if data.get("lengths"):
-        figures["lengths"] = lengths(**data["lengths"])
-    return figures
-
-
-def write_tensorboard(run_dir: str) -> str:
-    """Writes what TensorBoard shows of a run beside its curves.
-
-    These are the baselines as flat lines, and the other plots as images. Training
-    writes the curves itself; see `run_folder.RunFolder.log`.
-
-    Args:
-        run_dir: `output_dir` of a run.
-
-    Returns:
-        A sentence that says how to look at the run.
-
-    Raises:
-        OSError: a file cannot be written.
-        ImportError: matplotlib is not installed.
-    """
-    folder = os.path.join(run_dir, TENSORBOARD_FOLDER)
-    if files.is_folder(folder):  # An earlier call's files would be shown, too.
-        for name in files.list_folder(folder):
-            files.remove(os.path.join(folder, name))
-    data = plot_data.read(run_dir)
-    lines = run_folder.RunFolder(run_dir).read_metrics()
-    steps = sorted({int(line["step"]) for line in lines}) or [0]
-    writer = tf.summary.create_file_writer(folder)
-    with writer.as_default():
-        for name, baseline in data.get("baselines", {}).items():
-            if baseline["value"] is not None:
-                for step in {steps[0], steps[-1]}:
-                    run_folder.write_scalar(name, baseline["value"], step)
-        for name, figure in from_plot_data(data).items():
-            width, height = (int(pixels) for pixels in figure.get_size_inches() * _DPI)
-            # As tf.summary.image, which requires the package tensorboard.
-            metadata = tf.compat.v1.SummaryMetadata()
-            metadata.plugin_data.plugin_name = "images"
-            values = tf.constant([str(width), str(height), image(figure)])
-            tf.summary.write(name, values, steps[-1], metadata)
-    writer.close()
-    return f"TensorBoard shows the run: tensorboard --logdir={run_dir}"

@@ -23,7 +23,7 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import export
 from bert_tf.training import distribution
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
 
@@ -104,7 +104,7 @@ def test_a_run_has_all_its_files(run_dir, kind):
     task = json.loads((run_dir / "task.json").read_text())
     assert (task["task"], task["max_seq_length"]) == (kind, 24)
     assert "pipeline_tag: " in (run_dir / "README.md").read_text()
-    data = plot_data.read(str(run_dir))
+    data = plots.read_data(str(run_dir))
     assert data["lengths"]["limit"] == 24
     assert data["baselines"]
 

@@ -1,7 +1,6 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 
 from bert_tf.training import plots
@@ -44,12 +43,6 @@ def test_each_quantity_has_a_panel(run_dir):
     assert held_out.get_linestyle() == "--"
     assert training.get_color() == held_out.get_color()
     assert panels["perplexity"].get_yscale() == "log"
-
-
-def test_smoothing_keeps_a_straight_line_and_short_curves():
-    line = np.arange(200.0)
-    np.testing.assert_allclose(plots.smoothed(line)[10:-10], line[10:-10])
-    assert plots.smoothed(line[:50]) is None
 
 
 def test_baselines_are_dotted_lines(run_dir):

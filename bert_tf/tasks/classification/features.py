@@ -39,7 +39,7 @@ def rows_of(
     tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
-    progress: progress_module.Progress = progress_module.silent,
+    progress: progress_module.Progress = progress_module.report,
 ) -> Rows:
     """Returns the features of examples, in windows if the record has a `doc_stride`.
 
@@ -82,7 +82,7 @@ def convert_examples_to_features(
     max_seq_length: int,
     tokenizer: Any,
     *,
-    progress: progress_module.Progress = progress_module.silent,
+    progress: progress_module.Progress = progress_module.report,
 ) -> dict[str, np.ndarray]:
     """Returns the features of examples with one class each.
 

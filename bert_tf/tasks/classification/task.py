@@ -28,7 +28,7 @@ from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import result_files
 
 logger = logging.getLogger(__name__)
@@ -233,7 +233,7 @@ class Classification(task_module.Task):
         record, baselines = self.record, {}
         wrong: list[model_card.WrongExample] = []
         tables: list[str] = []
-        plots: dict[str, Any] = {}
+        plot_values: dict[str, Any] = {}
         for part, logits in evaluation.outputs.items():
             examples = self.examples[part]
             [truth] = features_module.label_columns(examples, record).values()
@@ -248,14 +248,14 @@ class Classification(task_module.Task):
             )
             if record.label_kind != checkpoint_heads.REGRESSION:
                 tables.append(scores.class_table(truth, predicted, record.labels))
-            if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plots:
-                plots = {
-                    "confusion": plot_data.confusion(truth, predicted, record.labels),
-                    "calibration": plot_data.calibration_of_logits(logits, truth),
+            if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:
+                plot_values = {
+                    "confusion": plots.confusion_data(truth, predicted, record.labels),
+                    "calibration": plots.calibration_data(logits, truth),
                 }
         named = scores.named(baselines, self.processor.get_eval_languages())
-        plots["baselines"] = {
-            name: plot_data.baseline(plot_data.MAJORITY_CLASS, value)
+        plot_values["baselines"] = {
+            name: plots.baseline(plots.MAJORITY_CLASS, value)
             for name, value in named.items()
         }
         has_tables = self.options.task_name is None and tables
@@ -263,7 +263,7 @@ class Classification(task_module.Task):
         return task_module.Details(
             wrong=wrong,
             num_examples=sum(map(len, evaluation.outputs.values())),
-            plots=plots,
+            plots=plot_values,
             lines=text.split("\n") if has_tables else (),
             files={scores.CLASSES_FILE: text + "\n"} if has_tables else {},
         )

@@ -29,7 +29,7 @@ from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import predictions
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -269,9 +269,9 @@ class MultipleChoice(task_module.Task):
             num_examples=len(predicted),
             plots={
                 "baselines": {
-                    "eval_accuracy": plot_data.baseline(plot_data.MAJORITY_CLASS, share)
+                    "eval_accuracy": plots.baseline(plots.MAJORITY_CLASS, share)
                 },
-                "calibration": plot_data.calibration_of_logits(logits, label_ids),
+                "calibration": plots.calibration_data(logits, label_ids),
             },
         )
 

@@ -213,7 +213,7 @@ def convert_examples_to_features(
     sizes: WindowSizes,
     *,
     is_training: bool,
-    progress: progress_module.Progress = progress_module.silent,
+    progress: progress_module.Progress = progress_module.report,
 ) -> Windows:
     """Returns the windows of examples.
 

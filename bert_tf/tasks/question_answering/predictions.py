@@ -111,7 +111,7 @@ def predictions_of(
     rules: Rules,
     aligner: alignment.Aligner,
     *,
-    progress: progress_module.Progress = progress_module.silent,
+    progress: progress_module.Progress = progress_module.report,
 ) -> list[Prediction]:
     """Returns the prediction for each example of the windows, in their order.
 

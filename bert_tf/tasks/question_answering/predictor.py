@@ -133,7 +133,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         inputs: Iterable[Sequence[str]],
         *,
         null_score_diff_threshold: float | None = None,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the answers to questions.
 

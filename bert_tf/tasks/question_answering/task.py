@@ -31,7 +31,7 @@ from bert_tf.tasks.question_answering import (
 from bert_tf.tasks.question_answering import predictor
 from bert_tf.tasks.question_answering import scores as question_answering_scores
 from bert_tf.tokenization import full
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ class QuestionAnswering(task_module.Task):
                 self.squad_file, dict.fromkeys(answers, "")
             )
             baselines = {
-                name: plot_data.baseline("no answer", without[name], perfect=100)
+                name: plots.baseline("no answer", without[name], perfect=100)
                 for name in ("eval_exact_match", "eval_f1")
             }
         lines: list[str] = []

@@ -223,7 +223,7 @@ class TextEmbedder(RetrievalPredictor):
         self,
         texts: Iterable[str],
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> np.ndarray:
         """Returns a vector for each text, float32 [N, H].
 
@@ -259,7 +259,7 @@ class BiEncoderPredictor(TextEmbedder):
         self,
         corpus_file: str,
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> None:
         """Stores passages with their vectors in the run, for `predict` to search.
 
@@ -281,7 +281,7 @@ class BiEncoderPredictor(TextEmbedder):
         queries: Iterable[str],
         *,
         top_k: int = TOP_K,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the best passages of each query.
 
@@ -331,7 +331,7 @@ class EncoderPredictor(TextEmbedder):
         self,
         texts: Iterable[str],
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns `{"embedding": float32 [H]}` for each text; see `embed`."""
         return [{"embedding": v} for v in self.embed(texts, progress=progress)]
@@ -356,7 +356,7 @@ class CrossEncoderPredictor(RetrievalPredictor):
         self,
         inputs: Iterable[tuple[str, Sequence[str]]],
         *,
-        progress: progress_module.Progress = progress_module.silent,
+        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the passages of each query, ranked, or the scores of pairs.
 

@@ -24,7 +24,7 @@ from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 from bert_tf.tasks.retrieval import scores
 from bert_tf.tasks.retrieval import search as search_module
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import result_files
 
 # Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
@@ -212,7 +212,7 @@ class Retrieval(task_module.Task):
             len(set(corpus.numbers)), list(right.values()), self.options.recall_at
         )
         baselines = {
-            name: plot_data.baseline("random order", value)
+            name: plots.baseline("random order", value)
             for name, value in by_chance.items()
         }
         return task_module.Details(

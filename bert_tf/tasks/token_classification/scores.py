@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.tasks.token_classification import schemes
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 MOST_FREQUENT_TAG = "most frequent tag"
 
@@ -107,10 +107,10 @@ def plot_values(
     numbers = {label: number for number, label in enumerate(labels)}
     return {
         "baselines": {
-            f"eval_{name}": plot_data.baseline(MOST_FREQUENT_TAG, value)
+            f"eval_{name}": plots.baseline(MOST_FREQUENT_TAG, value)
             for name, value in baselines.items()
         },
-        "confusion": plot_data.confusion(
+        "confusion": plots.confusion_data(
             [numbers[one] for one in types], [numbers[one] for one in found], labels
         ),
         "calibration": calibration,

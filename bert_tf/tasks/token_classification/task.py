@@ -27,7 +27,7 @@ from bert_tf.tasks.token_classification import options as token_classification_o
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tasks.token_classification import words as words_module
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 from bert_tf.training import result_files
 
 logger = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ class TokenClassification(task_module.Task):
                 self._true_tags("dev"),
                 predicted,
                 self.record.tag_scheme,
-                plot_data.calibration_of_logits(logits, self._tag_ids()),
+                plots.calibration_data(logits, self._tag_ids()),
             ),
         )
 

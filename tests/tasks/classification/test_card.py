@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "plot_data.json").write_text('{"confusion": 3}')
     with pytest.raises(ValueError, match=r"plot_data\.json.*remove it"):
-        plot_data.read(str(tmp_path))
+        plots.read_data(str(tmp_path))
 
 
 def test_tensorboard_gets_images_and_baselines(untrained_run, run_tool):

@@ -8,7 +8,7 @@ import bert_tf
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import client
 from bert_tf.serving import export
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 HEAD = "cls/squad/output_weights"
 
@@ -88,7 +88,7 @@ def test_answers_are_in_the_releases_files_with_their_positions(quiz_run, quiz):
 def test_a_run_may_have_no_answer(quiz_2_run):
     # Every fourth has no answer.
     nothing = {"name": "no answer", "value": 25.0, "perfect": 100}
-    baselines = plot_data.read(str(quiz_2_run))["baselines"]
+    baselines = plots.read_data(str(quiz_2_run))["baselines"]
     assert baselines == {"eval_exact_match": nothing, "eval_f1": nothing}
     odds = read_json(quiz_2_run, "null_odds.json")
     answers = read_json(quiz_2_run)

@@ -11,7 +11,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.retrieval import search as search_module
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 BEST = "eval_mrr"
 PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
@@ -68,7 +68,7 @@ def test_predictions_are_rankings_of_the_corpus(run_dir):
     scores = [passage["score"] for passage in first["passages"]]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] <= 1.0001
-    baseline = plot_data.read(str(run_dir))["baselines"]["eval_recall_at_3"]
+    baseline = plots.read_data(str(run_dir))["baselines"]["eval_recall_at_3"]
     assert baseline == {"name": "random order", "value": 3 / 11}  # 11 passages.
 
 

@@ -9,7 +9,7 @@ import bert_tf
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.training import plot_data
+from bert_tf.training import plots
 
 
 def read_results(folder):
@@ -34,7 +34,7 @@ def names_run(tmp_path_factory, names_options):
 
 
 def test_an_evaluation_writes_what_the_plots_need(names_run, names):
-    data = plot_data.read(str(names_run))
+    data = plots.read_data(str(names_run))
     lines = (names / "dev.txt").read_text().splitlines()
     words = [line for line in lines if line and "-DOCSTART-" not in line]
     types = [line[-3:] if "-" in line else "O" for line in words]
