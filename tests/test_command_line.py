@@ -381,12 +381,3 @@ def test_a_wrong_subcommand_is_one_line_and_exit_code_2(capsys, argv, line):
     assert command_line.main(argv) == 2
     [shown] = capsys.readouterr().err.splitlines()
     assert line in shown
-
-
-def test_a_subcommand_does_the_work_of_its_tool(tmp_path, capsys):
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("the cat sat\nthe dog sat\n")
-    vocabulary = tmp_path / "vocab.txt"
-    flags = [f"--input_file={corpus}", f"--vocab_file={vocabulary}", "--vocab_size=40"]
-    assert command_line.main(["vocabulary", *flags]) == 0
-    assert "[MASK]" in vocabulary.read_text().splitlines()

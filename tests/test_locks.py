@@ -120,14 +120,6 @@ def test_many_waiting_for_a_lock_get_it_one_by_one(tmp_path):
     assert most == [1] * 80
 
 
-def test_a_lock_leaves_no_trace_after_an_error(tmp_path):
-    for lock in (locks.output_folder, locks.output_file):
-        with pytest.raises(ValueError, match="of the block"):
-            with lock(tmp_path / "new" / "folder"):
-                raise ValueError("of the block")
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize("lock", [locks.output_folder, locks.output_file])
 def test_where_nothing_can_be_written_the_path_of_the_user_is_named(lock):
     with pytest.raises(OSError, match=r"^/proc/(no|x): (the folder )?cannot be"):

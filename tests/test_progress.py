@@ -1,7 +1,5 @@
 import io
 
-import pytest
-
 from bert_tf import progress
 
 
@@ -32,15 +30,6 @@ def test_without_a_terminal_a_line_comes_each_ten_seconds_and_at_the_end():
         "train: 25/25",
     ]
     assert all("loss=0.5" in line for line in shown)
-
-
-@pytest.mark.parametrize("stream", [io.StringIO(), _Terminal()])
-def test_a_stage_of_unknown_size_and_one_that_is_cut_short(stream):
-    bars = progress.ProgressBar(stream, clock=lambda: 0.0)
-    bars("read", 0.0, None, unit="MB")
-    bars("read", 12.345, None, unit="MB")
-    bars("write", 1, 10, unit="files")
-    bars.close()
 
 
 def test_a_stage_shows_its_rate_only_after_a_second():

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import file_errors
 from bert_tf.data import batching
 from bert_tf.data import ordering
 from bert_tf.data import tfrecord
@@ -60,21 +59,6 @@ def test_permutations_are_even():
     )
     assert len(found) == 24
     assert all(abs(count - 200) < 5 * 14 for count in found.values())
-
-
-def test_batches_carry_their_step_and_static_shapes():
-    source = batching.ArraySource({"x": np.ones((5, 3))})
-    dataset = batching.training_batches(
-        source, batch_size=2, num_steps=9, start_step=7, seed=0
-    )
-    assert dataset.element_spec["x"] == tf.TensorSpec([2, 3], tf.float32)
-    assert dataset.element_spec["step"] == tf.TensorSpec([2], tf.int32)
-    steps = [batch["step"].tolist() for batch in dataset.as_numpy_iterator()]
-    assert steps == [[7, 7], [8, 8]]
-    assert [b["example_index"].tolist() for b in dataset.as_numpy_iterator()] == [
-        [0, 1],
-        [0, 1],
-    ]
 
 
 def test_skipped_batches_are_not_read(golden):
@@ -164,29 +148,6 @@ def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):
         with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=8))
-
-
-@pytest.mark.parametrize(
-    "error, message",
-    [
-        (ValueError("a:1: damaged"), "a:1: damaged"),
-        (FileNotFoundError(2, "", "a"), "No such file: a"),
-        (PermissionError(13, "", "a"), "a: permission denied"),
-        (IsADirectoryError(21, "", "a"), "a is a folder; expected a file"),
-        (NotADirectoryError(20, "", "a"), "a: expected a folder, found a file"),
-        (OSError(5, "Input/output error"), "a: Input/output error"),
-    ],
-)
-def test_an_error_of_reading_inside_tf_data_is_one_sentence(error, message):
-    def read(index):
-        with file_errors.clear_errors("a"):
-            raise error
-
-    dataset = tf.data.Dataset.range(1).map(
-        lambda index: tf.numpy_function(read, [index], tf.int64)
-    )
-    with pytest.raises(ValueError, match=f"^{message}"), batching.clear_errors():
-        list(dataset)
 
 
 def test_a_record_of_another_length_is_a_clear_error(tmp_path):

@@ -88,15 +88,6 @@ def test_a_large_document_is_cut_between_sentences_with_a_warning(
     assert warning.startswith(f"{path}:8: this document is larger than half a shard")
 
 
-def test_a_line_longer_than_a_shard_stays_whole(tmp_path):
-    path = write(tmp_path / "a", "x" * 500 + "\n" + "y" * 500 + "\nz\n")
-    assert documents_of(data_corpus.shards([path], 100e-6)) == [
-        ["x" * 500],
-        ["y" * 500],
-        ["z"],
-    ]
-
-
 @pytest.mark.parametrize("block_bytes", [4, 1 << 20])
 def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
     tmp_path, monkeypatch, block_bytes

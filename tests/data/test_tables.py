@@ -39,11 +39,6 @@ def test_every_kind_of_table_gives_the_same_cells(write, name, content):
     assert cells(write(name, content)) == [{"text": 'say "hi", now', "label": "1"}]
 
 
-def test_a_tsv_cell_may_begin_with_a_quotation_mark_that_never_ends(write):
-    path = write("a.tsv", 'text\tlabel\n"Oh\t0\nno"\t1\n')
-    assert [row["text"] for row in cells(path)] == ['"Oh', 'no"']
-
-
 def test_names_of_columns_have_no_surrounding_white_space(write):
     path = write("a.csv", " text,label \u00a0\nx,1\n")
     assert cells(path) == [{"text": "x", "label": "1"}]
@@ -107,15 +102,6 @@ def test_tables_of_pandas_are_read(name):
 )
 def test_equal_values_of_json_have_the_same_text(name, labels):
     assert [row["label"] for row in cells(str(OF_PANDAS / name))] == labels
-
-
-@pytest.mark.parametrize(
-    "value, text",
-    [("-0.0", "0"), ("1e3", "1000"), ("1.5", "1.5"), ('{"a": ["é"]}', '{"a": ["é"]}')],
-)
-def test_other_values_of_json_have_a_text(write, value, text):
-    path = write("a.jsonl", f'{{"text": "x", "label": "y", "other": {value}}}\n')
-    assert cells(path)[0]["other"] == text
 
 
 @pytest.mark.parametrize(

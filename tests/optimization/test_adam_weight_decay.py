@@ -130,34 +130,6 @@ def test_weights_of_every_dtype_are_updated_alike(name, dtype, in_graph):
     np.testing.assert_allclose(updated(dtype), updated("float32"), rtol=0.01)
 
 
-def num_operations(num_variables, *, decay=0.01, name="adamw"):
-    """Returns how many operations the updates of some equal variables take."""
-    weights = [keras.Variable([1.0, 2.0], name="kernel") for _ in range(num_variables)]
-    optimizer = create.create_optimizer(0.1, 100, 0, name=name)
-    optimizer.weight_decay_rate = decay
-    optimizer.build(weights)
-
-    def update(gradient):
-        scalars = optimizer.step_scalars(0.1)
-        for weight in weights:
-            optimizer.update_variable(gradient, weight, scalars)
-
-    function = tf.function(update, autograph=False)
-    graph = function.get_concrete_function(tf.TensorSpec([2])).graph
-    return len(graph.get_operations())
-
-
-def test_without_decay_weights_are_not_multiplied():
-    assert num_operations(1, decay=0.01) - num_operations(1, decay=0.0) > 1
-
-
-@pytest.mark.parametrize("name", ["adamw", "lamb"])
-def test_scalars_are_computed_once_per_step(name):
-    more = num_operations(3, name=name) - num_operations(2, name=name)
-    alone = num_operations(1, name=name)
-    assert more < alone - 4
-
-
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_weights_in_bfloat16_are_refused(name):
     weight = keras.Variable([1.0, 2.0], dtype="bfloat16", name="kernel")

@@ -134,12 +134,6 @@ def test_two_texts_are_not_a_pair(preprocessor):
     assert_equal(preprocessor(tensors), expected)
 
 
-def test_one_text_gives_one_row(preprocessor):
-    assert preprocessor("the cat")["input_ids"].numpy().tolist() == [2, 5, 6, 3]
-    row = preprocessor("the", "cat")
-    assert row["segment_ids"].numpy().tolist() == [0, 0, 0, 1, 1]
-
-
 @pytest.mark.parametrize(
     "inputs, message",
     [

@@ -210,14 +210,6 @@ def test_masks_that_have_no_room_are_refused(pretrain):
     assert "--max_predictions_per_seq" not in done.stderr
 
 
-def test_masks_need_the_vocabulary(unmasked, pretrain, tmp_path):
-    moved = tmp_path / "moved.tfrecord"
-    shutil.copy(unmasked, moved)  # Without its side file it is unknown.
-    done = pretrain(input_file=moved)
-    assert done.exit_code == 1
-    assert "masking it needs --vocab_file" in done.stderr
-
-
 def rewritten(path, target, change):
     """Writes records again, without a side file, after `change` of their columns."""
     with tf.io.TFRecordWriter(str(target)) as writer:

@@ -8,7 +8,6 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import scores
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
@@ -114,44 +113,6 @@ def test_a_run_is_evaluated_as_it_was_trained_without_saying_how(
     done = pretrain(left_to_right_run, "--do_eval", size="none")
     assert done.exit_code == 0, done.stderr
     assert (left_to_right_run / "eval_results.txt").read_text() == before
-
-
-def test_the_next_piece_has_a_perplexity_while_training(tmp_path, pretrain):
-    done = pretrain(
-        tmp_path,
-        "--objective=left_to_right",
-        "--do_train",
-        "--eval_every_steps=2",
-        "--best_metric=eval_perplexity",
-    )
-    assert done.exit_code == 0, done.stderr
-    evaluated = [x for x in read_metrics(tmp_path) if "eval_loss" in x]
-    causal = config_module.BertConfig(vocab_size=9, attention="causal")
-    assert [line["step"] for line in evaluated] == [2, 4]
-    for line in evaluated:
-        assert line["eval_perplexity"] == pytest.approx(np.exp(line["eval_loss"]))
-        found = {name for name in line if name.startswith("eval_")}
-        assert found == set(scores.names_of(causal, {}))
-
-
-# `test_trajectory.py` divides a batch in the same ways.
-@pytest.mark.slow
-def test_replicas_learn_what_one_device_learns(tmp_path, left_to_right_run, pretrain):
-    done = pretrain(
-        tmp_path,
-        "--objective=left_to_right",
-        "--do_train",
-        "--device=mirrored",
-        "--num_replicas=2",
-        "--gradient_accumulation_steps=2",
-        "--jit_compile",
-    )
-    assert done.exit_code == 0, done.stderr
-    losses = [
-        [line["next_piece_loss"] for line in read_metrics(run)]
-        for run in (left_to_right_run, tmp_path)
-    ]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -268,19 +229,6 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     assert "attention is bidirectional in the checkpoint's" in done.stderr
 
 
-def test_a_dry_run_reports_the_size_that_is_named(tmp_path, pretrain):
-    counted = {}
-    for size in ("tiny", "L-2_H-128", "L-2_H-128_A-4", "L-1_H-64"):
-        done = pretrain(tmp_path / "run", "--dry_run", size=f"--model_size={size}")
-        assert done.exit_code == 0, done.stderr
-        lines = [x for x in done.stdout.splitlines() if x.startswith("parameters")]
-        counted[size] = int(lines[0].split()[1].replace(",", ""))
-    # 30522 - 288 rows of 128 and as many biases are missing from those of the release.
-    assert counted["tiny"] == 4_433_468 - 258 - 30_234 * 129
-    assert counted["tiny"] == counted["L-2_H-128"] == counted["L-2_H-128_A-4"]
-    assert counted["L-1_H-64"] < counted["tiny"]
-
-
 def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretrain):
     done = pretrain(tmp_path, "--do_train", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
@@ -303,19 +251,6 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     # Evaluation does not depend on how the weights were initialized.
     done = pretrain(tmp_path, "--do_eval", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
-
-
-def test_weights_are_not_evaluated_as_another_model(tmp_path, pretrain):
-    size = "--model_size=L-1_H-16_A-2"
-    done = pretrain(
-        tmp_path, "--do_train", "--config_overrides=hidden_act=relu", size=size
-    )
-    assert done.exit_code == 0, done.stderr
-    done = pretrain(tmp_path, "--do_eval", size=size)
-    assert done.exit_code == 1
-    said = "contains a run of a different model: hidden_act is relu there, gelu now"
-    assert said in done.stderr.strip().splitlines()[-1]
-    assert not (tmp_path / "eval_results.txt").exists()
 
 
 def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only_run):
@@ -353,20 +288,6 @@ def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, sa
     flags = ["--do_train", f"--config_overrides={change}"]
     check_refusal(tmp_path, pretrain, ["--model_size=tiny", *flags], 2, said)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    "flags, code, said",
-    [
-        (["--model_size=huge"], 1, "expected one of tiny, mini"),
-        (["--model_size=L-2_H-100"], 1, "is not a multiple of 64"),
-        (["--model_size=tiny", "--init_checkpoint=bert-tiny"], 2, "cannot be combined"),
-    ],
-)
-def test_a_size_that_does_not_exist_ends_in_one_line(
-    tmp_path, pretrain, flags, code, said
-):
-    check_refusal(tmp_path, pretrain, ["--do_train", *flags], code, said)
 
 
 def check_refusal(folder, pretrain, flags, code, said):

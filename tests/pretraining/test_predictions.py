@@ -1,7 +1,6 @@
 """fill_mask: the words behind [MASK], and where it finds what it needs."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -127,15 +126,6 @@ def test_the_text_of_the_flag_or_of_standard_input_is_filled(
         assert done.stdout.splitlines()[::2] == shown
 
 
-def test_texts_of_a_batch_are_filled_as_each_alone(predictor):
-    texts = ["the [MASK]", TEXT, "a b c d e f [MASK] h", "[MASK] " * 5, "[MASK]"]
-    for text, answer in zip(texts, predictor.predict(texts, top_k=3), strict=True):
-        [alone] = predictor.predict([text], top_k=3)
-        assert len(answer["masks"]) == text.count("[MASK]")
-        for mask, same in zip(answer["masks"], alone["masks"], strict=True):
-            assert as_table(mask) == pytest.approx(as_table(same), rel=1e-4)
-
-
 def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(predictor):
     texts = ["the lighthouse", "bee", "the bee and honey is warm"]
     for text, answer in zip(texts, predictor.score(texts), strict=True):
@@ -185,17 +175,6 @@ def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, 
     assert [list(record) for record in records] == [keys] * 2
 
 
-def test_the_report_shows_candidates_and_how_likely_a_text_is(fill_options):
-    text, *masks = fill_mask.run(fill_options(top_k=3)).splitlines()
-    assert text == TEXT
-    assert len(masks) == 2
-    assert all(re.fullmatch(r"(  \S+ 0\.\d{3}){3}", mask) for mask in masks)
-    scored = fill_mask.run(fill_options(text="the bee", pseudo_log_likelihood=True))
-    assert re.fullmatch(
-        r"the bee\n  -\d+\.\d{4}  per piece -\d+\.\d{4}  per word -\d+\.\d{4}", scored
-    )
-
-
 @pytest.mark.parametrize(
     "values, lines, message",
     [
@@ -223,23 +202,3 @@ def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, me
     options = fill_options(text=None, input_file=str(tmp_path / "texts.txt"), **values)
     with pytest.raises(ValueError, match=message):
         fill_mask.run(options)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"text": None}, "either --text or --input_file"),
-        ({"input_file": "a.txt"}, "either --text or --input_file"),
-        (
-            {"pseudo_log_likelihood": True, "top_k": 3},
-            "--top_k cannot be combined with",
-        ),
-        (
-            {"text": None, "input_file": "a.txt", "output_file": "./a.txt"},
-            "would be overwritten",
-        ),
-    ],
-)
-def test_flags_that_do_not_go_together_are_refused(fill_options, values, message):
-    with pytest.raises(ValueError, match=message):
-        fill_options(**values)

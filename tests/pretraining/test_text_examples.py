@@ -15,7 +15,6 @@ from bert_tf.pretraining_data import graph_pools
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import loop
 
-SEED = 12345
 BATCH_SIZE = 8
 # About two epochs of six pools.
 NUM_STEPS = 100
@@ -145,12 +144,6 @@ def test_an_evaluation_reads_the_text_once_and_always_the_same(examples, whole):
     evaluated = {row.tobytes() for row in columns[0]["input_ids"]}
     seen = [row.tobytes() in evaluated for b in whole for row in b["input_ids"]]
     assert np.mean(seen) < 0.05
-
-
-def test_another_order_than_that_of_the_pools_is_refused(examples):
-    source = examples.training_source("none", "text", is_written=False)
-    with pytest.raises(ValueError, match="The order of text is fixed"):
-        source.training_batches(batch_size=2, num_steps=1, seed=SEED + 1)
 
 
 @pytest.mark.parametrize("values", [{}, {"num_examples": ["1"]}, {"num_examples": 3}])

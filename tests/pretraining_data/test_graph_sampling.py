@@ -200,13 +200,6 @@ def test_pairs_need_two_documents(inputs, tmp_path):
     assert int(next(iter(dataset))["input_mask"].numpy().sum()) == 5
 
 
-@pytest.mark.parametrize("text", ["", "\n \n"])
-def test_files_without_text_are_refused(inputs, tmp_path, text):
-    (tmp_path / "empty.txt").write_text(text)
-    with pytest.raises(ValueError, match=r"Found no text in .*empty\.txt"):
-        pretraining_data.text_dataset(str(tmp_path / "empty.txt"), inputs / "vocab.txt")
-
-
 def test_workers_of_tf_data_service_share_an_epoch(inputs, monkeypatch):
     """Each pool goes to one of two workers, so together they read the text once."""
     monkeypatch.setattr(data_corpus, "_MIN_SHARD_MB", 1e-4)

@@ -325,21 +325,6 @@ def test_a_planted_fault_is_found(inputs, release, monkeypatch, fault, found):
     assert found <= violations(runs, release, make_vocabulary())
 
 
-@pytest.mark.parametrize(
-    "shares, found",
-    [
-        (
-            {"mask_share": 0.75, "random_share": 0.15},
-            {"share masked", "share random"},
-        ),
-        ({"same_share": 0.15, "random_share": 0.05}, {"share kept", "share random"}),
-    ],
-)
-def test_other_shares_are_found(inputs, release, shares, found):
-    runs = sampled(inputs, "vectorized", **shares)
-    assert found <= violations(runs, release, make_vocabulary())
-
-
 # The rows of Table 8 of the paper: [MASK], same, random.
 @pytest.mark.parametrize("sampler", ["vectorized", "release", "tf_data"])
 @pytest.mark.parametrize(

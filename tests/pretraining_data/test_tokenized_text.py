@@ -70,15 +70,6 @@ def test_a_batch_ends_with_the_sentence_that_fills_it(golden, monkeypatch):
     assert text.document_starts.tolist() == [0, 300, 301]
 
 
-def test_no_sentences_and_sentences_without_words_are_fine(golden):
-    vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
-    table = tokenized_text.WordTable(vocabulary, True)
-    pieces = table.tokenize([])
-    assert (pieces.ids.size, pieces.counts.size) == (0, 0)
-    pieces = table.tokenize(["", "\u200d", " "])
-    assert (pieces.ids.size, pieces.counts.tolist()) == (0, [0, 0, 0])
-
-
 def assert_same(vocabulary, do_lower_case, texts):
     tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
     expected = [tokenizer.tokenize(text) for text in texts]

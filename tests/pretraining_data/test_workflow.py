@@ -153,17 +153,6 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
     assert "words with capitals become [UNK]; pass --do_lower_case" in caplog.text
 
 
-def test_a_limit_below_the_share_to_mask_is_logged(make, caplog):
-    make(masked_lm_prob=0.15)
-    make(masked_lm_prob=0.3125, max_predictions_per_seq=19)  # Of 20: rounded down.
-    assert caplog.text == ""
-    make(masked_lm_prob=0.5)
-    assert (
-        "--max_predictions_per_seq=10 limits a full example to 10 masks; "
-        "--masked_lm_prob=0.5 would mask 32. Pass --max_predictions_per_seq=32 here"
-    ) in caplog.text
-
-
 def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
     report, records = make(next_sentence=False, short_seq_prob=0.0)
     columns = columns_of(records)

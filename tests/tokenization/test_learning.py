@@ -45,22 +45,6 @@ def test_special_and_unused_tokens_are_where_the_release_has_them():
     assert tokens[154:] == ("[unused149]", "a", "##a")
 
 
-@pytest.mark.parametrize(
-    "vocab_size, num_unused",
-    [
-        (30522, 994),
-        (100_000, 994),
-        (10_000, 325),
-        (2000, 99),  # [UNK] at 100, as in the release.
-        (1000, 99),
-        (999, 49),
-        (100, 5),
-    ],
-)
-def test_number_of_unused_tokens(vocab_size, num_unused):
-    assert learning.default_num_unused(vocab_size) == num_unused
-
-
 def test_every_character_has_both_forms_where_it_can_have_them():
     counts = {"ab": 9, "c": 5, ".": 3, "中": 2}
     vocabulary = learning.vocabulary_from_counts(counts, vocab_size=19)
@@ -89,16 +73,6 @@ def test_frequent_pieces_are_learned_first():
     # After 6 special or unused tokens and 6 characters in two forms: "l" and "##o" meet
     # 70 times, and so do "lo" and "##w"; "##e" and "##r" 60 times.
     assert vocabulary.tokens[18:] == ("lo", "low", "##er")
-
-
-def test_the_same_counts_in_any_order_give_the_same_vocabulary(sample_data):
-    counts = learning.count_words(str(sample_data / "corpus.txt"))
-    turned = dict(reversed(counts.items()))
-    one, other = (
-        learning.vocabulary_from_counts(words, vocab_size=1500)
-        for words in (counts, turned)
-    )
-    assert one.tokens == other.tokens
 
 
 def test_a_learned_vocabulary_leaves_nothing_of_its_text_unknown(sample_data):

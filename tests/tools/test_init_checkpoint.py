@@ -136,17 +136,6 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
         assert not (tmp_path / "run").exists()
 
 
-def test_without_a_size_nothing_is_pretrained(run_tool, golden, tmp_path):
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
-        f"--output_dir={tmp_path / 'run'}",
-        "--do_train",
-    )
-    assert done.exit_code == 2
-    assert "A new run needs --bert_config_file, --model_size or" in done.stderr
-
-
 @pytest.fixture(scope="module")
 def broken(golden, tmp_path_factory):
     """Folder of the released checkpoint with one NaN among its weights."""

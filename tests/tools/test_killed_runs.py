@@ -109,25 +109,3 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     for name in TOOLS[tool][1]:
         texts = [(tmp_path / run / name).read_text() for run in ("whole", "killed")]
         assert texts[0] == texts[1], name
-
-
-@pytest.mark.slow
-def test_what_is_asked_for_is_done_whatever_goes_with_it(
-    tool, command, run_tool, tmp_path
-):
-    predictions, results = (tmp_path / "run" / name for name in TOOLS[tool][1])
-    combinations = [
-        # Actions, and whether predictions and results are there after them.
-        (("do_train",), (False, False)),
-        (("do_predict",), (True, False)),
-        (("do_eval",), (False, True)),
-        (("do_eval", "do_predict"), (True, True)),
-        (("do_train", "do_predict"), (True, False)),
-        (("do_train", "do_eval"), (False, True)),
-    ]
-    for actions, expected in combinations:
-        for path in (predictions, results):
-            path.unlink(missing_ok=True)
-        result = run_tool(tool, *command("run", *actions))
-        assert result.exit_code == 0, (actions, result.stderr)
-        assert (predictions.exists(), results.exists()) == expected, actions

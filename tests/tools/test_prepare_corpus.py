@@ -283,27 +283,6 @@ def test_bad_input_is_one_clear_line(run_tool, tmp_path, name, write, message):
     assert not list(tmp_path.rglob("corpus-*"))
 
 
-@pytest.mark.parametrize(
-    "flags, exit_code, message",
-    [
-        ([], 2, "--input_file is required"),
-        (
-            ["--input_file={}/a.txt", "--text_field=body"],
-            1,
-            "but the input is read as prose; omit the flag. If",
-        ),
-    ],
-)
-def test_flags_without_effect_are_refused(
-    run_tool, tmp_path, flags, exit_code, message
-):
-    (tmp_path / "a.txt").write_text("Yes. No.\n")
-    flags = [f"--output_dir={tmp_path / 'o'}", *(f.format(tmp_path) for f in flags)]
-    result = run_tool("prepare_corpus", *flags)
-    assert result.exit_code == exit_code
-    assert message in result.stderr
-
-
 KILLED = """
 import os, signal, sys, time
 from bert_tf import progress
@@ -422,13 +401,3 @@ def test_a_finished_corpus_is_neither_created_again_nor_replaced(
     assert result.exit_code == 1
     assert "contains corpus-00000-of-00001.txt of another corpus" in result.stderr
     assert written(out) == first
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"output_files": ["../a.txt", 5]}'])
-def test_a_damaged_report_is_written_again(prepare, tmp_path, content):
-    path = tmp_path / "a.txt"
-    path.write_text("One here.\n")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "report.json").write_text(content)
-    assert prepare(f"--input_file={path}")[0] == "One here.\n\n"
-    assert path.exists()

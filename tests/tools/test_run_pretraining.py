@@ -170,41 +170,6 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     assert kept.endswith(f"model.ckpt-{evaluations[best]['step']}")
 
 
-def test_examples_without_next_sentence_make_a_model_without_that_loss(
-    run_tool, sample_data, golden, tmp_path
-):
-    # A vocabulary of 288 pieces leaves most words unknown, which does not matter here.
-    done = run_tool(
-        "create_pretraining_data",
-        f"--input_file={sample_data / 'corpus_heldout.txt'}",
-        f"--output_file={tmp_path / 'examples.tfrecord'}",
-        f"--vocab_file={golden / 'vocab.txt'}",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--dupe_factor=1",
-        "--nonext_sentence",
-    )
-    assert done.exit_code == 0, done.stderr
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={tmp_path / 'examples.tfrecord'}",
-        f"--output_dir={tmp_path / 'run'}",
-        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--num_train_steps=2",
-        "--do_train",
-        "--do_eval",
-    )
-    assert done.exit_code == 0, done.stderr
-    assert "next_sentence_loss" not in read_metrics(tmp_path / "run")[0]
-    assert "next_sentence_loss" not in read_results(tmp_path / "run")
-    # The vocabulary that the records name is kept with the run.
-    assert (tmp_path / "run" / "vocab.txt").read_text() == (
-        golden / "vocab.txt"
-    ).read_text()
-
-
 def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     assert pretrain(do_train=True, num_train_steps=2).exit_code == 0
     config = json.loads((golden / "model" / "bert_config.json").read_text())
@@ -223,12 +188,6 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     done = pretrain(do_train=True, **changed | {"random_seed": 7})
     assert done.exit_code == 1
     assert "random_seed 12345; this command has random_seed 7" in done.stderr
-
-
-def test_scores_of_random_weights_are_labeled(pretrain):
-    done = pretrain(do_eval=True)
-    assert done.exit_code == 0
-    assert "scores of random weights" in done.stderr
 
 
 def amount(done, name):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from bert_tf import command_line
 from bert_tf import options as options_module
 from bert_tf.training import options as training_options
 
@@ -23,17 +22,6 @@ def fine_tuning(**values):
 )
 def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
     assert fine_tuning(**values).length_buckets == length_buckets
-
-
-def test_an_empty_flag_turns_length_buckets_off(capsys):
-    seen = []
-    code = command_line.run(
-        "tool",
-        training_options.FineTuningOptions,
-        lambda record: seen.append(record.length_buckets),
-        ["--output_dir=x", "--length_buckets="],
-    )
-    assert (code, seen) == (0, [()])
 
 
 @pytest.mark.parametrize(

@@ -55,27 +55,11 @@ def test_results_on_other_data_than_the_command_names_have_its_name(run_dir, wri
         assert result_files.suffix_of(run, file_name, data_set) == suffix
 
 
-def test_a_folder_without_a_record_gets_names_without_suffix(tmp_path, write):
-    assert result_files.suffix_of(str(tmp_path), RESULTS, write("dev.tsv")) == ""
-
-
 def test_data_that_does_not_exist_while_training_is_known_by_its_name(run_dir, write):
     later = result_files.file_data_set("/not/yet/dev.tsv")
     run = run_dir(dev=later)
     assert result_files.suffix_of(run, RESULTS, write("dev.tsv")) == ""
     assert result_files.suffix_of(run, RESULTS, write("ax.tsv")) == "-ax"
-
-
-def test_files_of_the_same_name_with_different_content_are_distinguished(
-    run_dir, write
-):
-    run = run_dir(dev=write("own/dev.tsv", "1"))
-    suffixes = {
-        result_files.suffix_of(run, RESULTS, data_set)
-        for data_set in (write("a/dev.tsv", "2"), write("b/dev.tsv", "3"))
-    }
-    assert len(suffixes) == 2
-    assert all(suffix.startswith("-dev-") for suffix in suffixes)
 
 
 def test_records_are_identified_by_names_and_sizes(run_dir, write):

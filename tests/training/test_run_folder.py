@@ -83,11 +83,6 @@ def test_tensorboard_files_hold_the_scalars_of_training_and_evaluation(folder):
     assert scalars(os.path.join(folder.path, "eval")) == {"eval_loss": (5, 0.75)}
 
 
-def test_a_folder_that_is_no_run_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"contains no task\.json"):
-        run_folder.RunFolder(str(tmp_path)).read_task()
-
-
 def test_of_several_workers_only_the_chief_locks_the_folder(folder, monkeypatch):
     monkeypatch.setattr(locks, "_GRACE_SECONDS", 0.0)
     options = pretraining_options.RunPretrainingOptions(

@@ -162,15 +162,6 @@ def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_ac
         assert "num_train_epochs" not in str(error.value)
 
 
-@pytest.mark.parametrize("epochs, has_steps_left", [(2.0, False), (6.0, False)])
-def test_another_length_without_steps_left_is_refused(
-    folder, options, data, epochs, has_steps_left
-):
-    other = dataclasses.replace(options, num_train_epochs=epochs)
-    with pytest.raises(ValueError, match=r"num_train_epochs 3\.0; this"):
-        check(folder, other, data(), has_steps_left=has_steps_left)
-
-
 def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
     options = dataclasses.replace(options, eval_every_steps=5)
     dev, other = (
