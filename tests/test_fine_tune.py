@@ -158,6 +158,8 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
     with pytest.raises(ValueError, match=r"a label of \['a\|b'\] contains '\|'"):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
+    with pytest.raises(ValueError, match=r"vectors of 0 and 1, such as \[1, 0\]; exp"):
+        classify((TEXTS, [[1, 0], [0, 1]] * 16), tmp_path / "other", quick)
 
 
 def tag(train, output_dir, quick, **values):

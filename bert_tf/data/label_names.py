@@ -25,15 +25,17 @@ def is_missing(name: str) -> bool:
 def key(name: str) -> str:
     """Returns a key that is equal for two spellings of one name.
 
-    It ignores case, white space and the Unicode form. In plain numbers, it ignores a
-    plus sign and trailing zeros of the decimals, but not leading zeros: "01" and "1"
-    are different codes.
+    It ignores case, white space, invisible characters and the Unicode form. In plain
+    numbers, it ignores a plus sign and trailing zeros of the decimals, but not leading
+    zeros: "01" and "1" are different codes.
 
     Example:
         >>> key("Very  Good") == key("very good"), key("1.0") == key("1")
         (True, True)
     """
-    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    text = unicodedata.normalize("NFKC", name).casefold()
+    visible = "".join(one for one in text if unicodedata.category(one) != "Cf")
+    text = " ".join(visible.split())
     number = _PLAIN_NUMBER.fullmatch(text)
     if number is None:
         return text

@@ -148,12 +148,15 @@ class Task(abc.ABC):
 
     # Data.
 
-    @abc.abstractmethod
     def paths(self) -> dict[str, str | None]:
         """Returns the file of each set that the options name; None for a missing one.
 
-        It includes sets that this run does not read.
+        It includes sets that this run does not read. The default: `train_file`,
+        `eval_file` and `predict_file`.
         """
+        files = (f"{name}_file" for name in ("train", "eval", "predict"))
+        paths = (getattr(self.options, name) for name in files)
+        return dict(zip(("train", "dev", "test"), paths, strict=True))
 
     def tfds_paths(
         self, lines: named_datasets.Lines, extension: str
@@ -222,13 +225,18 @@ class Task(abc.ABC):
         """Returns `trained`, with fields that options of an applied run may change."""
         return self.trained
 
-    @abc.abstractmethod
     def check_head(self, head: checkpoint_heads.Head) -> None:
         """Refuses an `init_checkpoint` whose head cannot be applied without training.
 
         Raises:
             ValueError: it is the head of another task, or has other labels.
         """
+        if head.kind != self.RECORD.KIND:
+            task = self.RECORD.KIND.replace("_", " ")
+            raise ValueError(
+                f"{self.options.init_checkpoint} has no {task} head, so it was not "
+                "fine-tuned for this task; train first (--do_train)."
+            )
 
     @property
     def is_held_out(self) -> bool:

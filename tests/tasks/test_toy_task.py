@@ -68,11 +68,6 @@ class Bees(task_module.Task):
     RECORD = Record
     PREDICTOR = Predictor
 
-    def paths(self):
-        names = ("train_file", "eval_file", "predict_file")
-        paths = [getattr(self.options, name) for name in names]
-        return dict(zip(("train", "dev", "test"), paths, strict=True))
-
     def read_set(self, name, path, *, broken_rows=None):
         columns = ("text",) if name == "test" else ("text", "label")
         return list(tables.read_table(path, columns, broken_rows=broken_rows))
@@ -80,9 +75,6 @@ class Bees(task_module.Task):
     def new_record(self):
         length = self.options.max_seq_length
         return Record(max_seq_length=length, **self.start.tokenizer_arguments())
-
-    def check_head(self, head):
-        raise ValueError(f"{self.options.init_checkpoint} has no such head.")
 
     def convert(self, name):
         rows = self.examples[name]

@@ -4,6 +4,7 @@ import collections
 import functools
 import itertools
 import json
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +24,8 @@ _XNLI = "xnli"
 # All runs hold out the same examples, whatever their random_seed, so that their scores
 # can be compared.
 _HOLD_OUT_SEED = 12345
+# As many different labels that occur once each are no classes.
+_MANY_CLASSES = 10
 
 
 def select(
@@ -275,7 +278,8 @@ class TableProcessor(examples_module.DataProcessor):
 
     @functools.cached_property
     def _collected_labels(self):
-        labels = sorted(self._label_counts(self._train_examples))
+        counts = self._label_counts(self._train_examples)
+        labels = sorted(counts)
         if len(labels) < 2:
             problem = f"the labels contain {len(labels)} different classes"
             if labels and self.columns.kind == checkpoint_heads.SINGLE_LABEL:
@@ -283,6 +287,8 @@ class TableProcessor(examples_module.DataProcessor):
             raise ValueError(
                 f"{self._files['train']}: {problem}; expected at least two classes."
             )
+        if self.columns.kind == checkpoint_heads.SINGLE_LABEL:
+            _check_classes(str(self._files["train"]), counts)
         return labels
 
     def _label_counts(self, examples):
@@ -292,6 +298,29 @@ class TableProcessor(examples_module.DataProcessor):
             for example in examples
             for name in examples_module.names_in(example.label, self.columns.separator)
         )
+
+
+def _check_classes(path, counts):
+    """Refuses labels that are probably no classes, unless --labels lists them."""
+    problem = None
+    if len(counts) >= _MANY_CLASSES and max(counts.values()) == 1:
+        problem = f"each of the {len(counts):,} labels occurs once"
+    elif any(map(_is_fraction, counts)) and all(map(_is_number, counts)):
+        first = min(filter(_is_fraction, counts))
+        problem = f"all labels are numbers, such as {first}"
+    if problem:
+        raise ValueError(
+            f"{path}: {problem}; expected classes. Pass --regression to predict "
+            "numbers, choose another --label_column, or list the classes in --labels."
+        )
+
+
+def _is_number(label):
+    return re.fullmatch(r"[-+]?\d*\.?\d+", label) is not None
+
+
+def _is_fraction(label):
+    return _is_number(label) and not float(label).is_integer()
 
 
 def _strata(labels, kind):

@@ -1,6 +1,7 @@
 """Examples: texts and their labels, read from tables with named columns."""
 
 import dataclasses
+import itertools
 import logging
 import math
 from collections.abc import Iterable
@@ -356,6 +357,7 @@ def _with_label_texts(run, rows, label):
     first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
     if isinstance(first, list):
         run.values.setdefault("label_separator", _LABEL_SEPARATOR)
+        _check_no_indicators([row.get(label) for row in rows], label)
     labeled = []
     for number, row in enumerate(rows, start=1):
         value = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
@@ -365,6 +367,17 @@ def _with_label_texts(run, rows, label):
         text = in_memory.label_text(value)
         labeled.append({**row, label: text} if label in row else row)
     return labeled
+
+
+def _check_no_indicators(lists, label):
+    """Refuses vectors of 0 and 1, whose places stand for classes without names."""
+    values = [in_memory.json_value(one, label) for one in lists]
+    sizes = {len(one) if isinstance(one, list) else 0 for one in values}
+    if len(sizes) == 1 and min(sizes) > 1 and {*itertools.chain(*values)} <= {0, 1}:
+        raise ValueError(
+            f"{label} has vectors of 0 and 1, such as {values[0]!r:.60}; expected a "
+            "list with the names of the classes of each text."
+        )
 
 
 def _joined_labels(names, separator, place, label):

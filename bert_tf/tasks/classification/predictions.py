@@ -295,6 +295,13 @@ class Predictor(fine_tuning_predictor.Predictor):
         head, text = settings.source.head, settings.source.text
         numbers = tuple(map(str, range(head.num_labels or 0)))
         is_regression = head.label_kind == checkpoint_heads.REGRESSION
+        labels = head.labels or ()
+        if len(set(labels)) != len(labels):
+            raise ValueError(
+                f"{settings.source.path} has two classes of one name: "
+                f"{', '.join(labels):.200}; give each its own name (id2label of "
+                "config.json)."
+            )
         return Record(
             labels=() if is_regression else head.labels or numbers,
             label_kind=head.label_kind,

@@ -118,11 +118,7 @@ class Classification(task_module.Task):
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         path, kind = str(self.options.init_checkpoint), self.record.label_kind
-        if head.kind != self.record.KIND:
-            raise ValueError(
-                f"{path} has no classifier head (output_weights), so it was not "
-                "fine-tuned for classification; train first (--do_train)."
-            )
+        super().check_head(head)
         # A checkpoint may leave the kind out, and is then taken for a single-label one.
         if head.label_kind == checkpoint_heads.MULTI_LABEL != kind:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 import os
 import re
 from collections.abc import Iterable
@@ -30,6 +31,10 @@ from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
 from bert_tf.tasks.multiple_choice import predictions
 from bert_tf.training import plots
+
+logger = logging.getLogger(__name__)
+# Among so many examples, the first ending is the right one at least once.
+_MANY_EXAMPLES = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,15 +151,11 @@ class MultipleChoice(task_module.Task):
         if options.tfds_name is not None:
             return self.tfds_paths(data_sets.tfds_lines, ".jsonl")
         if options.data_dir is None:
-            names = (options.train_file, options.eval_file, options.predict_file)
-        else:
-            folder, layout = options.data_dir, data_sets.layout_of(options.data_dir)
-            names = (
-                os.path.join(folder, layout.train_file),
-                os.path.join(folder, layout.eval_file),
-                os.path.join(folder, layout.predict_file),
-            )
-        return dict(zip(("train", "dev", "test"), names, strict=True))
+            return super().paths()
+        layout = data_sets.layout_of(options.data_dir)
+        names = (layout.train_file, layout.eval_file, layout.predict_file)
+        paths = (os.path.join(options.data_dir, name) for name in names)
+        return dict(zip(("train", "dev", "test"), paths, strict=True))
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None
@@ -171,6 +172,15 @@ class MultipleChoice(task_module.Task):
         )
         if examples:
             self.num_endings = len(examples[0].endings)
+        first = min((one.label or 0 for one in examples), default=0)
+        if name == "train" and first > 0 and len(examples) >= _MANY_EXAMPLES:
+            logger.warning(
+                "%s: none of the %d labels is below %d, but they are counted from 0; "
+                "subtract 1 if the first ending has the label 1.",
+                path,
+                len(examples),
+                first,
+            )
         return examples
 
     def new_record(self) -> Record:
@@ -186,12 +196,8 @@ class MultipleChoice(task_module.Task):
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         # Without a task.json, a head with one output is assumed to be a classifier's.
-        may_fit = head.num_labels == 1 and not head.is_known
-        if head.kind != Record.KIND and not may_fit:
-            raise ValueError(
-                f"{self.options.init_checkpoint} has no multiple choice head, so it "
-                "was not fine-tuned for multiple choice; train first (--do_train)."
-            )
+        if head.is_known or head.num_labels != 1:
+            super().check_head(head)
 
     @property
     def num_special(self) -> int:

@@ -13,7 +13,6 @@ import numpy as np
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
@@ -128,13 +127,6 @@ class QuestionAnswering(task_module.Task):
 
     def applied_record(self) -> predictor.Record:
         return self._with_stored_rules(self.trained, self.trained)
-
-    def check_head(self, head: checkpoint_heads.Head) -> None:
-        if head.kind != self.RECORD.KIND:
-            raise ValueError(
-                f"{self.options.init_checkpoint} has no question answering head, so it "
-                "was not fine-tuned for this task; train first (--do_train)."
-            )
 
     def counts(self) -> dict[str, int]:
         return {"Num orig examples": len(self.examples["train"])}

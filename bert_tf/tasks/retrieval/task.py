@@ -56,14 +56,6 @@ class Retrieval(task_module.Task):
     # None if none was given. The options require one for a run that searches.
     corpus: Any = None
 
-    def paths(self) -> dict[str, str | None]:
-        options = self.options
-        return {
-            "train": options.train_file,
-            "dev": options.eval_file,
-            "test": options.predict_file,
-        }
-
     def data_sets(self) -> dict[str, result_files.DataSet]:
         """Returns the data of each set, with the corpus to search."""
         corpus = self.options.corpus_file
@@ -96,6 +88,8 @@ class Retrieval(task_module.Task):
                     f"{example.place}: the passage of {example.guid!r} is not in "
                     f"{self.corpus.path}; add it, or remove the query."
                 )
+            train = self.examples.get("train", ())
+            examples_module.check_passages(options.train_file, train, self.corpus)
         frozen, num_layers = options.frozen_layers, self.start.config.num_hidden_layers
         if record.is_bi_encoder and frozen and int(frozen) >= num_layers:
             raise ValueError(

@@ -353,12 +353,8 @@ class TokenClassification(task_module.Task):
             return
         # The release's names alone do not distinguish a tag head from a classifier's.
         may_be_tags = head.kind == kinds.CLASSIFICATION and not head.is_known
-        if head.kind != self.RECORD.KIND and not may_be_tags:
-            raise ValueError(
-                f"{self.options.init_checkpoint} has a head of kind {head.kind!r} and "
-                "no tag head, so it was not fine-tuned to tag words; train first "
-                "(--do_train)."
-            )
+        if not may_be_tags:
+            super().check_head(head)
 
     def _check_documents(self, path, sentences):
         uses_documents = self.options.document_context

@@ -151,3 +151,23 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
     known = () if kind == "regression" else KNOWN
     with pytest.raises(ValueError, match=message):
         examples_module.check_label(text, known, kind=kind, separator=separator)
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (map(str, range(12)), "each of the 12 labels occurs once; .* --regression"),
+        (["0.5", "1.25", "2", "2"], "all labels are numbers, such as 0.5; .*--labels"),
+        (["sun", "sun", "sun\u200b", "rain"], r"'sun' \(2\) and 'sun\\u200b' \(1\)"),
+        (["1", "2", "3", "1.0 a"], None),  # Stars are classes.
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(write, labels, message):
+    rows = [f"x{number}\t{label}" for number, label in enumerate(labels)]
+    path = write("a.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
+    processor = data_sets.TableProcessor(train_file=path)
+    if message is None:
+        assert len(processor.get_labels()) == 4
+        return
+    with pytest.raises(ValueError, match=message):
+        processor.get_labels()

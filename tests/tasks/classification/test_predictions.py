@@ -1,6 +1,10 @@
+import json
+import shutil
+
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.tasks.classification import predictions as classification_predictions
 
 PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
@@ -60,3 +64,14 @@ def test_a_number_is_the_logit():
 def test_a_submission_has_the_format_of_the_glue_server(answers, lines):
     written = classification_predictions.submission_lines([None, "7"], answers)
     assert [*written] == ["index\tprediction\n", *(f"{line}\n" for line in lines)]
+
+
+def test_two_classes_of_one_name_are_refused(project_root, tmp_path):
+    foreign = project_root / "tests/checkpoints/foreign/hugging_face/classification"
+    folder = shutil.copytree(foreign, tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    config["id2label"] = dict.fromkeys(config["id2label"], "rain")
+    config.pop("label2id", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="has two classes of one name: rain, rain"):
+        bert_tf.load(str(folder))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
@@ -126,3 +127,12 @@ def test_the_shared_files_are_read_whole(shared):
         for name in (layout.train_file, layout.eval_file, layout.predict_file)
     ]
     assert counts == [1665, 556, 555]
+
+
+def test_labels_that_count_from_1_are_reported(write, choice_options, tmp_path, caplog):
+    rows = "".join(f"He {number}\tsits\truns\t1\n" for number in range(20))
+    path = write("a.tsv", OWN + rows)
+    fine_tuning_run.prepare(choice_options(tmp_path / "run", train_file=path))
+    assert (
+        "none of the 20 labels is below 1, but they are counted from 0" in caplog.text
+    )
