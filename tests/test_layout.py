@@ -35,7 +35,7 @@ LIBRARY = {
     "optimization": set(),
     "data": {"tokenization"},
     "checkpoints": {"modeling", "tokenization"},
-    "training": {"data", "modeling", "optimization", "checkpoints"},
+    "training": {"optimization", "checkpoints"},
 }
 TASK_NAMES = {f"tasks.{task}" for task in TASKS}
 MAY_IMPORT = {

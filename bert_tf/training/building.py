@@ -7,7 +7,6 @@ import keras
 import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import heads
 from bert_tf.optimization import create
 from bert_tf.training import options as training_options
 
@@ -20,8 +19,8 @@ _FACTOR = 2.0
 
 
 def build_model(
-    create_model: Callable[[], heads.TaskModel], *, recompute_layers: bool = False
-) -> heads.TaskModel:
+    create_model: Callable[[], Any], *, recompute_layers: bool = False
+) -> Any:
     """Returns a built model. Call it in the strategy's scope.
 
     Args:
@@ -34,7 +33,7 @@ def build_model(
     return model
 
 
-def freeze(model: heads.TaskModel, frozen_layers: str | None) -> None:
+def freeze(model: Any, frozen_layers: str | None) -> None:
     """Makes weights of the encoder untrainable.
 
     Frozen weights get no gradient, so the backward pass ends above them. They do not
@@ -57,7 +56,7 @@ def freeze(model: heads.TaskModel, frozen_layers: str | None) -> None:
             variable.trainable = False
 
 
-def trained_share(model: heads.TaskModel) -> float:
+def trained_share(model: Any) -> float:
     """Returns the share of the encoder's layers that are trained, from 0 to 1."""
     num_layers = model.config.num_hidden_layers
     scopes = {
@@ -84,7 +83,7 @@ def _frozen_prefixes(num_layers, frozen_layers):
 
 
 def create_optimizer(
-    model: heads.TaskModel,
+    model: Any,
     options: training_options.OptimizerOptions,
     *,
     num_train_steps: int,

@@ -10,8 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
-from bert_tf.data import batching
-from bert_tf.modeling import heads
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -34,7 +32,7 @@ class Evaluation:
 
     def __init__(
         self,
-        model: heads.TaskModel,
+        model: Any,
         strategy: tf.distribute.Strategy,
         options: training_options.EvaluationOptions,
         *,
@@ -50,7 +48,7 @@ class Evaluation:
         self._workers = workers.Workers(strategy)
 
     def evaluate(
-        self, examples: batching.Source, *, max_examples: int | None = None
+        self, examples: Any, *, max_examples: int | None = None
     ) -> dict[str, float]:
         """Returns means over examples: `loss`, each loss term, each metric.
 
@@ -79,7 +77,7 @@ class Evaluation:
 
     def predict(
         self,
-        examples: batching.Source,
+        examples: Any,
         keys: Sequence[str] = ("probabilities",),
     ) -> dict[str, np.ndarray]:
         """Returns the model's outputs for all examples, in order.
@@ -134,7 +132,7 @@ class Evaluation:
 
     def _run(
         self,
-        examples: batching.Source,
+        examples: Any,
         step_function: Callable,
         *,
         order: np.ndarray | None,
@@ -161,7 +159,7 @@ class Evaluation:
 
 
 def build_evaluate_step(
-    model: heads.TaskModel, strategy: tf.distribute.Strategy
+    model: Any, strategy: tf.distribute.Strategy
 ) -> Callable[[Any], dict[str, tf.Tensor]]:
     """Returns a function from an iterator to one batch's sums over all replicas.
 
@@ -191,7 +189,7 @@ def build_evaluate_step(
 
 
 def build_predict_step(
-    model: heads.TaskModel, strategy: tf.distribute.Strategy, keys: Sequence[str]
+    model: Any, strategy: tf.distribute.Strategy, keys: Sequence[str]
 ) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
     """Returns a function (iterator, S) -> one batch's outputs, rows in order.
 

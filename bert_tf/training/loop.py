@@ -30,8 +30,6 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
-from bert_tf.data import batching
-from bert_tf.modeling import heads
 from bert_tf.optimization import create
 from bert_tf.optimization import schedules
 from bert_tf.training import building
@@ -99,7 +97,7 @@ class Trainer:
 
     def __init__(
         self,
-        create_model: Callable[[], heads.TaskModel],
+        create_model: Callable[[], Any],
         options: training_options.TrainerOptions,
         *,
         num_train_steps: int = 0,
@@ -216,7 +214,7 @@ class Trainer:
 
     def train(
         self,
-        examples: batching.Source,
+        examples: Any,
         *,
         evaluate: Evaluate | None = None,
         last_step: int | None = None,
@@ -311,7 +309,7 @@ class Trainer:
             on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
 
-    def _training_iterator(self, examples: batching.Source) -> Any:
+    def _training_iterator(self, examples: Any) -> Any:
         self._clear_errors = examples.clear_errors
         self._read_batches = functools.partial(
             examples.training_batches,
@@ -414,14 +412,14 @@ class Trainer:
         self._writer.save(self.step, train_seconds=self.budget.used_seconds)
 
     def evaluate(
-        self, examples: batching.Source, *, max_examples: int | None = None
+        self, examples: Any, *, max_examples: int | None = None
     ) -> dict[str, float]:
         """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
         return self._evaluation.evaluate(examples, max_examples=max_examples)
 
     def predict(
         self,
-        examples: batching.Source,
+        examples: Any,
         keys: tuple[str, ...] = ("probabilities",),
     ) -> dict[str, np.ndarray]:
         """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""

@@ -17,7 +17,6 @@ from bert_tf import files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
-from bert_tf.modeling import heads
 from bert_tf.training import options as training_options
 from bert_tf.training import workers
 
@@ -54,7 +53,7 @@ class CheckpointWriter:
 
     def __init__(
         self,
-        model: heads.TaskModel,
+        model: Any,
         optimizer: Any,
         options: training_options.CheckpointOptions,
         workers: workers.Workers,
@@ -166,7 +165,7 @@ class CheckpointWriter:
             rotation.commit(folder, step, keep_max=keep_max)
 
 
-def state_variables(model: heads.TaskModel, optimizer: Any) -> dict[str, Any]:
+def state_variables(model: Any, optimizer: Any) -> dict[str, Any]:
     """Returns {checkpoint name: variable} of weights, slots and the loss scale.
 
     Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release. Those of LAMB
@@ -192,7 +191,7 @@ def state_variables(model: heads.TaskModel, optimizer: Any) -> dict[str, Any]:
 
 
 def copy_state(
-    model: heads.TaskModel,
+    model: Any,
     optimizer: Any,
     step: int,
     *,
@@ -227,7 +226,7 @@ def remove_leftovers(output_dir: str) -> None:
         rotation.remove_leftovers(folder)
 
 
-def restore(output_dir: str, model: heads.TaskModel, optimizer: Any) -> int | None:
+def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
     """Loads weights, slots and step of the latest checkpoint of a run.
 
     Args:

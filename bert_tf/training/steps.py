@@ -26,7 +26,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.modeling import heads
 from bert_tf.optimization import create
 from bert_tf.training import distribution
 
@@ -41,7 +40,7 @@ Gradients = dict[int, tf.Tensor]
 
 
 def build_train_steps(
-    model: heads.TaskModel,
+    model: Any,
     optimizer: Any,
     strategy: tf.distribute.Strategy,
     *,
@@ -129,7 +128,7 @@ def build_train_steps(
 
 
 def build_gradient_function(
-    model: heads.TaskModel,
+    model: Any,
     random_seed: int,
     jit_compile: bool = False,
     *,
@@ -190,7 +189,7 @@ def build_gradient_function(
 
 
 def apply_gradients(
-    model: heads.TaskModel, optimizer: Any, gradients: Gradients, rate: tf.Tensor
+    model: Any, optimizer: Any, gradients: Gradients, rate: tf.Tensor
 ) -> tf.Tensor:
     """Sums gradients over replicas, clips them and updates the weights.
 
@@ -266,7 +265,7 @@ def sum_over_replicas(tensors: Any) -> Any:
 
 
 def with_gathered_outputs(
-    model: heads.TaskModel, outputs: dict[str, tf.Tensor]
+    model: Any, outputs: dict[str, tf.Tensor]
 ) -> dict[str, tf.Tensor]:
     """Adds `all_NAME` for each of the model's `gathered_outputs`.
 
