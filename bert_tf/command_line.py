@@ -253,6 +253,7 @@ def _parse(
     """Returns the values that were given, and whether a traceback is wanted."""
     declared = {d.name: d for d in options_module.declarations(options_class)}
     flag_values = _define(declared.values())
+    _check_given_once(argv, declared)
     try:
         left_over = flag_values(["tool", *argv])[1:]
     except flags.UnrecognizedFlagError as error:
@@ -282,6 +283,33 @@ def _parse(
         elif declaration.is_required:
             raise OptionError(f"--{name} is required: {declaration.help}")
     return values, bool(flag_values["traceback"].value)
+
+
+def _check_given_once(
+    argv: Sequence[str], declared: Mapping[str, options_module.Declaration]
+) -> None:
+    """Refuses a flag with one value that is given twice; absl would use the last.
+
+    A flag may replace one of a --flagfile.
+    """
+    given = set()
+    arguments = iter(argv)
+    for argument in arguments:
+        name, has_value, _ = argument.lstrip("-").partition("=")
+        name = _ALIASES.get(name, name)
+        declaration = declared.get(name) or declared.get(name.removeprefix("no"))
+        if declaration is None or not argument.startswith("-"):
+            continue
+        if declaration.kind is not bool and not has_value:
+            next(arguments, None)  # Its value.
+        if declaration.name in given and not declaration.is_repeated:
+            items = (
+                ", with commas between its items" if declaration.kind is tuple else ""
+            )
+            raise OptionError(
+                f"--{declaration.name} is given twice; give it once{items}."
+            )
+        given.add(declaration.name)
 
 
 class _FlagValues(flags.FlagValues):

@@ -159,6 +159,11 @@ def test_the_environment_suits_tensorflow(
         (["--use_tpu=maybe"], "--use_tpu: expected true or false, got 'maybe'."),
         (["a.txt"], "Unexpected 'a.txt'; write every option as --flag=value."),
         (["--do_train=maybe"], "--do_train: expected true or false, got 'maybe'."),
+        (
+            ["--input_file", "a", "--device=tpu", "--input_file=b"],
+            "--input_file is given twice; give it once, with commas between its items.",
+        ),
+        (["--do_train", "--nodo_train"], "--do_train is given twice; give it once."),
         (["--input_file=a", "--max_seq_length=0"], "--max_seq_length: expected at "),
         (["--input_file=a", "--learning_rate=fast"], "--learning_rate: expected a "),
     ],
