@@ -1,9 +1,11 @@
 """Part of `files`: turns errors into one sentence that names the file."""
 
 import contextlib
+import gzip
 import io
 import shlex
 import types
+import zlib
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,6 +24,7 @@ _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
 # What `clear_errors` raises.
 RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
 _CONVERTED = "converted"  # Name of a file in error messages.
+GZIP_START = b"\x1f\x8b"  # The first bytes of a file that gzip compressed.
 STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
 
@@ -95,6 +98,21 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
                 f"is 0x{line[error.start]:02x}); convert the text to UTF-8"
                 + (f", for example: {command}" if command else ".")
             ) from None
+
+
+def decoded_gzip_lines(file: IO[bytes], name: object) -> Iterator[str]:
+    """Yields the lines of a compressed file, as `decoded_lines` does.
+
+    Raises:
+        ValueError: also if the compressed data are damaged or truncated.
+    """
+    try:
+        with gzip.open(file) as lines:
+            yield from decoded_lines(lines, name)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{name}: the gzip data are damaged ({error}); copy the file again."
+        ) from None
 
 
 def _check_not_utf_16(line: bytes, name: object) -> None:

@@ -9,7 +9,7 @@ import concurrent.futures
 import contextlib
 import errno
 import glob
-import json
+import itertools
 import os
 import re
 import shutil
@@ -333,13 +333,22 @@ def expand(patterns: str | Sequence[str]) -> list[str]:
 def read_lines(path: AnyPath) -> Iterator[str]:
     """Yields the lines of a UTF-8 text file without their line ends.
 
-    Lines end with "\\n" or "\\r\\n". A byte order mark is dropped.
+    Lines end with "\\n" or "\\r\\n". A byte order mark is dropped. A file that gzip
+    compressed is decompressed, whatever its name.
 
     Raises:
-        ValueError: a line is not UTF-8. The message names file and line.
+        ValueError: a line is not UTF-8, or the compressed data are damaged. The message
+            names the file and the line.
     """
     with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
-        yield from file_errors.decoded_lines(file, path)
+        lines = iter(file)
+        start = list(itertools.islice(lines, 1))
+        if not start or not start[0].startswith(file_errors.GZIP_START):
+            lines = itertools.chain(start, lines)
+            yield from file_errors.decoded_lines(lines, path)
+            return
+    with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
+        yield from file_errors.decoded_gzip_lines(file, path)
 
 
 def read_stdin_lines() -> Iterator[str]:
@@ -399,7 +408,7 @@ def parse_json(
         ValueError: it is not JSON, not UTF-8, or nested too deeply for Python.
     """
     try:
-        return json.loads(text)
+        return json_values.parse(text)
     except UnicodeDecodeError:
         reason = "it is not UTF-8"
     except RecursionError:

@@ -1,5 +1,6 @@
 """Checks of values that were read from JSON, and numbers that JSON does not have."""
 
+import json
 import math
 import types
 from collections.abc import Iterator
@@ -69,6 +70,27 @@ def _is_accepted(value: Any, shape: Any) -> bool:
 
 def _is_never_accepted(value: Any) -> bool:
     return False
+
+
+def parse(text: str | bytes, **arguments: Any) -> Any:
+    """Returns the value of a JSON text, as `json.loads` with the same arguments does.
+
+    Raises:
+        RecursionError: it is nested too deeply.
+        ValueError: it is not JSON, or a text in it has half of a surrogate pair, which
+            is no character and cannot be written as UTF-8.
+    """
+    value = json.loads(text, **arguments)
+    if r"\u" in str(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            half = ord(error.object[error.start])
+            raise ValueError(
+                f"\\u{half:04x} is half of a surrogate pair; write both halves, or the "
+                "character itself"
+            ) from None
+    return value
 
 
 def with_null(value: Any) -> Any:

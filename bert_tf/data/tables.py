@@ -1,4 +1,4 @@
-"""Reads tables of text (TSV, CSV and JSON lines) row by row, with line numbers."""
+"""Reads tables of text (TSV, CSV, JSON and Parquet) row by row, with their places."""
 
 import contextlib
 import csv
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf import json_values
 
 # Python's default, 131,072, is too small for long documents. Without any limit, a
 # missing quotation mark could turn the rest of a large file into one cell.
@@ -28,9 +29,10 @@ class MissingColumnError(ValueError):
 class Row:
     """One row of a table."""
 
-    place: str  # "file:line" for messages. A quoted row has the line of its end.
+    # "file:line" or "file, row N", for messages. A quoted row has the line of its end.
+    place: str
     cells: Mapping[str, str]  # Text by column name.
-    # Texts by the name of a column with lists; only JSON lines have such columns.
+    # Texts by the name of a column with lists; only JSON and Parquet have such columns.
     lists: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
@@ -47,8 +49,9 @@ def read_table(
 
     The file's extension determines the format. `.tsv` and `.txt` have cells separated
     by tabs and no quoting: in GLUE's files a quotation mark is text. `.csv` has commas
-    and CSV quoting. `.jsonl` and `.json` have one JSON object per line. Blank lines at
-    the end are ignored.
+    and CSV quoting. `.jsonl` and `.json` have one JSON object per line, or are an array
+    of objects. `.parquet` needs pyarrow. Text may be compressed, with `.gz` at the end
+    of the name. Blank lines at the end are ignored.
 
     White space around the names of columns is removed. A column without a name is
     called "column N", counted from 1. In JSON lines, equal numbers have the same text,
@@ -60,8 +63,8 @@ def read_table(
         columns: names of the required columns. The rows contain all other columns too.
         header: names of all columns of a TSV or CSV file without a header line; None
             if the first line is the header.
-        list_columns: names of further required columns, of JSON lines only, that hold
-            a list of texts in each cell.
+        list_columns: names of further required columns, of JSON or Parquet only, that
+            hold a list of texts in each cell.
         optional_lists: names of such columns that a row may lack.
         broken_rows: a list that collects the error messages of invalid rows, which are
             skipped. None: an invalid row is an error.
@@ -73,14 +76,15 @@ def read_table(
             separates the cells, or the text is not UTF-8. The message contains the file
             and the line.
     """
-    suffix = path.rsplit(".", 1)[-1].lower()
+    suffix = path.lower().removesuffix(".gz").rsplit(".", 1)[-1]
     lists = [*list_columns, *optional_lists]
-    if suffix in ("jsonl", "json"):
-        rows = _json_rows(path, columns, list_columns, optional_lists, broken_rows)
+    if suffix in ("jsonl", "json", "parquet"):
+        values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
+        rows = _json_rows(values, columns, list_columns, optional_lists, broken_rows)
     elif suffix not in ("tsv", "txt", "csv"):
         raise ValueError(
             f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "
-            ".jsonl, .json."
+            ".jsonl, .json, .parquet. Save a spreadsheet as 'CSV UTF-8'."
         )
     elif lists:
         raise ValueError(
@@ -196,35 +200,66 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _json_rows(path, columns, list_columns, optional_lists, broken_rows):
-    for number, line in _without_blank_end(files.read_lines(path)):
+def _json_rows(values, columns, list_columns, optional_lists, broken_rows):
+    for place, value in values:
         row = None
         with row_faults(broken_rows):
-            record = _json_record(path, number, line, [*columns, *list_columns])
-            row = _json_row(
-                f"{path}:{number}", record, columns, list_columns, optional_lists
-            )
+            record = _json_record(place, value, [*columns, *list_columns])
+            row = _json_row(place, record, columns, list_columns, optional_lists)
         if row is not None:
             yield row
 
 
-def _json_record(path, number, line, columns):
-    """Returns a line's values by column."""
-    place = f"{path}:{number}"
+def _json_values(path):
+    """Yields (place, text) of each line, or (place, value) of an array's items."""
+    lines = _without_blank_end(files.read_lines(path))
+    for number, line in lines:
+        if number > 1 or not line.lstrip().startswith("["):
+            yield f"{path}:{number}", line
+            continue
+        array = _parsed(path, "\n".join([line, *(line for _, line in lines)]))
+        for row, value in enumerate(array, start=1):
+            yield f"{path}, row {row}", value
+
+
+def _parquet_values(path):
     try:
-        record = json.loads(line, object_pairs_hook=_unique_names)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{place}: not JSON ({error}).") from None
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            f"{path}: reading Parquet needs pyarrow; install it with pip, or save the "
+            "table as CSV."
+        ) from None
+    with files.open_file(path, "rb") as file:
+        try:
+            batches = parquet.ParquetFile(file).iter_batches()
+            values = (value for batch in batches for value in batch.to_pylist())
+            for row, value in enumerate(values, start=1):
+                yield f"{path}, row {row}", value
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read as Parquet: {error}.") from None
+
+
+def _json_record(place, value, columns):
+    """Returns a row's values by column, from a line of JSON or a value of Python."""
+    record = _parsed(place, value) if isinstance(value, str) else value
     if not isinstance(record, dict):
         raise ValueError(
             f"{place}: expected a JSON object with the columns "
-            f"{quoted(columns)}, got {line[:40]!r}."
+            f"{quoted(columns)}, got {str(value)[:40]!r}."
         )
     names = _column_names(place, record)
-    _check_columns(path, number, columns, names)
+    _check_columns(place, columns, names)
     return dict(zip(names, record.values(), strict=True))
+
+
+def _parsed(place, text):
+    try:
+        return json_values.parse(text, object_pairs_hook=_unique_names)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{place}: not JSON ({error}).") from None
+    except ValueError as error:
+        raise ValueError(f"{place}: {str(error).removesuffix('.')}.") from None
 
 
 def _unique_names(pairs):
@@ -237,8 +272,8 @@ def _json_row(place, record, columns, list_columns, optional_lists):
     for name in columns:
         if _json_text(record[name]) is None:
             raise ValueError(
-                f"{place}: column {name!r} is {json.dumps(record[name])[:40]}; "
-                "expected text or a number."
+                f"{place}: column {name!r} is {_shown(record[name])}; expected text or "
+                "a number."
             )
     cells = {name: _json_cell(value) for name, value in record.items()}
     there = [*list_columns, *(name for name in optional_lists if name in record)]
@@ -255,7 +290,7 @@ def _named(path, records, columns, header, broken_rows, *, delimiter=","):
         place = f"{path}:{number}"
         if header is None:
             header = _column_names(place, cells)
-            _check_columns(path, number, columns, header, delimiter=delimiter)
+            _check_columns(place, columns, header, delimiter=delimiter)
             continue
         if len(cells) != len(header):
             with row_faults(broken_rows):
@@ -292,11 +327,15 @@ def _json_text(value):
     return json.dumps(value) if isinstance(value, int | float) else None
 
 
+def _shown(value):
+    return json.dumps(value, default=str)[:40]
+
+
 def _json_cell(value):
     """Returns any value as text, and None for null."""
     text = _json_text(value)
     is_container = isinstance(value, dict | list)
-    return json.dumps(value, ensure_ascii=False) if is_container else text
+    return json.dumps(value, ensure_ascii=False, default=str) if is_container else text
 
 
 def _json_texts(place, name, value):
@@ -304,8 +343,7 @@ def _json_texts(place, name, value):
     texts = [_json_text(item) for item in value] if isinstance(value, list) else [None]
     if None in texts:
         raise ValueError(
-            f"{place}: column {name!r} is {json.dumps(value)[:40]}; expected a list "
-            "of texts."
+            f"{place}: column {name!r} is {_shown(value)}; expected a list of texts."
         )
     return tuple(texts)
 
@@ -342,8 +380,7 @@ def _check_unique(names: Sequence[str], *, prefix: str = "") -> None:
 
 
 def _check_columns(
-    path: str,
-    line: int,
+    place: str,
     columns: Sequence[str],
     names: Sequence[str],
     *,
@@ -351,21 +388,20 @@ def _check_columns(
 ) -> None:
     """Refuses a table that lacks columns, or seems to have another delimiter.
 
-    The delimiter is None for JSON lines.
+    The delimiter is None for JSON and Parquet.
     """
     missing = [name for name in columns if name not in names]
     if not missing:
         return
-    place = f"{path}:{line}"
     if delimiter is not None:
-        _check_delimiter(path, place, missing, names, delimiter)
+        _check_delimiter(place, missing, names, delimiter)
     raise MissingColumnError(
         f"{place}: there is no column {quoted(missing)}; the columns are "
         f"{quoted(names)}.{_suggestion(missing, names)}"
     )
 
 
-def _check_delimiter(path, place, missing, names, delimiter):
+def _check_delimiter(place, missing, names, delimiter):
     """Raises ValueError if the header looks as if another delimiter separated it."""
     header = delimiter.join(names)
     wanted = {name.casefold() for name in missing}
@@ -374,7 +410,7 @@ def _check_delimiter(path, place, missing, names, delimiter):
         looks_separated = len(names) == 1 or wanted.intersection(cells)
         if other == delimiter or len(cells) <= len(names) or not looks_separated:
             continue
-        suffix = path.rsplit(".", 1)[-1]
+        suffix = "tsv" if delimiter == "\t" else "csv"
         advice = "save the table as 'CSV UTF-8' with commas."
         if other == "," and delimiter == "\t":
             advice = "rename the file to .csv."

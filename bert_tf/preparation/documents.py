@@ -2,14 +2,15 @@
 
 import collections
 import itertools
-import json
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
+from bert_tf import json_values
 from bert_tf.data import sentences
+from bert_tf.data import tables
 from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
 from bert_tf.preparation import reading
@@ -42,7 +43,13 @@ def read(
     if source.format == "wikipedia":
         yield from _split(_wikipedia(source.path, counts, on_bytes), options)
         return
-    lines = reading.lines(source.path, counts, on_bytes)
+    if source.format == "table":
+        rows = tables.read_table(source.path, [options.text_field])
+        texts = (row.cells[options.text_field] for row in rows)
+        yield from _split(map(_paragraphs, texts), options)
+        on_bytes(source.num_bytes)
+        return
+    lines = reading.lines(source.path, on_bytes)
     if source.format == "sentences":
         yield from _sentences(lines)
     elif source.format == "json":
@@ -72,7 +79,7 @@ def _json_lines(lines: Iterable[str], path: str, field: str) -> Iterator[Iterabl
             continue
         place = f"{path}:{number}"
         try:
-            fields = json.loads(line)
+            fields = json_values.parse(line)
         except (ValueError, RecursionError) as error:
             raise ValueError(
                 f"{place}: invalid JSON ({error}); expected one object per line."
@@ -81,8 +88,12 @@ def _json_lines(lines: Iterable[str], path: str, field: str) -> Iterator[Iterabl
             raise ValueError(
                 f"{place}: expected one JSON object per line, got {_kind(fields)}."
             )
-        lines_of_text = _field_text(fields, field, place).split("\n")
-        yield filter(None, (" ".join(text.split()) for text in lines_of_text))
+        yield _paragraphs(_field_text(fields, field, place))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Returns the lines of a text that are not blank, with single spaces."""
+    return filter(None, (" ".join(line.split()) for line in text.split("\n")))
 
 
 def _field_text(fields: dict, name: str, place: str) -> str:

@@ -17,9 +17,11 @@ _PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2|zst)$", re.IGNORECASE)
 # Files in a folder with other names are skipped.
 _FORMATS = {
     "json": re.compile(r"\.(?:json|jsonl|ndjson)$", re.IGNORECASE),
+    "table": re.compile(r"\.(?:csv|tsv|parquet)$", re.IGNORECASE),
     "wikipedia": re.compile(r"\.xml(?:-p\d+p\d+)?$", re.IGNORECASE),
     "prose": re.compile(r"(?:\.(?:txt|text)|^[^.]*)$", re.IGNORECASE),
 }
+_MARKUP = re.compile(r"\.(?:x?html?|md|rst|tex)$", re.IGNORECASE)
 # The list of pages that is published beside a dump.
 _INDEX = re.compile(r"-multistream-index\d*\.txt")
 
@@ -29,7 +31,7 @@ class Source:
     """A file to read."""
 
     path: str
-    format: str  # "prose", "sentences", "json" or "wikipedia".
+    format: str  # "prose", "sentences", "json", "table" or "wikipedia".
     num_bytes: int  # Size on disk, for progress.
 
 
@@ -40,8 +42,8 @@ def find(
 
     Raises:
         OSError: a file does not exist or cannot be read.
-        ValueError: there is nothing to read, or `text_field` is given and no source
-            has fields.
+        ValueError: there is nothing to read, a file has markup, or `text_field` is
+            given and no source has fields.
     """
     default = "prose" if options.format == "auto" else options.format
     sources: list[Source] = []
@@ -56,19 +58,25 @@ def find(
                     "%s: skipped, because its name is not that of a text file.", name
                 )
                 continue
+            if options.format == "auto" and _MARKUP.search(name):
+                raise ValueError(
+                    f"{name}: expected plain text, but the name is that of a file with "
+                    "markup, which would become part of the corpus. Convert it to "
+                    "plain text, or pass --format=prose to read it as it is."
+                )
             size = files.size(name)
             file_format = file_format or default
             sources.append(Source(path=name, format=file_format, num_bytes=size))
     if not sources:
         raise ValueError(
             f"Found no text in {', '.join(options.input_file)}; expected files named "
-            ".txt, .json, .jsonl or .xml, compressed or not."
+            ".txt, .json, .jsonl, .csv, .tsv or .xml, compressed or not."
         )
     formats = {source.format for source in sources}
-    if not options.is_default("text_field") and "json" not in formats:
+    if not options.is_default("text_field") and not formats & {"json", "table"}:
         raise ValueError(
-            "--text_field names a field of JSON objects, but the input is read as "
-            f"{', '.join(sorted(formats))}; omit the flag. If the files "
+            "--text_field names a field of JSON objects or a column, but the input is "
+            f"read as {', '.join(sorted(formats))}; omit the flag. If the files "
             "contain JSON lines, pass --format=json."
         )
     return list(_grouped(sources)), skipped

@@ -11,8 +11,8 @@ from bert_tf.options import option
 class PrepareCorpusOptions(execution.RunnerOptions):
     """Turns raw text into one sentence per line, with blank lines between documents.
 
-    Reads plain text, JSON lines and Wikipedia dumps, compressed or not. The output is
-    the input of build_vocabulary and create_pretraining_data.
+    Reads plain text, JSON lines, tables and Wikipedia dumps, compressed or not. The
+    output is the input of build_vocabulary and create_pretraining_data.
     """
 
     after_interrupt: ClassVar[str] = (
@@ -29,13 +29,15 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     )
     format: str = option(
         "auto",
-        choices=("auto", "prose", "sentences", "json", "wikipedia"),
+        choices=("auto", "prose", "sentences", "json", "table", "wikipedia"),
         help="prose: each file is a document. sentences: one sentence per line, with "
         "blank lines between documents. json: one JSON object per line, each a "
-        "document. wikipedia: a dump. auto: json for .json and .jsonl, wikipedia for "
-        ".xml, prose for all other files.",
+        "document. table: CSV, TSV or Parquet, each row a document. wikipedia: a dump. "
+        "auto: by the extension, and prose for all other files.",
     )
-    text_field: str = option("text", help="JSON field that contains the text.")
+    text_field: str = option(
+        "text", help="JSON field or column that contains the text."
+    )
     language: str = option(
         "en", help="Language code, which determines the rules for sentence ends."
     )

@@ -4,16 +4,14 @@ The first bytes of a file say how it is compressed, not its name.
 """
 
 import bz2
-import collections
-import logging
 import zlib
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
+from bert_tf import file_errors
 from bert_tf import files
 
-_LOG = logging.getLogger(__name__)
 _BLOCK_BYTES = 1 << 18
 _MAGIC = {"gz": b"\x1f\x8b", "bz2": b"BZh", "zst": b"\x28\xb5\x2f\xfd"}
 _LONGEST_MAGIC = 4
@@ -41,35 +39,12 @@ def blocks(path: str, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
         yield block
 
 
-def lines(
-    path: str, counts: collections.Counter[str], on_bytes: Callable[[int], None]
-) -> Iterator[str]:
+def lines(path: str, on_bytes: Callable[[int], None]) -> Iterator[str]:
     """Yields the lines of a file as text, without their line ends.
 
-    Invalid UTF-8 is dropped, as `bytes.decode("utf-8", "ignore")` does. The dropped
-    bytes are counted, and a warning names the first of them.
-
-    Args, raises: as `blocks`; `counts` receives the number of dropped bytes.
+    Args, raises: as `blocks`; ValueError also if a line is not UTF-8.
     """
-    has_warned = False
-    for number, data in enumerate(_byte_lines(blocks(path, on_bytes)), start=1):
-        try:
-            line = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = data.decode("utf-8", "ignore")
-            counts["invalid_bytes"] += len(data) - len(line.encode("utf-8"))
-            if not has_warned:
-                _LOG.warning(
-                    "%s:%d: not UTF-8 (byte 0x%02x); invalid bytes are dropped, here "
-                    "and in the rest of the file.",
-                    path,
-                    number,
-                    data[error.start],
-                )
-            has_warned = True
-        if number == 1:
-            line = line.removeprefix("\ufeff")
-        yield line.removesuffix("\r")
+    return file_errors.decoded_lines(_byte_lines(blocks(path, on_bytes)), path)
 
 
 def _byte_lines(data: Iterator[bytes]) -> Iterator[bytes]:

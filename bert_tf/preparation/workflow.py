@@ -38,7 +38,6 @@ _LEFT_OUT = {
     "headings": "headings",  # And ornaments.
     "empty_documents": "documents without text",
     "skipped_pages": "pages that are not articles",  # Of Wikipedia, or redirects.
-    "invalid_bytes": "bytes that are not UTF-8",
 }
 _REPORT_SHAPE = {
     **dict.fromkeys(("documents", "sentences", "words"), int),

@@ -1,7 +1,11 @@
 import csv
+import gzip
+import io
 import pathlib
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from bert_tf.data import tables
 
@@ -19,6 +23,12 @@ def write(tmp_path):
     return write_file
 
 
+def _parquet(**columns):
+    data = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), data)
+    return data.getvalue()
+
+
 def cells(path, columns=("text", "label"), **kwargs):
     return [dict(row.cells) for row in tables.read_table(path, columns, **kwargs)]
 
@@ -33,6 +43,10 @@ def cells(path, columns=("text", "label"), **kwargs):
         ("a.csv", 'label,text\n1,"say ""hi"", now"\n'),  # Real quoting, other order.
         ("a.jsonl", '{"text": "say \\"hi\\", now", "label": "1"}\n'),
         ("a.json", '{"text": "say \\"hi\\", now", "label": 1}\n'),  # A number is text.
+        ("a.json", '[\n  {"text": "say \\"hi\\", now",\n   "label": 1.0}\n]'),
+        ("a.csv.gz", gzip.compress(b'label,text\n1,"say ""hi"", now"\n')),
+        ("a.csv", gzip.compress(b'label,text\n1,"say ""hi"", now"\n')),
+        ("a.parquet", _parquet(label=[1], text=['say "hi", now'])),
     ],
 )
 def test_every_kind_of_table_gives_the_same_cells(write, name, content):
@@ -199,7 +213,11 @@ def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
         ),
         ("a.jsonl", '{"text": "x"}\n', r"a\.jsonl:1: .* column 'label'; .* are 'text'"),
         ("a.jsonl", '{"text": "x"\n', r"a\.jsonl:1: not JSON"),
-        ("a.jsonl", "[1]\n", r"a\.jsonl:1: expected a JSON object"),
+        ("a.jsonl", "[1]\n", r"a\.jsonl, row 1: expected a JSON object"),
+        ("a.jsonl", '{"text": "\\ud83d", "label": 1}\n', r"jsonl:1: .* half of a surr"),
+        ("a.csv.gz", gzip.compress(bytes(99))[:-9], r"a\.csv\.gz: .* damaged"),
+        ("a.parquet", b"PAR1", r"a\.parquet cannot be read as Parquet"),
+        ("b.parquet", _parquet(text=[b"x"], label=[1]), "row 1: column 'text' is"),
         ("a.jsonl", '{"text": "x", "label": null}\n', r":1: column 'label' is null"),
         ("a.jsonl", '{"text": "x", "label": NaN}\n', r":1: column 'label' is NaN"),
         ("a.jsonl", '{"text": ["x"], "label": 1}\n', r":1: column 'text' is \["),

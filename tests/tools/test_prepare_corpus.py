@@ -222,18 +222,11 @@ def test_what_is_written_does_not_depend_on_the_number_of_workers(
         assert data.endswith(b"\n\n")
 
 
-def test_bytes_that_are_no_utf8_are_dropped_counted_and_named(
-    run_tool, prepare, tmp_path
-):
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffGood.\nCaf\u00e9 b".encode() + b"\xff\xe9.\n")
-    flags = [f"--input_file={path}"]
-    text, report = prepare(*flags)
-    assert text == "Good.\nCafé b.\n\n"
-    assert report["read"]["invalid_bytes"] == 2
-    result = run_tool("prepare_corpus", f"--output_dir={tmp_path / 'o'}", *flags)
-    assert "a.txt:2: not UTF-8 (byte 0xff)" in result.stderr
-    assert "2 bytes that are not UTF-8" in result.stdout
+def test_a_row_of_a_table_is_a_document(prepare, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id,body\n1,"One, two. Three.\n\nFour."\n2,Five.\n')
+    text, _ = prepare(f"--input_file={path}", "--text_field=body")
+    assert text == "One, two.\nThree.\nFour.\n\nFive.\n\n"
 
 
 def _bytes(data):
@@ -260,6 +253,10 @@ LONG = os.urandom(200_000).hex().encode()
         ),
         ("a.gz", _bytes(gzip.compress(LONG)[:50] + bytes(99)), "a.gz: damaged"),
         ("a.zip", _bytes(b"PK\x03\x04" + bytes(99)), "is a zip archive; unpack it"),
+        ("latin.txt", _bytes(b"A.\nCaf\xe9."), "latin.txt:2: not UTF-8 (byte 4"),
+        ("page.html", _bytes(b"<p>A.</p>"), "page.html: expected plain text, but the"),
+        ("e.jsonl", _bytes(b'{"text": "\\ud83d"}'), "\\ud83d is half of a surrogate"),
+        ("f.csv", _bytes(b"body\nA.\n"), "f.csv:1: there is no column 'text'"),
         ("utf16.txt", _bytes("Text.".encode("utf-16")), "the text is UTF-16"),
         ("binary.txt", _bytes(b"\x7fELF\0\0"), "contains NUL bytes"),
         ("a.jsonl", _bytes(b'{"text": "a"}\n\n{"text":'), "a.jsonl:3: invalid JSON"),
