@@ -71,7 +71,7 @@ MAY_IMPORT = {
     # What notebooks share; their tests learn a vocabulary.
     "notebook": {"tokenization"},
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
-    "preparation": {"data"},
+    "preparation": {"data", "file_errors"},
 }
 CONSTRUCTORS = {"__init__", "__call__"}
 BACKEND_FREE = ("modeling/",)
