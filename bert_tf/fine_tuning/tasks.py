@@ -62,9 +62,9 @@ def options_class(name: str) -> type[typing.Any]:
     return _imported(TASKS[name].options)
 
 
-def signatures(name: str, predictor: typing.Any, limits: typing.Any) -> typing.Any:
+def signatures(name: str, predictor: typing.Any) -> typing.Any:
     """Returns the signatures of a SavedModel; see `serving.signatures`."""
-    return _imported(TASKS[name].signatures)(predictor, limits)
+    return _imported(TASKS[name].signatures)(predictor)
 
 
 def load(name: str, run_dir: str, settings: typing.Any) -> typing.Any:

@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 
 # The score of a missing ending; its probability is 0.
@@ -20,7 +19,6 @@ class ChoiceSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `multiple_choice.task.Predictor`.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], and `endings`, string
@@ -29,22 +27,16 @@ class ChoiceSignatures(signatures.TaskSignatures):
             takes one row per ending and returns `scores`, float32 [B].
     """
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
+    def __init__(self, predictor: Any):
         specs = signatures.texts("text")
         specs["endings"] = tf.TensorSpec([None, None], tf.string, name="endings")
-        super().__init__(
-            predictor,
-            predictor.tokenizer,
-            limits,
-            serving_default=(self._of_texts, specs),
-        )
+        super().__init__(predictor, serving_default=(self._of_texts, specs))
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `scores`."""
         return {"scores": self.predictor.model.score_endings(features)}
 
     def _of_texts(self, text, endings):
-        vocabulary = self.predictor.vocabulary
         starts = self._tokenizer.tokenize(text)
         num_endings = tf.shape(endings, tf.int64)[1]
         numbers = tf.repeat(tf.range(starts.nrows()), num_endings)
@@ -52,8 +44,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
             tf.gather(starts, numbers),
             self._tokenizer.tokenize(tf.reshape(endings, [-1])),
             max_seq_length=self.predictor.task.max_seq_length,
-            cls_id=vocabulary.cls_id,
-            sep_id=vocabulary.sep_id,
+            **self._frame,
         )
         scores = tf.reshape(self.in_parts(features)["scores"], tf.shape(endings))
         scores = tf.where(is_absent(endings), ABSENT, scores)

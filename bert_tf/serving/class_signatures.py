@@ -10,7 +10,6 @@ import tensorflow as tf
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 
 
@@ -19,7 +18,6 @@ class ClassSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: of a trained classifier.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
@@ -31,13 +29,13 @@ class ClassSignatures(signatures.TaskSignatures):
             and returns `labels`, string [B, C]: the columns of `probabilities`.
     """
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
+    def __init__(self, predictor: Any):
         names = ("text", "text_b") if predictor.task.is_pair else ("text",)
         texts = signatures.texts(*names)
         functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
         if predictor.task.label_kind != checkpoint_heads.REGRESSION:
             functions["labels"] = (self._labels, signatures.texts("text"))
-        super().__init__(predictor, predictor.tokenizer, limits, **functions)
+        super().__init__(predictor, **functions)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `logits`, and `probabilities` or `values`."""
@@ -60,14 +58,10 @@ class ClassSignatures(signatures.TaskSignatures):
         }
 
     def _logits(self, text, text_b):
-        task, vocabulary = self.predictor.task, self.predictor.vocabulary
+        task = self.predictor.task
         ids_a = self._tokenizer.tokenize(text)
         ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
-        known = {
-            "max_seq_length": task.max_seq_length,
-            "cls_id": vocabulary.cls_id,
-            "sep_id": vocabulary.sep_id,
-        }
+        known = {"max_seq_length": task.max_seq_length, **self._frame}
         if not task.doc_stride:
             packed = graph_packing.pack_ragged(
                 ids_a, ids_b, longer_keeps_more=task.longer_keeps_more, **known

@@ -109,7 +109,7 @@ def _export(options):
         _write(model, extra, options)
     if not options.server_files:
         return None
-    return server_files.write(options.export_dir, limits=options.limits())
+    return server_files.write(options.export_dir)
 
 
 def _check_run(options):
@@ -200,7 +200,7 @@ def _write(model, extra, options):
     extra = {**extra, VERSIONS_FILE: _versions()}
     if labels := getattr(model.task, "labels", ()):
         extra[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
-    module = tasks.signatures(model.task.KIND, model, options.limits())
+    module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     with _complete_or_absent_folder(options.export_dir) as folder:
         extra_folder = folder

@@ -9,9 +9,7 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.pretraining import predictor as mask_predictor
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
-from bert_tf.tokenization import in_graph
 
 OK = "ok"
 NO_MASK = "no_mask"
@@ -26,7 +24,6 @@ class MaskSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `MaskPredictor`.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], and returns `tokens`,
@@ -39,19 +36,14 @@ class MaskSignatures(signatures.TaskSignatures):
             hold the id of [MASK], and `positions`, int32 [B, M], padded with -1.
     """
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
-        vocabulary, task = predictor.vocabulary, predictor.task
-        tokenizer = in_graph.InGraphTokenizer(vocabulary, **task.tokenizer_arguments())
-        self._top_k = min(task.top_k, len(vocabulary))
+    def __init__(self, predictor: Any):
+        vocabulary = predictor.vocabulary
+        self._top_k = min(predictor.task.top_k, len(vocabulary))
         self._mask_id = vocabulary[mask_predictor.MASK]
         with tf.init_scope(), tf.device("/CPU:0"):
             self._tokens = tf.constant(vocabulary.tokens)  # [V]
-        super().__init__(
-            predictor,
-            tokenizer,
-            limits,
-            serving_default=(self._of_texts, signatures.texts("text")),
-        )
+        texts = signatures.texts("text")
+        super().__init__(predictor, serving_default=(self._of_texts, texts))
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the likeliest pieces of every [MASK]."""
@@ -91,7 +83,6 @@ class MaskSignatures(signatures.TaskSignatures):
         return is_mask & (features["input_mask"] != 0)
 
     def _of_texts(self, text):
-        vocabulary = self.predictor.vocabulary
         pieces = self._tokenizer.tokenize(text)
         is_mask = tf.cast(pieces == self._mask_id, tf.int32)
         num_masks = tf.reduce_sum(is_mask, axis=1)  # [B]
@@ -100,10 +91,7 @@ class MaskSignatures(signatures.TaskSignatures):
         pieces = graph_packing.cut(
             pieces, tf.where(is_too_long, tf.zeros_like(lengths), lengths)
         )
-        features = graph_packing.framed(
-            pieces, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
-        )
-        found = self.of_features(features)
+        found = self.of_features(graph_packing.framed(pieces, **self._frame))
         status = tf.where(num_masks == 0, NO_MASK, OK)
         del found["positions"]
         return found | {

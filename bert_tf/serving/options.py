@@ -20,19 +20,8 @@ DTYPES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RequestLimits:
-    """Limits that bound the memory of a request; they are part of the graph."""
-
-    # Positions that are computed at once, padding included; see `row_parts`.
-    max_batch_tokens: int = 8192
-    # Maximum length of a text in UTF-8. The error of a longer one names this limit.
-    max_text_bytes: int = 2**20
-
-
-DEFAULT_LIMITS = RequestLimits()
 # Options that only a SavedModel, with its graph and server, has.
-_OF_SAVED_MODEL = ("max_batch_tokens", "max_text_bytes", "server_files", "top_k")
+_OF_SAVED_MODEL = ("server_files", "top_k")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,21 +102,6 @@ class ExportSavedModelOptions(options_module.Options):
         "Kubernetes manifest. Files of an earlier version are replaced.",
         group="advanced",
     )
-    max_batch_tokens: int = option(
-        DEFAULT_LIMITS.max_batch_tokens,
-        minimum=1,
-        help="Word pieces, padding included, that the model computes at once. The rows "
-        "of a request are sorted by length and computed in parts of at most this size, "
-        "so more rows need more time but hardly more memory.",
-        group="advanced",
-    )
-    max_text_bytes: int = option(
-        DEFAULT_LIMITS.max_text_bytes,
-        minimum=1,
-        help="Maximum length of a text in UTF-8 bytes. Requests with a longer text "
-        "are refused with an error that names this limit.",
-        group="advanced",
-    )
     dtype: str = option(
         "float32",
         choices=fine_tuning_options.INFERENCE_DTYPES,
@@ -175,12 +149,6 @@ class ExportSavedModelOptions(options_module.Options):
                     f"--{name} needs --init_checkpoint; a run in --output_dir has its "
                     "own value."
                 )
-
-    def limits(self) -> RequestLimits:
-        """Returns the limits of the requests."""
-        return RequestLimits(
-            max_batch_tokens=self.max_batch_tokens, max_text_bytes=self.max_text_bytes
-        )
 
     def _check_format(self):
         if self.dtype not in DTYPES[self.format]:

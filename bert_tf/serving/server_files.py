@@ -9,7 +9,7 @@ import re
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
-from bert_tf.serving import options as serving_options
+from bert_tf.serving import signatures
 
 FOLDER = "server"
 # TensorFlow Serving 2.16 and newer have the ops of TensorFlow Text that exports use.
@@ -42,19 +42,18 @@ def check_layout(export_dir: str) -> None:
         )
 
 
-def write(export_dir: str, *, limits: serving_options.RequestLimits) -> str:
+def write(export_dir: str) -> str:
     """Writes the files, and replaces those of an earlier version.
 
     Args:
         export_dir: the folder of the exported version.
-        limits: limits of the export.
 
     Returns:
         The folder with the files.
     """
     model_dir, version = os.path.split(os.path.abspath(export_dir))
     task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
-    rows = max(_MAX_BATCH_SIZE, limits.max_batch_tokens // task["max_seq_length"])
+    rows = max(_MAX_BATCH_SIZE, signatures.MAX_BATCH_TOKENS // task["max_seq_length"])
     names = {
         "NAME": os.path.basename(model_dir),
         "DNS_NAME": _dns_name(os.path.basename(model_dir)),

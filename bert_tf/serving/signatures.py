@@ -12,12 +12,15 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.modeling import input_names
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import row_parts
 from bert_tf.tokenization import in_graph
 
 # Pads rows in the release's vocabularies.
 _PAD = "[PAD]"
+# Positions that are computed at once, padding included; see `row_parts`.
+MAX_BATCH_TOKENS = 8192
+# Maximum length of a text in UTF-8.
+MAX_TEXT_BYTES = 2**20
 
 
 class TaskSignatures(tf.Module):
@@ -28,8 +31,6 @@ class TaskSignatures(tf.Module):
 
     Args:
         predictor: the predictor of a run, with `model`, `task` and `vocabulary`.
-        tokenizer: the tokenizer that the functions use.
-        limits: limits of the requests.
         **functions: the task's functions by name, except for `ids`: each a function,
             and the specs of its inputs in their order.
 
@@ -48,16 +49,18 @@ class TaskSignatures(tf.Module):
     def __init__(
         self,
         predictor: Any,
-        tokenizer: in_graph.InGraphTokenizer,
-        limits: serving_options.RequestLimits,
         **functions: tuple[Callable, dict[str, tf.TensorSpec]],
     ):
         super().__init__()
         in_graph.check_ops()
         self._untracked = _Untracked(predictor)
         self._variables = [variable.value for variable in predictor.model.weights]
-        self._tokenizer = tokenizer
-        self._limits = limits
+        vocabulary = predictor.vocabulary
+        self._tokenizer = in_graph.InGraphTokenizer(
+            vocabulary, **predictor.task.tokenizer_arguments()
+        )
+        # What `graph_packing` puts around pieces.
+        self._frame = {"cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id}
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)
             for name in input_names.SEQUENCE
@@ -91,7 +94,7 @@ class TaskSignatures(tf.Module):
         return row_parts.apply(
             self.model_outputs,
             features,
-            max_tokens=self._limits.max_batch_tokens,
+            max_tokens=MAX_BATCH_TOKENS,
             **options,
         )
 
@@ -132,9 +135,7 @@ class TaskSignatures(tf.Module):
 
         def limited(*inputs):
             checks = [
-                self._length_check(values)
-                for values in inputs
-                if values.dtype == tf.string
+                _length_check(values) for values in inputs if values.dtype == tf.string
             ]
             if len(inputs) > 1:
                 checks.append(_count_check(dict(zip(specs, inputs, strict=True))))
@@ -144,19 +145,6 @@ class TaskSignatures(tf.Module):
 
         return tf.function(
             limited, input_signature=list(specs.values()), autograph=False
-        )
-
-    def _length_check(self, values):
-        limit = self._limits.max_text_bytes
-        # int32 has no room for limits from 2 GiB.
-        longest = tf.cast(tf.reduce_max(tf.strings.length(values)), tf.int64)
-        return tf.debugging.Assert(
-            longest <= limit,
-            [
-                f"A text is longer than {limit} bytes, the limit of this export "
-                "(max_text_bytes). Its length:",
-                longest,
-            ],
         )
 
 
@@ -188,6 +176,14 @@ def real_mask(
     is_tail = tf.math.cumprod(tf.cast(is_padding, tf.int32), axis=1, reverse=True) > 0
     is_first = tf.range(tf.shape(input_ids)[1]) == 0
     return tf.where(is_tail & ~is_first, 0, input_mask)
+
+
+def _length_check(values):
+    longest = tf.reduce_max(tf.strings.length(values))
+    return tf.debugging.Assert(
+        longest <= MAX_TEXT_BYTES,
+        [f"Expected texts of at most {MAX_TEXT_BYTES} bytes, got one of", longest],
+    )
 
 
 def _count_check(inputs):

@@ -8,14 +8,12 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.serving import answer_spans
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.serving import word_splitting
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import wordpiece
 
 LOGITS = ("start_logits", "end_logits")
@@ -26,7 +24,6 @@ class SpanSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `question_answering.predictor.Predictor`.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `question` and `context`, string [B]; a
@@ -39,17 +36,9 @@ class SpanSignatures(signatures.TaskSignatures):
 
     HAS_POSITIONS = True
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
-        tokenizer = in_graph.InGraphTokenizer(
-            predictor.vocabulary, **predictor.task.tokenizer_arguments()
-        )
+    def __init__(self, predictor: Any):
         texts = signatures.texts("question", "context")
-        super().__init__(
-            predictor,
-            tokenizer,
-            limits,
-            serving_default=(self._of_texts, texts),
-        )
+        super().__init__(predictor, serving_default=(self._of_texts, texts))
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `start_logits` and `end_logits`."""
@@ -95,15 +84,11 @@ class SpanSignatures(signatures.TaskSignatures):
         }
 
     def _best_spans(self, question, context_ids):
-        task, vocabulary = self.predictor.task, self.predictor.vocabulary
+        task = self.predictor.task
         question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
         windows = answer_spans.windows_of(question_ids, context_ids, task.sizes)
         features = answer_spans.features(
-            windows,
-            question_ids,
-            context_ids,
-            cls_id=vocabulary.cls_id,
-            sep_id=vocabulary.sep_id,
+            windows, question_ids, context_ids, **self._frame
         )
         found = self.in_parts(features)
         # A request without rows has no positions, either, but [CLS] must exist.

@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.data import packing
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 from bert_tf.serving import word_splitting
 from bert_tf.tasks.token_classification import words as words_module
@@ -28,7 +27,6 @@ class TagSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: of a trained tagger.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, string [B], of any length. It returns
@@ -39,13 +37,9 @@ class TagSignatures(signatures.TaskSignatures):
 
     HAS_POSITIONS = True
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
-        super().__init__(
-            predictor,
-            predictor.tokenizer,
-            limits,
-            serving_default=(self._of_texts, signatures.texts("text")),
-        )
+    def __init__(self, predictor: Any):
+        texts = signatures.texts("text")
+        super().__init__(predictor, serving_default=(self._of_texts, texts))
         self._split = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)
@@ -77,9 +71,7 @@ class TagSignatures(signatures.TaskSignatures):
         )
         pieces = words.with_values(tf.concat([pieces, unknown], axis=1))
         windows = _windows(pieces, task.windowing)
-        features = graph_packing.framed(
-            windows.piece_ids, cls_id=vocabulary.cls_id, sep_id=vocabulary.sep_id
-        )
+        features = graph_packing.framed(windows.piece_ids, **self._frame)
         logits = self.in_parts(features)["logits"]
         indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
         best = tf.argmax(tf.gather_nd(logits, indices), axis=-1)

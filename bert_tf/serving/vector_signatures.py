@@ -3,14 +3,12 @@
 Shape letters: B batch, H hidden.
 """
 
-import functools
 from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.modeling import output_activation
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 
 
@@ -22,7 +20,6 @@ class VectorSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `BiEncoderPredictor`.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, passages, string [B], and returns
@@ -31,12 +28,10 @@ class VectorSignatures(signatures.TaskSignatures):
             `embedding` and ignores `segment_ids`.
     """
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
+    def __init__(self, predictor: Any):
         texts = signatures.texts("text")
         super().__init__(
             predictor,
-            predictor.tokenizer,
-            limits,
             serving_default=(self._of_passages, texts),
             query=(self._of_queries, texts),
         )
@@ -55,13 +50,11 @@ class VectorSignatures(signatures.TaskSignatures):
         return self._of_texts(text, task.max_query_length, task.query_prompt)
 
     def _of_texts(self, text, max_seq_length, prompt):
-        vocabulary = self.predictor.vocabulary
         return self.in_parts(
             graph_packing.pack_ragged(
                 self._tokenizer.tokenize(_with_prompt(text, prompt)),
                 max_seq_length=max_seq_length,
-                cls_id=vocabulary.cls_id,
-                sep_id=vocabulary.sep_id,
+                **self._frame,
             )
         )
 
@@ -71,21 +64,15 @@ class ScoreSignatures(signatures.TaskSignatures):
 
     Args:
         predictor: `CrossEncoderPredictor`.
-        limits: limits of the requests.
 
     Attributes:
         functions: `serving_default` takes `text`, the query, and `text_b`, the passage,
             string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
-    def __init__(self, predictor: Any, limits: serving_options.RequestLimits):
+    def __init__(self, predictor: Any):
         texts = signatures.texts("text", "text_b")
-        super().__init__(
-            predictor,
-            predictor.tokenizer,
-            limits,
-            serving_default=(self._of_pairs, texts),
-        )
+        super().__init__(predictor, serving_default=(self._of_pairs, texts))
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `score`."""
@@ -94,33 +81,28 @@ class ScoreSignatures(signatures.TaskSignatures):
         return {"score": output_activation.apply(logits, activation)}
 
     def _of_pairs(self, text, text_b):
-        task, vocabulary = self.predictor.task, self.predictor.vocabulary
+        task = self.predictor.task
         queries = self._tokenizer.tokenize(_with_prompt(text, task.query_prompt))
         passages = self._tokenizer.tokenize(text_b)
-        packed = functools.partial(
-            graph_packing.pack_ragged,
-            max_seq_length=task.max_seq_length,
-            cls_id=vocabulary.cls_id,
-            sep_id=vocabulary.sep_id,
-        )
+        known = {"max_seq_length": task.max_seq_length, **self._frame}
+        pack = graph_packing.pack_ragged
         if task.longer_keeps_more:
-            return self.in_parts(packed(queries, passages, longer_keeps_more=True))
+            return self.in_parts(
+                pack(queries, passages, longer_keeps_more=True, **known)
+            )
         queries = queries[:, : task.max_query_length - 2]
         # Only the passage is truncated, even if it is shorter than the query.
         room = task.max_seq_length - task.num_special - queries.row_lengths()
         passages = graph_packing.cut(passages, tf.minimum(passages.row_lengths(), room))
-        return self.in_parts(packed(queries, passages))
+        return self.in_parts(pack(queries, passages, **known))
 
 
 def _with_prompt(text: tf.Tensor, prompt: str) -> tf.Tensor:
     return tf.strings.join([prompt, text]) if prompt else text
 
 
-def create(
-    predictor: Any,
-    limits: serving_options.RequestLimits = serving_options.DEFAULT_LIMITS,
-) -> VectorSignatures | ScoreSignatures:
+def create(predictor: Any) -> VectorSignatures | ScoreSignatures:
     """Returns the signatures of a trained bi-encoder or cross-encoder."""
     if predictor.task.is_bi_encoder:
-        return VectorSignatures(predictor, limits)
-    return ScoreSignatures(predictor, limits)
+        return VectorSignatures(predictor)
+    return ScoreSignatures(predictor)

@@ -31,4 +31,4 @@ def test_a_row_names_a_task_and_its_signatures(kind):
     module, _, name = row.signatures.partition(":")
     create = getattr(importlib.import_module(module), name)
     parameters = list(inspect.signature(create).parameters)
-    assert parameters == ["predictor", "limits"]
+    assert parameters == ["predictor"]

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
-from bert_tf.serving import export
 from bert_tf.serving import predictors
 from tests.serving import rest_double
 
@@ -126,17 +125,10 @@ def test_a_saved_model_of_something_else_is_refused(tmp_path):
         client.open_saved_model(str(tmp_path / "other")).predict(["a"])
 
 
-def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(
-    single_run, tmp_path
-):
-    folder = export.export_saved_model(
-        single_run,
-        str(tmp_path / "1"),
-        max_text_bytes=4,
-    )
-    message = "/1 refused the query: .*A text is longer than 4 bytes"
+def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(single_export):
+    message = "/1 refused the query: .*Expected texts of at most 1048576 bytes"
     with pytest.raises(ValueError, match=message):
-        client.open_saved_model(folder).predict(["a rai"])
+        client.open_saved_model(single_export).predict(["a" * (2**20 + 1)])
 
 
 def test_an_answer_that_is_nan_is_refused():

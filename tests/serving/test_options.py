@@ -20,7 +20,6 @@ FOLDER = {"export_dir": "exported"}
         (RUN | {"format": "onnx", "dtype": "float16"}, "one of float32, int8"),
         (RUN | {"format": "litert", "dtype": "bfloat16"}, "float32, float16, int8"),
         (RUN | {"format": "litert", "server_files": True}, "--server_files needs"),
-        (RUN | {"format": "litert", "max_text_bytes": 9}, "--max_text_bytes needs"),
         (CHECKPOINT | {"head": "masked_lm", "format": "litert"}, "--head=masked_lm"),
         (CHECKPOINT | {"head": "masked_lm", "pooling": "cls"}, "--pooling=cls has"),
         (CHECKPOINT | {"head": "multiple_choice", "pooling": "cls"}, "--head=mult"),

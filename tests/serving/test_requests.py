@@ -6,9 +6,6 @@ import tensorflow as tf
 
 from bert_tf.data import packing
 from bert_tf.serving import choice_signatures
-from bert_tf.serving import class_signatures
-from bert_tf.serving import export
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.serving import signatures
 
@@ -99,24 +96,14 @@ def test_no_rows_give_no_rows(loaded, kind):
         ), name
 
 
-def test_a_text_above_the_limit_is_an_error_that_names_it(single_run, tmp_path):
-    folder = export.export_saved_model(
-        single_run, str(tmp_path / "1"), max_text_bytes=8
-    )
-    function = tf.saved_model.load(folder).signatures["serving_default"]
-    assert function(text=tf.constant(["the rain", "é" * 4]))["label"].shape == (2,)
+def test_a_text_above_the_limit_is_an_error_that_names_it(loaded):
+    function = loaded["single"][1]["serving_default"]
+    longest = "é" * 2**19
+    assert function(text=tf.constant(["the rain", longest]))["label"].shape == (2,)
     with pytest.raises(
-        tf.errors.InvalidArgumentError,
-        match=r"longer than 8 bytes, the limit of this export \(max_text_bytes\)",
+        tf.errors.InvalidArgumentError, match="Expected texts of at most 1048576 bytes"
     ):
-        function(text=tf.constant(["the rain", "é" * 5]))
-
-
-def test_a_limit_may_exceed_the_lengths_that_tensorflow_counts(single_run):
-    limits = serving_options.RequestLimits(max_text_bytes=2**31)
-    module = class_signatures.ClassSignatures(predictors.load(single_run), limits)
-    answers = module.functions["serving_default"](tf.constant(["the rain"]))
-    assert answers["label"].shape == (1,)
+        function(text=tf.constant(["the rain", longest + "a"]))
 
 
 @pytest.mark.parametrize("kind", ["pair", "choice", "squad"])

@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-import tensorflow as tf
 import yaml
 
 from bert_tf.serving import client
@@ -23,8 +22,6 @@ def model(single_run, tmp_path_factory):
         options = serving_options.ExportSavedModelOptions(
             output_dir=single_run,
             export_dir=str(folder),
-            max_batch_tokens=64,
-            max_text_bytes=40,
             server_files=True,
         )
         report = export.run(options)
@@ -33,19 +30,15 @@ def model(single_run, tmp_path_factory):
     return folder
 
 
-def test_each_export_is_the_next_version_and_keeps_its_limits(model):
+def test_each_export_is_the_next_version(model):
     assert sorted(path.name for path in model.iterdir()) == ["1", "2", "server"]
     latest = client.open_saved_model(str(model))
     assert len(latest.ask(text=["the rain"])[0]["probabilities"]) == 3
-    function = tf.saved_model.load(str(model / "2")).signatures["serving_default"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="longer than 40 bytes"):
-        function(text=tf.constant(["x" * 41]))
 
 
 def test_a_server_accepts_the_warm_up_and_the_calls_of_the_client(model):
     batching = (model / "server" / "batching_parameters.txt").read_text()
     max_batch_size = int(re.search(r"max_batch_size { value: (\d+) }", batching)[1])
-    # The export computes only 4 rows at once: 64 positions, rows of 16.
     assert max_batch_size >= max(warm_up.BATCH_SIZES)
     assert max_batch_size >= connection.QUERIES_PER_CALL
 
@@ -83,7 +76,9 @@ def test_the_names_in_kubernetes_are_dns_labels(tmp_path, name, expected):
     for path in ("variables/index", "assets.extra/task.json"):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(json.dumps({"max_seq_length": 512}))
-    server_files.write(str(folder), limits=serving_options.DEFAULT_LIMITS)
+    server_files.write(
+        str(folder),
+    )
     text = (tmp_path / name / "server" / "kubernetes.yaml").read_text()
     deployment, service = yaml.safe_load_all(text)
     for one in (deployment, service):

@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.serving import span_signatures
 
@@ -40,7 +39,7 @@ def pairs(count):
 
 
 def ask(trained, asked):
-    signatures = span_signatures.SpanSignatures(trained, serving_options.DEFAULT_LIMITS)
+    signatures = span_signatures.SpanSignatures(trained)
     function = signatures.functions["serving_default"]
     outputs = function([q for q, _ in asked], [c for _, c in asked])
     columns = {name: values.numpy() for name, values in outputs.items()}
