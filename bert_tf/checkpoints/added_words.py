@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
@@ -139,7 +140,7 @@ def grow_source(
             "its vocabulary cannot be changed; pass --do_lower_case."
         )
     config = source.required_config()
-    config.check_vocabulary_size(len(source.vocabulary))
+    companion_files.check_vocabulary_size(config, len(source.vocabulary))
     tokenizer = full.FullTokenizer(
         source.vocabulary, **source.text.tokenizer_arguments()
     )
@@ -197,7 +198,7 @@ def add_words(
             f"Expected a FullTokenizer, got {type(tokenizer).__name__}; other "
             "tokenizers can be created from its `vocabulary` afterwards."
         )
-    model.config.check_vocabulary_size(len(tokenizer.vocabulary))
+    companion_files.check_vocabulary_size(model.config, len(tokenizer.vocabulary))
     added = find_new(tokenizer, words)
     values = model.get_config()
     values.pop(keras_model.TRAINABLE_LAYERS, None)

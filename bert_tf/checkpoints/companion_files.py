@@ -26,6 +26,13 @@ TASK_FILE = "task.json"
 FINGERPRINT = "vocab_fingerprint"
 # Key of task.json: the folder is that of a conversion, not of a run.
 CONVERTED = "converted"
+# Fields of `BertConfig` that do not change what trained weights compute.
+FREE_VALUES = (
+    "attention_probs_dropout_prob",
+    "hidden_dropout_prob",
+    "initializer_range",
+    "position_initializer",
+)
 
 
 def read_config(folder: str) -> config_module.BertConfig | None:
@@ -54,6 +61,19 @@ def read_vocabulary(folder: str) -> vocabulary_module.Vocabulary | None:
             "Restore the file."
         )
     return vocabulary
+
+
+def check_vocabulary_size(config: config_module.BertConfig, num_pieces: int) -> None:
+    """Raises a ValueError if a vocabulary has more pieces than the model.
+
+    On accelerators, ids beyond the table give NaN and no error.
+    """
+    if num_pieces > config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {num_pieces} pieces, but the model's vocab_size is "
+            f"{config.vocab_size}. Use the model's own vocabulary, or increase "
+            "vocab_size in the configuration of a new model."
+        )
 
 
 def read_text(folder: str) -> text_encoding.TextEncoding:

@@ -150,7 +150,7 @@ def complete_source(
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
     warning = None
     if vocabulary is not None:
-        config.check_vocabulary_size(len(vocabulary))
+        companion_files.check_vocabulary_size(config, len(vocabulary))
     if vocabulary is not None and vocab_file is not None and source is not None:
         warning = check_vocabulary(vocabulary, vocab_file, source)
     return StartingPoint(
@@ -237,7 +237,7 @@ def _config(
     ours, theirs = config.to_dict(), trained.to_dict()
     differences = [
         f"{name} {ours.get(name)} instead of {theirs.get(name)}"
-        for name in sorted({*ours, *theirs} - {*config.FREE_VALUES})
+        for name in sorted({*ours, *theirs} - {*companion_files.FREE_VALUES})
         if ours.get(name) != theirs.get(name)
     ]
     if differences:
@@ -303,7 +303,7 @@ def _compare_size(
             f"{companion_files.TASK_FILE} records another fingerprint."
         )
     num_pieces, num_rows = len(vocabulary), _num_rows(source)
-    # `BertConfig.check_vocabulary_size` refuses more pieces.
+    # `companion_files.check_vocabulary_size` refuses more pieces.
     if num_pieces >= num_rows:
         return None
     sizes = (

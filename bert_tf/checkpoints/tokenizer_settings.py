@@ -132,7 +132,7 @@ def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
         if config is None:
             return text
         if text.vocabulary is not None:
-            config.check_vocabulary_size(len(text.vocabulary))
+            companion_files.check_vocabulary_size(config, len(text.vocabulary))
         limit = text.max_seq_length or config.max_position_embeddings
         return dataclasses.replace(text, max_seq_length=limit)
     described = tokenizer.read(folder)

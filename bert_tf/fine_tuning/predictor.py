@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
@@ -133,7 +134,7 @@ class Predictor:
         else:
             self.config, source = start.config, settings.source
             self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
-        self.config.check_vocabulary_size(len(self.vocabulary))
+        companion_files.check_vocabulary_size(self.config, len(self.vocabulary))
         self.config.check_sequence_length(task.max_seq_length)
         loading.check_sizes(self.config, source)
         self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())

@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf import options as options_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
@@ -118,12 +119,12 @@ def prepare(options: Any) -> task_module.Task:
                 )
             task_record.warn_of_label_order(task.record, options, task.start.source)
         if not task_record.is_run(run_dir):
-            task.config.check_segments(task.record.num_segments)
+            task_record.check_segments(task.config, task.record.num_segments)
         elif has_checkpoint:
             task.record.check_resumes(run_dir, declaration.MAY_CHANGE)
             vocabulary = task.vocabulary.fingerprint
             run_folder.RunFolder(run_dir).check_same_vocabulary(vocabulary)
-    task.config.check_vocabulary_size(len(task.vocabulary))
+    companion_files.check_vocabulary_size(task.config, len(task.vocabulary))
     task.config.check_sequence_length(task.longest_sequence)
     return task
 

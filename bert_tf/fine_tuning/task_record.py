@@ -310,6 +310,18 @@ def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
     return vocabulary
 
 
+def check_segments(config: config_module.BertConfig, num_segments: int) -> None:
+    """Raises a ValueError if texts have more segments than the model.
+
+    Pieces of a segment beyond the table would get no segment embedding.
+    """
+    if num_segments > config.type_vocab_size:
+        raise ValueError(
+            "Pairs of texts have two segments, but the model has only one "
+            "(type_vocab_size 1); use a model with type_vocab_size 2."
+        )
+
+
 def check_label_order(
     path: str, head: checkpoint_heads.Head, labels: Sequence[str], *, advice: str
 ) -> None:

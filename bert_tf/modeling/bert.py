@@ -15,8 +15,8 @@ softmax(q k^T / sqrt(D) + bias) v, with weights [B, N, F, T], and joins the head
 see, and their dropout. `select` takes their rows from [B * S, H], where a kernel may
 leave out padding; `output` makes [B, S, H] of a layer's rows; and `at` limits the last
 layer to P positions, so that F is P. `dropout_of_weights` is the dropout of attention
-weights. `visibility.ReadPositions` says which positions are read at the end: `divide`
-separates the vectors for the pooler from those for a head.
+weights. `ReadPositions` says which positions are read at the end: `divide` separates
+the vectors for the pooler from those for a head.
 """
 
 import functools
@@ -32,8 +32,7 @@ from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
-
-_DROPOUT_SITES_PER_LAYER = 3  # Each site has dropout masks of its own.
+from bert_tf.modeling.kernels import read_positions
 
 
 class EncoderLayer(embeddings.Scope):
@@ -57,9 +56,9 @@ class EncoderLayer(embeddings.Scope):
         super().__init__(f"layer_{index}", dtype=dtype)
         config.check_heads()
         self.config = config
-        self.first_site = (
-            embeddings.EMBEDDINGS_DROPOUT_SITE + 1 + _DROPOUT_SITES_PER_LAYER * index
-        )
+        # Every place of dropout has a number, which selects its masks: 0 is that of the
+        # embeddings, and each layer has three.
+        self.first_site = 1 + 3 * index
         hidden, inner = config.hidden_size, config.intermediate_size
         scope = functools.partial(embeddings.Scope, dtype=dtype)
         dense = functools.partial(embeddings.dense, config, dtype=dtype)
@@ -153,7 +152,6 @@ class Encoder(embeddings.Scope):
         }
         # `tf.train.Checkpoint` finds layers in attributes, but not in lists.
         super().__init__("encoder", dtype=dtype, **layers)
-        self.config = config
         self.recomputes_layers = False
         self.encoder_layers: list[Any] = [*layers.values()]
         self.output_shape = (None, None, config.hidden_size)  # For `summary`.
@@ -238,10 +236,6 @@ class BertModel(keras_model.KerasModel):
         self.encoder = Encoder(config, dtype=policy)
         self.pooler = Pooler(config, dtype=policy)
 
-    def _create_weights(self):
-        for part in (self.embeddings, self.encoder, self.pooler):
-            part.build((None, None))  # Without a shape, `summary` would show none.
-
     def call(
         self,
         features: numerics.Features,
@@ -285,7 +279,7 @@ class BertModel(keras_model.KerasModel):
         x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
         is_causal = self.config.is_causal
         visible = visibility.visible_positions(features, is_causal=is_causal)
-        read = visibility.ReadPositions(features, output_positions, is_causal=is_causal)
+        read = read_positions.ReadPositions(features, output_positions, is_causal)
         *lower_layers, last_layer = self.encoder(
             x,
             sequences=k.sequences(x, visible, keys),

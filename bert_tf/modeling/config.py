@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any
-from typing import ClassVar
 
 from bert_tf import files
 from bert_tf.modeling import numerics
@@ -20,11 +19,10 @@ _IGNORED_KEYS = {
     "pooler_size_per_head",
     "pooler_type",
 }
-# What a position sees: all real pieces, or only itself and what precedes it ("LTR" in
-# Table 5 of the paper).
-ATTENTION = ("bidirectional", "causal")
 _CHOICES = {
-    "attention": ATTENTION,
+    # What a position sees: all real pieces, or only itself and what precedes it ("LTR"
+    # in Table 5 of the paper).
+    "attention": ("bidirectional", "causal"),
     "position_initializer": ("normal", "sinusoidal"),
 }
 
@@ -42,14 +40,6 @@ class BertConfig:
     Source: BertConfig of modeling.py, 2018.
     """
 
-    # Values that do not change what trained weights compute.
-    FREE_VALUES: ClassVar[tuple[str, ...]] = (
-        "attention_probs_dropout_prob",
-        "hidden_dropout_prob",
-        "initializer_range",
-        "position_initializer",
-    )
-
     vocab_size: int  # V, rows of the word embedding table.
     hidden_size: int = 768  # H.
     num_hidden_layers: int = 12  # L.
@@ -62,7 +52,7 @@ class BertConfig:
     type_vocab_size: int = 2  # Number of segment ids.
     initializer_range: float = 0.02  # Deviation of the truncated normal.
     layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
-    attention: str = "bidirectional"  # One of `ATTENTION`.
+    attention: str = "bidirectional"  # Or "causal".
     position_initializer: str = "normal"  # See `initial_values.of_positions`.
 
     def __post_init__(self) -> None:
@@ -73,14 +63,13 @@ class BertConfig:
                 is_right = value in _CHOICES[field.name]
             elif field.type is int:
                 expected = "an integer of at least 1"
-                is_right = _is_number(value, int) and value >= 1
+                is_right = type(value) is int and value >= 1
             elif field.type is float:
-                is_zero_allowed = "dropout" in field.name
-                lowest = "at least 0" if is_zero_allowed else "more than 0"
+                may_be_zero = "dropout" in field.name
+                lowest = "at least 0" if may_be_zero else "more than 0"
                 expected = f"{lowest} and less than 1"
-                is_right = _is_number(value, int | float) and (
-                    0 < value < 1 or (is_zero_allowed and value == 0)
-                )
+                is_number = isinstance(value, int | float) and type(value) is not bool
+                is_right = is_number and (0 < value < 1 or (may_be_zero and value == 0))
             else:
                 continue
             if not is_right:
@@ -141,35 +130,18 @@ class BertConfig:
             **changes: fields to set differently, such as `vocab_size=2000`.
 
         Raises:
-            ValueError: no released model has this name, or a value is wrong.
-            TypeError: a field is unknown.
+            ValueError: no released model has this name, or a change is wrong.
         """
-        model = released.find(name)
-        size = f"L-{model.num_layers}_H-{model.hidden_size}"
-        return cls.of_size(size, **{"vocab_size": model.vocab_size, **changes})
+        return cls.from_dict({**released.find(name).config_values(), **changes})
 
     @classmethod
     def of_size(cls, name: str, *, vocab_size: int, **changes: Any) -> "BertConfig":
         """Returns the configuration of a size, such as "mini" or "L-4_H-256".
 
-        Args:
-            name: see `released.size`.
-            vocab_size: V.
-            **changes: other fields to set differently from BERT-Base's.
-
-        Raises:
-            ValueError: the size is unknown, or a value is wrong.
+        See `released.size`; other fields are BERT-Base's, or those of `changes`.
         """
-        size = released.size(name)
-        sizes = {
-            "hidden_size": size.hidden_size,
-            "num_hidden_layers": size.num_layers,
-            "num_attention_heads": size.num_heads,
-            "intermediate_size": 4 * size.hidden_size,
-        }
-        config = cls(vocab_size=vocab_size, **{**sizes, **changes})
-        config.check_heads()
-        return config
+        values = released.size(name).config_values()
+        return cls.from_dict({**values, "vocab_size": vocab_size, **changes})
 
     def to_dict(self) -> dict[str, Any]:
         """Returns every field by name."""
@@ -200,29 +172,6 @@ class BertConfig:
                 f"num_attention_heads {self.num_attention_heads}; change one of them."
             )
 
-    def check_vocabulary_size(self, num_pieces: int) -> None:
-        """Raises a ValueError if a vocabulary has more pieces than the model.
-
-        On accelerators, ids beyond the table give NaN and no error.
-        """
-        if num_pieces > self.vocab_size:
-            raise ValueError(
-                f"The vocabulary has {num_pieces} pieces, but the model's vocab_size "
-                f"is {self.vocab_size}. Use the model's own vocabulary, or increase "
-                "vocab_size in the configuration of a new model."
-            )
-
-    def check_segments(self, num_segments: int) -> None:
-        """Raises a ValueError if texts have more segments than the model.
-
-        Pieces of a segment beyond the table would get no segment embedding.
-        """
-        if num_segments > self.type_vocab_size:
-            raise ValueError(
-                "Pairs of texts have two segments, but the model has only one "
-                "(type_vocab_size 1); use a model with type_vocab_size 2."
-            )
-
     def check_sequence_length(self, max_seq_length: int) -> None:
         """Raises a ValueError if sequences are longer than the position table."""
         if max_seq_length > self.max_position_embeddings:
@@ -231,7 +180,3 @@ class BertConfig:
                 f"{self.max_position_embeddings} positions (max_position_embeddings). "
                 "Use a smaller max_seq_length."
             )
-
-
-def _is_number(value, kind):
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -16,9 +16,6 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
 
-# Every dropout site in a model has a number, which selects its masks.
-EMBEDDINGS_DROPOUT_SITE = 0
-
 
 class Scope(keras.layers.Layer):
     """Groups layers under one name, such as `attention`, as in the release.
@@ -73,9 +70,7 @@ class LayerNorm(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates gamma and beta, which stay float32."""
-        vector = functools.partial(
-            self.add_weight, shape=(self._width,), autocast=False
-        )
+        vector = functools.partial(self.add_weight, (self._width,), autocast=False)
         self.gamma = vector(name="gamma", initializer="ones")
         self.beta = vector(name="beta", initializer="zeros")
 
@@ -102,23 +97,21 @@ class Embeddings(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
         config = self.config
-        self.word_embeddings = self._table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = self._table(
+        weights = initial_values.of_weights(config)
+        positions = initial_values.of_positions(config)
+
+        def table(name, num_rows, initializer=weights):
+            shape = (num_rows, config.hidden_size)
+            return self.add_weight(name=name, shape=shape, initializer=initializer)
+
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = table(
             "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = self._table(
-            "position_embeddings",
-            config.max_position_embeddings,
-            initializer=initial_values.of_positions(config),
+        self.position_embeddings = table(
+            "position_embeddings", config.max_position_embeddings, positions
         )
         self.normalization.build()
-
-    def _table(self, name, num_rows, *, initializer=None):
-        return self.add_weight(
-            name=name,
-            shape=(num_rows, self.config.hidden_size),
-            initializer=initializer or initial_values.of_weights(self.config),
-        )
 
     def call(
         self,
@@ -139,33 +132,29 @@ class Embeddings(keras.layers.Layer):
             ValueError: the sequences are longer than the position table.
         """
         config, width = self.config, self.config.hidden_size
-        input_ids = features["input_ids"]
-        length = ops.shape(input_ids)[1]
+        length = ops.shape(features["input_ids"])[1]
         if isinstance(length, int):
             config.check_sequence_length(length)
-        words = numerics.lookup(self.word_embeddings, ops.reshape(input_ids, (-1,)))
-        # For a table of two rows a product is faster than a gather, especially on TPUs.
+        input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
+        words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
         segment_ids = features.get("segment_ids", ops.zeros_like(input_ids))
-        segments = ops.matmul(
-            ops.one_hot(
-                ops.reshape(segment_ids, (-1,)),
-                config.type_vocab_size,
-                dtype=self.variable_dtype,
-            ),
-            self.token_type_embeddings,
-        )  # [B * S, H]
+        # For a table of two rows a product is faster than a gather, especially on TPUs.
+        is_segment = ops.one_hot(
+            ops.reshape(segment_ids, (-1,)),
+            config.type_vocab_size,
+            dtype=self.variable_dtype,
+        )  # [B * S, 2]
+        segments = ops.matmul(is_segment, self.token_type_embeddings)  # [B * S, H]
         if "position_ids" in features:
-            position_ids = ops.reshape(features["position_ids"], (-1,))
-            positions = numerics.lookup(self.position_embeddings, position_ids)
-            positions = ops.reshape(positions, (-1, length, width))  # [B, S, H]
+            positions = numerics.lookup(
+                self.position_embeddings, features["position_ids"]
+            )  # [B, S, H]
         elif input_names.is_building():  # JAX cannot slice by an unknown length.
             positions = numerics.lookup(self.position_embeddings, ops.arange(length))
         else:
             positions = self.position_embeddings[:length]  # [S, H]
-        summed = ops.reshape(words + segments, (-1, length, width)) + positions
-        summed = ops.cast(ops.reshape(summed, (-1, width)), "float32")  # [B * S, H]
-        dropout = dropout_masks.at(
-            dropout_keys, EMBEDDINGS_DROPOUT_SITE, config.hidden_dropout_prob
-        )
-        x = k.norm_and_dropout(summed, self.normalization, dropout)
+        total = ops.reshape(words + segments, (-1, length, width)) + positions
+        total = ops.cast(ops.reshape(total, (-1, width)), "float32")  # [B * S, H]
+        dropout = dropout_masks.at(dropout_keys, 0, config.hidden_dropout_prob)
+        x = k.norm_and_dropout(total, self.normalization, dropout)
         return ops.reshape(x, (-1, length, width))

@@ -91,7 +91,8 @@ class KerasModel(keras.Model):
             self._create_weights()
 
     def _create_weights(self):
-        raise NotImplementedError
+        for layer in self._layers:
+            layer.build((None, None))  # Without a shape, `summary` would show none.
 
     def checked_features(self, features: Any) -> numerics.Outputs:
         """Returns the features of a call under our names; see `input_names.checked`."""

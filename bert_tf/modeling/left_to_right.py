@@ -65,10 +65,6 @@ class BertLeftToRight(heads.TaskModel):
             config, next_sentence=False, name="cls", dtype=policy
         )
 
-    def _create_weights(self):
-        self.bert.build((None, None))
-        self.cls.build()
-
     def call(
         self,
         features: numerics.Features,

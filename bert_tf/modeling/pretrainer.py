@@ -201,10 +201,6 @@ class BertPretrainer(heads.TaskModel):
             config, next_sentence=next_sentence, name="cls", dtype=policy
         )
 
-    def _create_weights(self):
-        self.bert.build((None, None))
-        self.cls.build((None, None, self.config.hidden_size))
-
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""

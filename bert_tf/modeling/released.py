@@ -32,6 +32,11 @@ class ReleasedModel:
     vocab_size: int
     do_lower_case: bool
 
+    def config_values(self) -> dict[str, int]:
+        """Returns the fields of `BertConfig` that are not BERT-Base's."""
+        values = size(f"L-{self.num_layers}_H-{self.hidden_size}").config_values()
+        return {**values, "vocab_size": self.vocab_size}
+
 
 def _model(name, size, vocab_size):
     return ReleasedModel(
@@ -84,6 +89,15 @@ class Size:
     num_layers: int  # L.
     hidden_size: int  # H.
     num_heads: int  # N.
+
+    def config_values(self) -> dict[str, int]:
+        """Returns the fields of `BertConfig` that are not BERT-Base's."""
+        return {
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.num_layers,
+            "num_attention_heads": self.num_heads,
+            "intermediate_size": 4 * self.hidden_size,
+        }
 
 
 # Names of sizes in the paper and in the release.

@@ -1,10 +1,9 @@
-"""Which positions of a batch see each other, and which ones are read at the end.
+"""Which positions see each other, and whose vector represents a sequence.
 
 In the simplest batch, a row is one sequence with padding behind it. Rows may also hold
 several sequences, and a model may read from left to right.
 
-Shape letters: B batch, S sequence, F from-sequence, T to-sequence, K sequences per row,
-P chosen positions, H hidden.
+Shape letters: B batch, S sequence, F from-sequence, T to-sequence, K sequences per row.
 """
 
 from keras import ops
@@ -40,58 +39,16 @@ def visible_positions(
     return visible
 
 
-class ReadPositions:
-    """The positions of the last layer that are read: by the pooler, and by a head.
-
-    Args:
-        features: those of `BertModel.call`, under our names.
-        chosen: int32 [B, P], the positions that a head reads; None: all.
-        is_causal: whether a position sees only itself and what precedes it.
-
-    Attributes:
-        computed: int32 [B, K + P], the positions to compute, those of the pooler
-            first; None: all.
-    """
-
-    def __init__(
-        self,
-        features: numerics.Features,
-        chosen: numerics.Tensor | None,
-        *,
-        is_causal: bool,
-    ):
-        self._has_one_sequence = "cls_positions" not in features
-        self._reads_first = self._has_one_sequence and not is_causal
-        self._pooled = _pooled_positions(features, is_causal)
-        self.computed: numerics.Tensor | None = None
-        if chosen is not None:
-            chosen = ops.cast(chosen, "int32")
-            self.computed = ops.concatenate([self._pooled, chosen], axis=1)
-
-    def divide(
-        self, vectors: numerics.Tensor
-    ) -> tuple[numerics.Tensor, numerics.Tensor]:
-        """Returns what the pooler reads, [B, H] or [B, K, H], and what a head reads.
-
-        Args:
-            vectors: [B, S, H], or [B, K + P, H] at the `computed` positions.
-        """
-        if self.computed is not None:
-            num_pooled = ops.shape(self._pooled)[1]
-            pooled, vectors = vectors[:, :num_pooled], vectors[:, num_pooled:]
-        elif self._reads_first:
-            pooled = vectors[:, :1]
-        else:
-            positions = ops.expand_dims(self._pooled, -1)
-            pooled = ops.take_along_axis(vectors, positions, axis=1)  # [B, K, H]
-        return pooled[:, 0] if self._has_one_sequence else pooled, vectors
-
-
-def _pooled_positions(features, is_causal):
+def pooled_positions(
+    features: numerics.Features, *, is_causal: bool = False
+) -> numerics.Tensor:
     """Returns int32 [B, K]: [CLS] of each sequence, or the last piece of each.
 
     Under causal attention, [CLS] comes first and sees only itself, so its vector is the
     same for every text. The last real piece has seen the whole sequence.
+
+    Args:
+        features, is_causal: those of `visible_positions`.
     """
     input_mask = input_names.input_mask_of(features)
     first = features.get("cls_positions", ops.zeros_like(input_mask[:, :1]))

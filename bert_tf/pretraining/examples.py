@@ -238,7 +238,7 @@ def _open_text(paths, options, config, vocabulary, source):
         vocabulary = companion_files.read_vocabulary(options.output_dir)
     if vocabulary is None:
         raise text_examples.no_vocabulary(paths)
-    config.check_vocabulary_size(len(vocabulary))
+    companion_files.check_vocabulary_size(config, len(vocabulary))
     if options.next_sentence and config.type_vocab_size < 2:
         raise ValueError(
             "Sentence pairs have two segments, but type_vocab_size is "

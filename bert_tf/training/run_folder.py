@@ -226,7 +226,7 @@ class RunFolder:
             recorded_config.to_dict(), config.to_dict()
         )
         for name, (before, now) in changed.items():
-            if name not in config.FREE_VALUES:
+            if name not in companion_files.FREE_VALUES:
                 raise ValueError(
                     f"{self.path} contains a run of a different model: {name} is "
                     f"{before} there, {now} now. Pass the model of that run "

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bert_tf.checkpoints import companion_files
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
@@ -111,10 +112,10 @@ def test_a_wrong_file_is_named(tmp_path, text, sentence):
 
 def test_a_vocabulary_and_a_length_are_checked_against_the_tables():
     small = config_module.BertConfig(vocab_size=30, max_position_embeddings=16)
-    small.check_vocabulary_size(30)
+    companion_files.check_vocabulary_size(small, 30)
     small.check_sequence_length(16)
     with pytest.raises(ValueError, match=r"31 pieces.*vocab_size is 30"):
-        small.check_vocabulary_size(31)
+        companion_files.check_vocabulary_size(small, 31)
     with pytest.raises(ValueError, match=r"max_seq_length is 17.*at most 16"):
         small.check_sequence_length(17)
 

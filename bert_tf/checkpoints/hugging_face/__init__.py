@@ -195,7 +195,7 @@ def _checked_config(source: source_module.Source) -> config_module.BertConfig:
         )
     if source.vocabulary is None:
         return source.config
-    source.config.check_vocabulary_size(len(source.vocabulary))
+    companion_files.check_vocabulary_size(source.config, len(source.vocabulary))
     if source.do_lower_case is None:
         raise ValueError(
             f"It is unknown whether {source.path} was trained on lowercased text; pass "
@@ -363,7 +363,7 @@ def _vocabulary_notes(
     if vocabulary is None:
         return [f"{folder} has no vocabulary."]
     try:
-        config.check_vocabulary_size(len(vocabulary))
+        companion_files.check_vocabulary_size(config, len(vocabulary))
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from error
     if len(vocabulary) == config.vocab_size:

@@ -318,7 +318,7 @@ class Predictor(fine_tuning_predictor.Predictor):
             # A checkpoint without a run does not say whether it was trained on pairs.
             is_pair, trained_on = not isinstance(items[0], str), "the other inputs are"
         if is_pair:
-            self.config.check_segments(2)
+            task_record.check_segments(self.config, 2)
         for index, item in enumerate(items):
             if not is_pair and not isinstance(item, str):
                 raise ValueError(

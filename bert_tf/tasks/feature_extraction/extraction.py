@@ -21,6 +21,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import bert
 from bert_tf.modeling import inspection
 from bert_tf.modeling import pooling as pooling_module
@@ -233,7 +234,7 @@ class Extractor:
         rows = []
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
             try:
-                self.config.check_segments(1 if line.text_b is None else 2)
+                task_record.check_segments(self.config, 1 if line.text_b is None else 2)
             except ValueError as error:
                 raise ValueError(f"{line.place}: {error}") from None
             rows.append(
