@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from bert_tf.modeling import config as config_module
@@ -157,8 +156,8 @@ class KerasModel(keras.Model):
         """Writes the model for inference; see `keras.Model.export`.
 
         The default `input_signature` is a dict of `exported_features`, int32, of any
-        size; one array alone is `input_ids`. Formats have no lists of outputs, so the
-        layers of an encoder are `all_encoder_layers_0`, ...
+        size. Formats have no lists of outputs, so the layers of an encoder are
+        `all_encoder_layers_0`, ...
         """
         axes = (None,) * self.num_exported_axes
         signature: Any = input_signature or {
@@ -167,13 +166,14 @@ class KerasModel(keras.Model):
         }
         if isinstance(signature, list | tuple):
             (signature,) = signature
-        is_alone = not isinstance(signature, Mapping)
-        specs = {"input_ids": signature} if is_alone else signature
+        if not isinstance(signature, Mapping):
+            raise ValueError(
+                f"input_signature: expected a dict of features, got {signature!r}."
+            )
         inputs: Any = {
             name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
-            for name, spec in specs.items()
+            for name, spec in signature.items()
         }
-        inputs = inputs["input_ids"] if is_alone else inputs
         outputs = self(inputs)
         for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
             outputs[f"all_encoder_layers_{number}"] = layer
@@ -232,36 +232,29 @@ class KerasModel(keras.Model):
             trainable_layers.assign(model, trainable)
         return model
 
-    def fit(self, *args: Any, **kwargs: Any) -> Any:
+    def fit(self, *args: Any, class_weight: Any = None, **kwargs: Any) -> Any:
         """Trains the model; see `keras.Model.fit`.
 
         Raises:
             ValueError: `class_weight` for labels that are not one class per example, or
                 `sample_weight` that does not fit the model.
         """
-        return self._with_checked_weights(super().fit, args, kwargs)
+        self._check_class_weight(class_weight)
+        return super().fit(*args, class_weight=class_weight, **kwargs)
 
-    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+    def train_on_batch(
+        self, *args: Any, class_weight: Any = None, **kwargs: Any
+    ) -> Any:
         """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
-        return self._with_checked_weights(super().train_on_batch, args, kwargs)
+        self._check_class_weight(class_weight)
+        return super().train_on_batch(*args, class_weight=class_weight, **kwargs)
 
-    def _with_checked_weights(self, method, args, kwargs):
-        arguments = inspect.signature(method).bind(*args, **kwargs).arguments
-        if arguments.get("class_weight") and self.label_features != ("label_ids",):
+    def _check_class_weight(self, class_weight):
+        if class_weight and self.label_features != ("label_ids",):
             raise ValueError(
                 "class_weight needs one class per example as y, which "
                 f"{type(self).__name__} does not have; pass sample_weight."
             )
-        weights = arguments.get("sample_weight")
-        uses_own_loss = self.compiled and not self._compile_config.config["loss"]
-        if uses_own_loss and isinstance(weights, Mapping | tuple | list):
-            first, *others = keras.tree.flatten(weights)
-            if not all(np.array_equal(first, other) for other in others):
-                raise ValueError(
-                    "sample_weight differs between labels, but the model's own loss "
-                    "takes one weight per example; pass one array."
-                )
-        return method(*args, **kwargs)
 
     def compute_loss(
         self,

@@ -507,14 +507,15 @@ def test_checkpoints_of_tensorflow_contain_every_variable(tmp_path):
     np.testing.assert_array_equal(other(TEXTS)["logits"], expected)
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-def test_export_takes_one_feature_in_the_forms_of_keras(is_alone, tmp_path):
+def test_export_takes_a_signature_of_some_features(tmp_path):
     model = bert_tf.BertModel(CONFIG)
     spec = keras.InputSpec(shape=(None, 4), dtype="int32")
-    signature = [spec] if is_alone else {"input_ids": spec}
+    signature = {"input_ids": spec}
+    with pytest.raises(ValueError, match="expected a dict of features"):
+        model.export(tmp_path / "exported", input_signature=[spec])
     model.export(tmp_path / "exported", verbose=False, input_signature=signature)
     exported = tf.saved_model.load(tmp_path / "exported")
-    outputs = exported.serve(IDS if is_alone else {"input_ids": IDS})
+    outputs = exported.serve({"input_ids": IDS})
     assert_close(outputs["pooled_output"], model(IDS)["pooled_output"])
 
 
