@@ -1,7 +1,5 @@
 """Words added to a vocabulary, in every format, with rows that make sense."""
 
-import pathlib
-
 import numpy as np
 import pytest
 from keras import ops
@@ -17,7 +15,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 
-FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
 OUTPUT_BIAS = "cls/predictions/output_bias"
 NUM_PIECES = 288  # Of the recorded checkpoint.
@@ -145,9 +142,7 @@ def test_a_model_with_lora_and_another_tokenizer_are_refused(
         bert_tf.add_words(model, tokenizer, WORDS)
 
 
-@pytest.mark.parametrize(
-    "target_format", ["bert", "hugging_face", "keras_hub", "keras"]
-)
+@pytest.mark.parametrize("target_format", ["hugging_face", "keras_hub", "keras"])
 def test_every_format_stores_the_grown_model(
     released_folder, tokenizer, convert, target_format
 ):
@@ -167,45 +162,6 @@ def test_every_format_stores_the_grown_model(
     assert again.config.vocab_size == len(again.vocabulary) == NUM_PIECES + 3
     [(_, table)] = again.read_each([WORD_TABLE])
     assert table.shape == again.shapes[WORD_TABLE] == (NUM_PIECES + 3, 16)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hugging_face/own_tokenizer",  # Keeps accents and some tokens.
-        "hugging_face_h5/pretraining",
-        "model_garden/pretrainer",
-        "sentence_transformers/6.2.0/shared",
-    ],
-)
-def test_checkpoints_of_other_libraries_grow(convert, golden, tmp_path, name):
-    path = FOREIGN / name
-    before, flags = formats.open_source(path), {}
-    if before.vocabulary is None:  # The Model Garden stores none.
-        tokens = (golden / "vocab.txt").read_text().splitlines(keepends=True)
-        vocab_file = tmp_path / "vocab.txt"
-        vocab_file.write_text("".join(tokens[: before.config.vocab_size]))
-        flags = {"vocab_file": str(vocab_file), "do_lower_case": True}
-        vocabulary = bert_tf.Vocabulary.load(vocab_file)
-        tokenizer = bert_tf.FullTokenizer(vocabulary)
-    else:
-        vocabulary = before.vocabulary
-        arguments = before.text.tokenizer_arguments()
-        if before.do_lower_case is None:
-            arguments["do_lower_case"] = flags["do_lower_case"] = True
-        tokenizer = bert_tf.FullTokenizer(vocabulary, **arguments)
-    target, _ = convert(path, words=["zyxzyx"], **flags)
-    after = formats.open_source(target)
-    assert after.vocabulary.tokens == (*vocabulary.tokens, "zyxzyx")
-    assert before.text.to_dict().items() <= after.text.to_dict().items()
-    num_pieces = len(vocabulary)
-    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize("zyxzyx"))
-    old, new = weights_of(path), weights_of(target)
-    for weight in {WORD_TABLE, OUTPUT_BIAS} & old.keys():
-        np.testing.assert_array_equal(
-            new[weight][num_pieces], old[weight][ids].mean(axis=0)
-        )
-        np.testing.assert_array_equal(new[weight][:num_pieces], old[weight])
 
 
 @pytest.mark.parametrize(

@@ -122,16 +122,6 @@ def test_a_run_killed_while_saving_finds_a_whole_checkpoint(store, killed_at, st
     assert {f"ckpt-{step}", "ckpt-4"} <= kept
 
 
-def test_a_checkpoint_without_its_index_does_not_count(store):
-    write(store, 1)
-    # Killed between data and index: SaveV2 writes the index last.
-    with tf.io.gfile.GFile(f"{store.folder}/model.ckpt-2.data-00000-of-00001", "w"):
-        pass
-    assert latest(store) == 1
-    write(store, 2)
-    assert latest(store) == 2
-
-
 def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
     store, golden, tmp_path, run_tool
 ):

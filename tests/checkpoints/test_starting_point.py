@@ -22,14 +22,6 @@ def other_files(released_folder, tmp_path):
     return {"bert_config_file": tmp_path / "c.json", "vocab_file": tmp_path / "v.txt"}
 
 
-def test_everything_comes_from_the_checkpoint(released_folder):
-    start = starting_point.find(released_folder)
-    assert start.config.hidden_act == "gelu"
-    assert len(start.vocabulary) == 288
-    assert start.do_lower_case is True
-    assert start.source.format == "bert"
-
-
 def test_what_is_given_comes_first(released_folder, other_files, caplog):
     start = starting_point.find(released_folder, **other_files, do_lower_case=True)
     assert start.config.hidden_act == "relu"
@@ -83,23 +75,6 @@ def test_the_casing_is_the_checkpoints_or_else_what_is_given(
         return
     with pytest.raises(ValueError, match=expected):
         starting_point.find(folder, do_lower_case=given)
-
-
-def test_text_with_capitals_and_a_vocabulary_without_them_are_reported(
-    released_folder, tmp_path, caplog
-):
-    folder = released_folder.rename(tmp_path / "mine")
-    starting_point.find(folder)
-    assert caplog.text == ""
-    starting_point.find(folder, do_lower_case=False)
-    assert "so words with capitals become [UNK]" in caplog.text
-    caplog.clear()
-    tokens = (folder / "vocab.txt").read_text().splitlines()
-    marks = [chr(0x4E00 + i) for i in range(len(tokens))]  # Chinese characters.
-    tokens = [t if t[0] == "[" else marks[i] for i, t in enumerate(tokens)]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    starting_point.find(folder, do_lower_case=False)
-    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(
@@ -223,19 +198,6 @@ def test_without_a_vocabulary_beside_it_the_size_decides(
     )
     if warning is not None:
         assert start.warnings[0] in caplog.text
-
-
-def test_a_vocabulary_of_a_padded_hugging_face_table_is_compared(
-    project_root, tmp_path
-):
-    folder = project_root / "tests/checkpoints/foreign/hugging_face/sharded"
-    own = starting_point.find(folder).vocabulary
-    own.save(tmp_path / "own.txt")
-    given = starting_point.find(folder, vocab_file=tmp_path / "own.txt")
-    assert given.vocabulary.fingerprint == own.fingerprint
-    (tmp_path / "own.txt").write_text("\n".join(_swapped(own.tokens)) + "\n")
-    with pytest.raises(ValueError, match=r"\(2 of 40 ids differ\)"):
-        starting_point.find(folder, vocab_file=tmp_path / "own.txt")
 
 
 @pytest.fixture

@@ -73,21 +73,6 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         assert path.read_bytes() == original
 
 
-@pytest.mark.parametrize("flag, is_cased", [("", False), ("=False", True)])
-def test_lowercasing_words_for_a_cased_vocabulary_is_reported(
-    run_tool, golden, tmp_path, flag, is_cased
-):
-    tokens = (golden / "vocab.txt").read_text().splitlines()
-    path = tmp_path / "vocab.txt"
-    path.write_text("\n".join([*tokens[:-1], "The"]) + "\n")
-    (tmp_path / "words.txt").write_text("Zygote\n")
-    flags = [f"--vocab_file={path}", f"--fill_unused={tmp_path / 'words.txt'}"]
-    result = run_tool("build_vocabulary", *flags, f"--do_lower_case{flag}")
-    assert result.exit_code == 0, result.stderr
-    assert ("Zygote" in vocabulary_module.Vocabulary.load(path)) == is_cased
-    assert ("pass --do_lower_case=False for" in result.stderr) != is_cased
-
-
 @pytest.mark.parametrize(
     "flags, exit_code, sentence",
     [
@@ -138,29 +123,3 @@ def test_what_cannot_work_ends_in_one_line(
     assert sentence in last
     assert "Traceback" not in result.stderr
     assert {path.name for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    "flag, present, absent",
-    [
-        ("--do_lower_case=False", "Ünder", "under"),
-        ("--vocab_size=26", "cat", "under"),
-    ],
-)
-def test_every_flag_changes_what_is_learned(run_tool, tmp_path, flag, present, absent):
-    (tmp_path / "text.txt").write_text("cat Ünder cat Ünder cat cat\n", "utf-8")
-    learned = []
-    for flags in ([], [flag]):
-        result = run_tool(
-            "build_vocabulary",
-            f"--input_file={tmp_path / 'text.txt'}",
-            f"--vocab_file={tmp_path / 'vocab.txt'}",
-            "--vocab_size=80",
-            *flags,
-        )
-        assert result.exit_code == 0, result.stderr
-        learned.append(vocabulary_module.Vocabulary.load(tmp_path / "vocab.txt"))
-    assert "WARNING" not in result.stderr
-    assert present in learned[1]
-    assert absent in learned[0]
-    assert absent not in learned[1]

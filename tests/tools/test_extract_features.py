@@ -86,13 +86,3 @@ def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message
     result = extract(**changes)
     assert result.exit_code == exit_code
     assert message in refusal(result)
-
-
-def test_an_empty_file_and_an_input_as_output_are_refused(extract, tmp_path):
-    (tmp_path / "empty.txt").touch()
-    result = extract(input_file=tmp_path / "empty.txt")
-    assert result.exit_code == 1
-    assert "is empty; expected one text per line" in refusal(result)
-    result = extract(output_file=tmp_path / "input.txt")
-    assert result.exit_code == 2
-    assert "would be overwritten" in refusal(result)

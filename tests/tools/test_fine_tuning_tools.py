@@ -25,6 +25,7 @@ FILES = {
     "pairs.jsonl": "".join(json.dumps(pair) + "\n" for pair in PAIRS),
     "train.tsv": CHOICES
     + "a\tthe bee\tis warm\tball ball\t0\nb\tthe lamp\tball ball\tis slow\t1\n",
+    "bad.tsv": CHOICES + "a\tb\tc\td\t2\n",
     **{f"{name}.txt": TAGGED for name in ("train", "dev", "test")},
 }
 # Tool -> the flags of a minimal run besides those of `call`.
@@ -183,51 +184,23 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         assert record == {"line": record["line"]} | answer
 
 
-CROSS_ENCODER = {"model": "cross_encoder"}
-SEARCH = {"do_predict": "true", "predict_file": "q"}
-
-
 @pytest.mark.parametrize(
     "tool, changes, exit_code, message",
     [
         ("run_squad", {"train_file": __file__}, 1, "tools.py is not JSON"),
-        ("run_squad", {"train_file": None}, 2, "Training needs --train_file"),
         ("run_squad", {"do_eval": "true"}, 2, "Evaluating needs --predict_file"),
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
-        ("run_squad", {"ensemble": "a,b"}, 2, "--do_train cannot be combined with -"),
-        ("run_ner", {"vocab_file": "none.txt"}, 1, "none.txt"),
         ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
-        ("run_ner", {"tag_scheme": "iob1"}, 1, "train.txt:1: 'B-PER' cannot start an"),
         ("run_ner", {"do_train": None}, 2, "Nothing to do"),
-        ("run_ner", {"data_dir": None}, 2, "--data_dir is required"),
-        ("run_ner", {"true_case": "true"}, 2, "use it with --do_lower_case=False"),
-        ("run_swag", {"train_file": "none.tsv"}, 1, "No such file: none.tsv"),
         ("run_swag", {"train_file": None}, 2, "needs --train_file"),
-        ("run_swag", {"data_dir": "x"}, 2, "--train_file is for your own files"),
+        # The last file that is needed is read before the training, too.
+        (
+            "run_swag",
+            {"do_eval": "true", "eval_file": "bad.tsv"},
+            1,
+            "bad.tsv:2: the label is",
+        ),
         ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),
-        ("run_retrieval", {"train_file": "none.jsonl"}, 1, "No such file: none.jsonl"),
-        ("run_retrieval", {"do_eval": "true"}, 2, "needs --eval_file"),
-        ("run_retrieval", SEARCH, 2, "needs --corpus_file"),
-        (
-            "run_retrieval",
-            CROSS_ENCODER | SEARCH | {"corpus_file": "c"},
-            2,
-            "with a cross_encoder needs --retrieve_with",
-        ),
-        ("run_retrieval", {"retrieve_with": "x"}, 2, "cannot be used with --model=bi_"),
-        (
-            "run_retrieval",
-            CROSS_ENCODER | {"temperature": 1},
-            2,
-            "--temperature cannot be used with",
-        ),
-        (
-            "run_retrieval",
-            {"gradient_accumulation_steps": 2},
-            2,
-            "--gradient_accumulation_steps=2 cannot be used with --model=bi_encoder",
-        ),
-        ("run_retrieval", {"frozen_layers": "all"}, 2, "leaves nothing to train"),
         ("run_retrieval", {"recall_at": ""}, 2, "--recall_at: expected at least one "),
     ],
 )

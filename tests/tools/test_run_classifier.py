@@ -96,21 +96,6 @@ def num_trained(result):
     return int(line.rpartition(" ")[2])
 
 
-def test_training_shows_its_classes_and_what_is_cut(classify, tmp_path):
-    (tmp_path / "a.csv").write_text(
-        "text,label\nwet,rain\ndry,sun\nfog,rain\n" + "so " * 17 + ",sun\n"
-    )
-    result = classify(train_file=tmp_path / "a.csv")
-    card = (tmp_path / "run" / "README.md").read_text()
-    for text in (
-        "Classes of the training texts: rain 50.0% (2), sun 50.0% (2).",
-        "25.0% are longer than --max_seq_length=16 and are truncated; half have",
-        "the longest 17; ",
-    ):
-        assert text in result.stderr
-        assert text in card
-
-
 @pytest.mark.parametrize(
     "flags, answer",
     [

@@ -92,24 +92,11 @@ def test_a_download_that_stalls_is_continued(server, tmp_path, monkeypatch):
     assert requested_starts(server) == [None, 150_001]
 
 
-def test_a_complete_part_is_used(server, tmp_path):
-    (tmp_path / "model.zip.part").write_bytes(CONTENT)
-    assert download(server, tmp_path) == CONTENT
-    assert requested_starts(server) == [300_000]
-
-
 def test_progress_counts_megabytes(server, tmp_path):
     calls = []
     with progress.reporting_to(lambda *values, **_: calls.append(values)):
         download(server, tmp_path)
     assert calls[-1] == ("download", 0.3, 0.3)
-
-
-def test_an_unknown_host_fails_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(downloading, "BACK_OFF_S", (60.0,))
-    url, target = "http://nowhere.invalid/a.zip", tmp_path / "a.zip"
-    with pytest.raises(OSError, match=r"(?i)name|address|resol"):
-        downloading.download(url, target, max_bytes=1, stage="download")
 
 
 def test_a_full_disk_is_named_and_not_tried_again(server, tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 import json
 import logging
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -19,8 +18,6 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import fetching
-from bert_tf.modeling import config as config_module
-from bert_tf.tokenization import full
 from tests.checkpoints.catalogue import http_double as http
 from tests.checkpoints.catalogue import released_double as double
 
@@ -254,21 +251,15 @@ def test_only_the_files_of_a_model_are_unpacked_into_its_folder(
         (with_file(VOCAB, bytes(10**8)), "would unpack to 1000.* bytes, expected at m"),
         # A password; bit 0 of the flags at byte 8 of a central header.
         (patched(b"PK\x01\x02", 8, lambda b: b | 1), "is encrypted"),
-        # Another way to compress; byte 10 there.
-        (patched(b"PK\x01\x02", 10, lambda b: 99), "is not the released file"),
         # Content that was damaged on the way.
         (patched(b"PK\x03\x04", 80, lambda b: b ^ 255), "truncated, damaged or not"),
         (lambda files: double.zipped(files)[:-9], "truncated, damaged or not"),
         (without("data-00000"), r"has no bert_model.ckpt.data-00000-of-00001; this"),
         (without("vocab.txt"), r"has no vocab.txt; this is not the released file"),
-        # Files whose content does not match their name.
+        # A file whose content does not match its name.
         (with_file(f"{double.FOLDER}bert_model.ckpt.index", b"x"), r"bert_model.ckpt"),
-        (with_file(CONFIG, b"{"), r"zip: bert_config.json is not JSON"),
-        (with_file(VOCAB, b"a\na\n"), r"zip: vocab.txt:2: token 'a' is already"),
         # Another model.
         (with_config(hidden_size=16), "hidden_size in bert_config.json is 16, expect"),
-        (with_config(num_hidden_layers=2), "num_hidden_layers in .* is 2, expected 1"),
-        (with_config(vocab_size=10), "vocab_size in .* is 10, expected 9"),
         (
             with_file(VOCAB, "\n".join(double.TOKENS[:8]).encode()),
             "number of pieces in vocab.txt is 8, expected 9 for bert-double",
@@ -284,21 +275,6 @@ def test_a_wrong_zip_is_refused_in_one_line_and_leaves_nothing(
     assert ZIP in str(caught.value)
     assert "\n" not in str(caught.value)
     assert left_in(tmp_path) == {ZIP}
-
-
-@pytest.mark.parametrize(
-    "name, parameters",
-    # Of the encoder and both heads, as the release's checkpoints have them.
-    [
-        ("bert-tiny", 4_416_698),
-        ("bert-base-uncased", 110_106_428),
-        ("bert-large-uncased", 336_226_108),
-        ("bert-base-multilingual-cased", 178_566_653),
-    ],
-)
-def test_every_real_checkpoint_may_have_its_optimizer_slots(name, parameters):
-    limit = fetching._max_bytes(fetching.find(name).model)
-    assert 12 * parameters + 10**7 < limit < 12 * parameters + 10**8
 
 
 # Several processes.
@@ -349,21 +325,6 @@ def wait_until(is_done):
         time.sleep(0.01)
 
 
-def test_a_process_killed_while_downloading_is_continued_by_the_next(
-    server, tmp_path, project_root
-):
-    server.script = [http.slowly(seconds=600)]
-    process = started(server.url, tmp_path, "", project_root)
-    part = tmp_path / f"{ZIP}.download.part"
-    wait_until(lambda: part.exists() and part.stat().st_size)
-    kill(process)
-    size = part.stat().st_size
-    assert 0 < size < len(server.content)
-    fetch(tmp_path)
-    assert server.asked[-1][1] == f"bytes={size}-"
-    assert left_in(tmp_path) == set()
-
-
 def test_a_process_killed_while_unpacking_leaves_nothing_to_the_next(
     server, tmp_path, project_root
 ):
@@ -398,8 +359,6 @@ def test_two_processes_download_the_same_model_once(
 
 # The list of models.
 
-SIZE = re.compile(r"L-(\d+)_H-(\d+)_A-(\d+)$")
-
 
 def test_there_are_33_models_each_with_a_url_of_its_own():
     assert len(fetching.MODELS) == 33
@@ -431,12 +390,3 @@ def test_a_name_means_a_released_zip(name, url):
     base = "https://storage.googleapis.com/bert_models/"
     assert fetching.find(name).url == base + url
     assert fetching.is_name(name)
-
-
-def test_folders_say_the_size_and_the_casing_that_the_catalogue_says():
-    for name, entry in fetching.MODELS.items():
-        size = tuple(map(int, SIZE.search(entry.folder).groups()))
-        model = entry.model
-        assert size == (model.num_layers, model.hidden_size, model.hidden_size // 64)
-        assert full.is_lower_cased(entry.folder) is model.do_lower_case
-        assert config_module.BertConfig.named(name).vocab_size == model.vocab_size

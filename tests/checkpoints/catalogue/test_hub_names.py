@@ -72,14 +72,6 @@ def test_a_name_means_the_copy_in_the_cache(cache, stored, asked):
     assert source.head.labels == ("bad", "so so", "good")
 
 
-def test_the_version_that_main_names_is_read(cache):
-    older = 40 * "1"
-    cache("a/b", "encoder", older, is_main=False)
-    newer = cache("a/b", "encoder", 40 * "2")
-    assert formats.open_source("a/b").path == str(newer)
-    assert formats.open_source(f"a/b@{older}").hub_name == f"hf://a/b@{older}"
-
-
 def test_a_folder_is_never_taken_for_a_name(cache, tmp_path):
     cache("a/b", "classification")
     shutil.copytree(FOREIGN / "encoder", tmp_path / "a" / "b")
@@ -96,12 +88,6 @@ def test_a_name_that_is_neither_cached_nor_on_the_hub_is_refused(cache, stored):
         match=r"No such path: a/b; .* not in the cache, and HF_HUB_OFF",
     ):
         formats.open_source("a/b")
-
-
-def test_a_misspelled_path_is_not_taken_for_a_name(cache, tmp_path):
-    (tmp_path / "runs").mkdir()
-    with pytest.raises(FileNotFoundError, match="No such checkpoint: runs/x, and no"):
-        formats.open_source("runs/x")
 
 
 def test_a_model_is_downloaded_once_and_pinned(hub, constants, monkeypatch):

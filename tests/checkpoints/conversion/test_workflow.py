@@ -84,19 +84,6 @@ def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp
     assert names_in(tmp_path / "new") == ["model", *(f"model/{n}" for n in RELEASED)]
 
 
-def test_a_prefix_in_a_new_folder_is_written_without_slots(golden, tmp_path):
-    trained, target = golden / "model" / "trained.ckpt", tmp_path / "new" / "small.ckpt"
-    done = conversion_workflow.convert(options(trained, target))
-    assert names_in(tmp_path / "new") == [
-        "bert_config.json",
-        "small.ckpt.data-00000-of-00001",
-        "small.ckpt.index",
-        "task.json",
-    ]
-    assert len(done.source.optimizer) == 93
-    assert len(bundle.read_names_and_shapes(target)) == 46
-
-
 def test_the_report_names_prediction_settings_that_the_target_lacks(
     released_folder, tmp_path, caplog
 ):
@@ -129,20 +116,15 @@ def test_the_target_gets_the_head_that_is_asked_for(
     assert formats.open_source(tmp_path / "new").head.kind == head
 
 
+# The formats' own tests write and read every kind of head.
 @pytest.mark.parametrize(
-    "kind, label_kind, labels",
+    "target_format, name, kind, label_kind, labels",
     [
-        ("pretraining", "single_label", None),
-        ("classification", "single_label", ["no", "yes", "maybe"]),
-        ("classification", "multi_label", ["no", "yes", "maybe"]),
-        ("classification", "regression", ["score"]),
-        ("token_classification", "single_label", ["O", "B-PER", "I-PER"]),
-        ("multiple_choice", "single_label", None),
-        ("question_answering", "single_label", None),
+        ("keras", "new.keras", "pretraining", "single_label", None),
+        ("hugging_face", "new", "classification", "multi_label", ["no", "yes", "or"]),
+        ("keras", "new.keras", "classification", "regression", ["score"]),
+        ("hugging_face", "new", "token_classification", "single_label", ["O", "B-P"]),
     ],
-)
-@pytest.mark.parametrize(
-    "target_format, name", [("hugging_face", "new"), ("keras", "new.keras")]
 )
 def test_to_another_format_and_back_everything_is_the_same(
     fine_tuned, released_folder, tmp_path, kind, label_kind, labels, target_format, name
@@ -209,16 +191,6 @@ def test_an_existing_target_is_never_replaced(released_folder, tmp_path):
         with pytest.raises(ValueError, match="already exists; choose another --target"):
             conversion_workflow.convert(options(released_folder, tmp_path / target))
     assert names_in(tmp_path / "run") == ["model.ckpt-1000.index"]
-
-
-def test_an_empty_folder_may_be_the_target_and_a_link_to_it_stays(
-    released_folder, tmp_path
-):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    conversion_workflow.convert(options(released_folder, tmp_path / "link"))
-    assert (tmp_path / "link").is_symlink()
-    assert names_in(tmp_path / "real") == RELEASED
 
 
 # Formats that lack something, or do not keep what they are given.
@@ -291,10 +263,6 @@ def fail_to_open(path):
             "bert/pooler/dense/bias differs when it is read",
         ),
         (
-            {"open_source": with_weights(lambda x: x.astype("float64"))},
-            "bert/pooler/dense/bias differs when it is read",
-        ),
-        (
             {"open_source": with_config(hidden_act="relu")},
             "because its configuration has a different activation or epsilon",
         ),
@@ -303,10 +271,6 @@ def fail_to_open(path):
         (
             {"library_outputs": lambda *_: {"pooled_output": np.zeros((3, 16))}},
             "pooled_output in its library of the converted checkpoint differs by",
-        ),
-        (
-            {"library_outputs": lambda *_: {"pooled_output": np.full((3, 16), np.nan)}},
-            "differs by nan",
         ),
     ],
 )
@@ -322,19 +286,15 @@ def test_a_result_that_is_another_model_is_a_failure_and_leaves_nothing(
 # Interrupted, killed, full.
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, tf.errors.OpError])
 def test_an_interrupted_conversion_leaves_nothing(
-    released_folder, tmp_path, other_format, error
+    released_folder, tmp_path, other_format
 ):
     def write(source, folder):
         (pathlib.Path(folder) / "half").write_bytes(b"x")
-        if error is tf.errors.OpError:
-            raise tf.errors.ResourceExhaustedError(None, None, "No space left")
-        raise error("No space left")
+        raise KeyboardInterrupt
 
     flags = other_format(write=write)
-    expected = KeyboardInterrupt if error is KeyboardInterrupt else OSError
-    with pytest.raises(expected, match="No space left"):
+    with pytest.raises(KeyboardInterrupt):
         conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
     assert os.listdir(tmp_path) == [released_folder.name]
 

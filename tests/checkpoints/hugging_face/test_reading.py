@@ -110,23 +110,6 @@ def test_tensors_come_in_the_order_in_which_they_are_asked_for(foreign):
 
 
 @pytest.mark.parametrize(
-    "name, wanted, expected",
-    [
-        ("encoder", "", True),
-        ("encoder", "model.safetensors", True),
-        ("sharded", "model.safetensors.index.json", True),
-        ("encoder", "config.json", False),  # A file, and not the weights.
-        ("encoder", "nothing_there", False),
-    ],
-)
-def test_a_folder_is_known_by_its_weights(foreign, name, wanted, expected):
-    path = foreign / name / wanted
-    assert hugging_face.is_at(path) is expected
-    if expected:
-        assert hugging_face.open_source(path).path == str(foreign / name)
-
-
-@pytest.mark.parametrize(
     "name, changes, kind, note",
     [
         # Weights decide, where they can.

@@ -212,7 +212,7 @@ def test_the_library_computes_the_same_with_what_is_written(
     assert len(done.stdout.splitlines()) == 32
 
 
-@pytest.mark.parametrize("name", ["default_prompt", "max_unit_9", "ranker_shorter"])
+@pytest.mark.parametrize("name", ["default_prompt", "ranker_shorter"])
 @pytest.mark.parametrize(
     "format_name, target",
     [

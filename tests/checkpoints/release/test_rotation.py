@@ -33,21 +33,6 @@ def steps_in(folder):
     return sorted(found)
 
 
-def test_a_step_is_three_files(tmp_path):
-    rotation.write_parts(tmp_path / "run", 10, tensors(10))
-    prefix = rotation.commit(tmp_path / "run", 10)
-    assert prefix == str(tmp_path / "run" / "model.ckpt-10")
-    assert sorted(os.listdir(tmp_path / "run")) == [
-        "checkpoint",
-        "model.ckpt-10.data-00000-of-00001",
-        "model.ckpt-10.index",
-    ]
-    assert (tmp_path / "run" / "checkpoint").read_text(encoding="utf-8") == (
-        'model_checkpoint_path: "model.ckpt-10"\n'
-        'all_model_checkpoint_paths: "model.ckpt-10"\n'
-    )
-
-
 def test_the_files_appear_in_order_and_tensorflow_finds_them(tmp_path, monkeypatch):
     appeared = []
     rename = files.rename
@@ -70,12 +55,6 @@ def test_the_files_appear_in_order_and_tensorflow_finds_them(tmp_path, monkeypat
         str(tmp_path / "model.ckpt-4"),
         str(tmp_path / "model.ckpt-30"),
     ]
-
-
-def test_only_the_newest_stay(tmp_path):
-    write(tmp_path, 1, 2, 3, 4, keep_max=2)
-    assert steps_in(tmp_path) == [3, 4]
-    assert len(bundle.read_state(tmp_path).prefixes) == 2
 
 
 def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
