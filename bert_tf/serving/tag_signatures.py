@@ -70,7 +70,7 @@ class TagSignatures(signatures.TaskSignatures):
             tf.fill([tf.reduce_sum(unknown)], vocabulary.unk_id), unknown
         )
         pieces = words.with_values(tf.concat([pieces, unknown], axis=1))
-        windows = _windows(pieces, task.windowing)
+        windows = _windows(pieces, task)
         features = graph_packing.framed(windows.piece_ids, **self._frame)
         logits = self.in_parts(features)["logits"]
         indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
@@ -87,26 +87,26 @@ class _Windows:
     position: tf.Tensor  # int64 [W]: the word's first piece there, without [CLS].
 
 
-def _windows(pieces, windowing):
+def _windows(pieces, task):
     """Returns the windows, and from which of them each word takes its tag.
 
     The TensorFlow version of `token_classification.features`, which has the reasons.
 
     Args:
         pieces: int32 [B, words, pieces]; a word has at least one piece.
-        windowing: capacity and stride.
+        task: capacity and stride.
     """
     ids = pieces.merge_dims(1, 2)  # [B, P]
     lengths = ids.row_lengths()
-    capacity = tf.constant(windowing.capacity, tf.int64)
-    stride = tf.constant(windowing.doc_stride, tf.int64)
+    capacity = tf.constant(task.capacity, tf.int64)
+    stride = tf.constant(task.doc_stride, tf.int64)
     counts = 1 - (-tf.maximum(lengths - capacity, 0) // stride)  # [B]
     text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)  # [N]
     start = tf.ragged.range(counts).values * stride
     end = tf.minimum(start + capacity, tf.gather(lengths, text))
     begin = tf.gather(ids.row_starts(), text)
     indices = tf.ragged.range(begin + start, begin + end)
-    row = _best_windows(pieces, start, end, counts, windowing)
+    row = _best_windows(pieces, start, end, counts, task)
     return _Windows(
         piece_ids=indices.with_values(tf.gather(ids.values, indices.values)),
         row=row,
@@ -114,7 +114,7 @@ def _windows(pieces, windowing):
     )
 
 
-def _best_windows(pieces, start, end, counts, windowing):
+def _best_windows(pieces, start, end, counts, task):
     """Returns for each word the window with the most context on its shorter side, [W].
 
     Args:
@@ -122,10 +122,10 @@ def _best_windows(pieces, start, end, counts, windowing):
         start, end: int64 [N], each window's first piece in its text and the one after
             its last.
         counts: int64 [B], windows of each text.
-        windowing: capacity and stride.
+        task: capacity and stride.
     """
-    capacity = tf.constant(windowing.capacity, tf.int64)
-    stride = tf.constant(windowing.doc_stride, tf.int64)
+    capacity = tf.constant(task.capacity, tf.int64)
+    stride = tf.constant(task.doc_stride, tf.int64)
     text = pieces.value_rowids()  # [W]
     words = pieces.values.row_starts()  # [W], the first piece of each word.
     first = words - tf.gather(pieces.merge_dims(1, 2).row_starts(), text)

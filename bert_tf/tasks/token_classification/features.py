@@ -31,16 +31,26 @@ WORDS_PER_CALL = 16384
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Windowing:
-    """The settings for converting words to rows."""
+class Record(task_record.TaskRecord):
+    """How to apply a tagger to new sentences: the content of task.json."""
 
-    max_seq_length: int  # S, including [CLS] and [SEP].
-    doc_stride: int  # Pieces between the starts of two windows.
+    KIND = "token_classification"
+
+    labels: tuple[str, ...]  # The tags, in the order of the outputs.
+    tag_scheme: str  # One of `schemes.SCHEMES`.
+    doc_stride: int  # Word pieces between the starts of two windows.
     # Windows cover documents, not sentences: the encoder sees the neighboring
     # sentences, "the maximal document context" of section 5.3 of the paper.
     document_context: bool = False
-    # The usual forms of words, for sentences in capitals. None: no true-casing.
+    # Key of `token_classifier.FEATURE_BASED`. None: the encoder is fine-tuned.
+    feature_based: str | None = None
+    # Columns of the training files, also used for other files by default.
+    word_column: int = 0
+    tag_column: int = 1
+    # The usual form of words, by the word in lower case. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
+    # Words of the training data that plain text keeps whole; see `words.split_text`.
+    whole_words: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not 1 <= self.doc_stride <= self.capacity:
@@ -53,6 +63,17 @@ class Windowing:
     def capacity(self) -> int:
         """The maximum number of pieces in a window, without [CLS] and [SEP]."""
         return self.max_seq_length - 2
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> token_classifier.BertTokenClassifier:
+        """See `TaskRecord.create_model`."""
+        return token_classifier.BertTokenClassifier(
+            config,
+            num_labels=len(self.labels),
+            feature_based=self.feature_based,
+            dtype=dtype,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,10 +121,7 @@ class Features:
 
 
 def convert_sentences_to_features(
-    sentences: Sequence[examples.Sentence],
-    labels: Sequence[str],
-    tokenizer: Any,
-    windowing: Windowing,
+    sentences: Sequence[examples.Sentence], tokenizer: Any, record: Record
 ) -> Features:
     """Returns the features of sentences and the positions of their words.
 
@@ -119,30 +137,26 @@ def convert_sentences_to_features(
 
     Args:
         sentences: at least one sentence; W is the number of their words.
-        labels: the tags, in the order of the model's outputs. Words without a tag, or
-            with another one, have `NO_TAG` in `tag_ids`.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        windowing: the settings.
+        record: of the model. Words without one of its tags have `NO_TAG` in `tag_ids`.
 
     Source: section 5.3 of the paper, and "Tokenization" in the README of 2018.
     """
     words: list[Sequence[str]] = [sentence.words for sentence in sentences]
-    if windowing.true_cases is not None:
-        words = [words_module.true_cased(one, windowing.true_cases) for one in words]
+    if record.true_cases is not None:
+        words = [words_module.true_cased(one, record.true_cases) for one in words]
     piece_ids = _piece_ids(words, tokenizer)
-    label_ids = {label: index for index, label in enumerate(labels)}
+    label_ids = {label: index for index, label in enumerate(record.labels)}
     cls, sep = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
     input_ids: list[np.ndarray] = []  # Of each row, without padding.
     rows, positions, tag_ids, lengths = [], [], [], []
-    for unit in _units(sentences, windowing):
+    for unit in _units(sentences, record):
         ids = [piece_ids[word] for index in unit for word in words[index]]
         pieces = np.concatenate(ids)
         sizes = np.array([len(one) for one in ids])
         first = np.cumsum(sizes) - sizes  # The index of each word's first piece.
         lengths.append(len(pieces) + 2)
-        spans = packing.window_spans(
-            len(pieces), windowing.capacity, windowing.doc_stride
-        )
+        spans = packing.window_spans(len(pieces), record.capacity, record.doc_stride)
         chosen = packing.most_context(spans, first)
         for number, (start, end) in enumerate(spans):
             here = first[chosen == number]
@@ -152,7 +166,7 @@ def convert_sentences_to_features(
                 input_ids.append(np.array([cls, *pieces[start:end], sep]))
         tags = [tag for index in unit for tag in _tags(sentences[index])]
         tag_ids += [label_ids.get(tag, NO_TAG) for tag in tags]
-    shape = (len(input_ids), windowing.max_seq_length)
+    shape = (len(input_ids), record.max_seq_length)
     columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     for row, row_ids in enumerate(input_ids):
         columns["input_ids"][row, : len(row_ids)] = row_ids
@@ -172,9 +186,9 @@ def _tags(sentence):
     return (None,) * len(sentence.words) if sentence.tags is None else sentence.tags
 
 
-def _units(sentences, windowing):
+def _units(sentences, record):
     """Returns lists of sentence indices; windows are cut from each list as a whole."""
-    if not windowing.document_context:
+    if not record.document_context:
         return [[index] for index in range(len(sentences))]
     units: dict[int, list[int]] = {}
     for index, sentence in enumerate(sentences):
@@ -199,48 +213,6 @@ def _piece_ids(sentences, tokenizer):
         }
         progress_module.report("tokenize", len(piece_ids), len(words), unit="words")
     return piece_ids
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Record(task_record.TaskRecord):
-    """How to apply a tagger to new sentences: the content of task.json."""
-
-    KIND = "token_classification"
-
-    labels: tuple[str, ...]  # The tags, in the order of the outputs.
-    tag_scheme: str  # One of `schemes.SCHEMES`.
-    doc_stride: int  # Word pieces between the starts of two windows.
-    document_context: bool = False  # Windows cover documents, not sentences.
-    # Key of `token_classifier.FEATURE_BASED`. None: the encoder is fine-tuned.
-    feature_based: str | None = None
-    # Columns of the training files, also used for other files by default.
-    word_column: int = 0
-    tag_column: int = 1
-    # The usual form of words, by the word in lower case. None: no true-casing.
-    true_cases: Mapping[str, str] | None = None
-    # Words of the training data that plain text keeps whole; see `words.split_text`.
-    whole_words: tuple[str, ...] = ()
-
-    @property
-    def windowing(self) -> Windowing:
-        """The settings for converting words to rows."""
-        return Windowing(
-            max_seq_length=self.max_seq_length,
-            doc_stride=self.doc_stride,
-            document_context=self.document_context,
-            true_cases=self.true_cases,
-        )
-
-    def create_model(
-        self, config: config_module.BertConfig, *, dtype: Any = None
-    ) -> token_classifier.BertTokenClassifier:
-        """See `TaskRecord.create_model`."""
-        return token_classifier.BertTokenClassifier(
-            config,
-            num_labels=len(self.labels),
-            feature_based=self.feature_based,
-            dtype=dtype,
-        )
 
 
 class Predictor(fine_tuning_predictor.Predictor):
@@ -309,9 +281,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     def _tags(self, sentences):
         """Returns the tags of the words of all sentences."""
         labels = self.task.labels
-        features = convert_sentences_to_features(
-            sentences, labels, self.tokenizer, self.task.windowing
-        )
+        features = convert_sentences_to_features(sentences, self.tokenizer, self.task)
         lengths = np.sum(features.columns["input_mask"], axis=1)
         best = np.zeros(len(features.rows), np.int64)
         for numbers in fine_tuning_predictor.row_batches(lengths, self.batch_size):

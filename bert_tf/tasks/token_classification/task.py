@@ -185,10 +185,7 @@ class TokenClassification(task_module.Task):
 
     def convert(self, name: str) -> features_module.Features:
         return features_module.convert_sentences_to_features(
-            self.examples[name],
-            self.record.labels,
-            self.tokenizer,
-            self.record.windowing,
+            self.examples[name], self.tokenizer, self.record
         )
 
     def training_data(self) -> task_module.TrainingData:

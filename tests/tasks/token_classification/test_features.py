@@ -36,13 +36,20 @@ def sentence(words, tags=None, document=0):
     )
 
 
-def windowing(length=8, stride=2, **values):
-    return features_module.Windowing(max_seq_length=length, doc_stride=stride, **values)
+def record(length=8, stride=2, **values):
+    return features_module.Record(
+        labels=LABELS,
+        tag_scheme="iob2",
+        do_lower_case=False,
+        max_seq_length=length,
+        doc_stride=stride,
+        **values,
+    )
 
 
 def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
     found = features_module.convert_sentences_to_features(
-        [sentence("a bcc", "O B-X"), sentence("c")], LABELS, tokenizer, windowing()
+        [sentence("a bcc", "O B-X"), sentence("c")], tokenizer, record()
     )
     expected = {
         "input_ids": [
@@ -62,9 +69,7 @@ def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
 
 def test_a_word_of_which_nothing_is_left_is_unknown_and_has_its_tag(tokenizer):
     words = examples.Sentence(words=("\u200b", "a"), tags=("B-X", "O"))
-    found = features_module.convert_sentences_to_features(
-        [words], LABELS, tokenizer, windowing()
-    )
+    found = features_module.convert_sentences_to_features([words], tokenizer, record())
     assert found.columns["input_ids"][0, :4].tolist() == [CLS, UNK, A, SEP]
     assert found.columns["tag_ids"][0, 1:3].tolist() == [1, 0]
 
@@ -72,7 +77,7 @@ def test_a_word_of_which_nothing_is_left_is_unknown_and_has_its_tag(tokenizer):
 def test_a_long_sentence_has_windows_and_each_word_most_context(plain):
     # Six pieces to a window, which starts every two: 0-5, 2-7, 4-9.
     found = features_module.convert_sentences_to_features(
-        [sentence("a b c a b c a b c a")], LABELS, plain, windowing(length=8, stride=2)
+        [sentence("a b c a b c a b c a")], plain, record(length=8, stride=2)
     )
     assert found.columns["input_ids"][:, 1].tolist() == [A, C, B]
     assert found.lengths.tolist() == [12]  # Before the windows.
@@ -96,9 +101,8 @@ def test_no_tag_is_lost_and_none_is_there_twice(plain, stride, document_context)
     ]
     found = features_module.convert_sentences_to_features(
         sentences,
-        LABELS,
         plain,
-        windowing(length=8, stride=stride, document_context=document_context),
+        record(length=8, stride=stride, document_context=document_context),
     )
     tags = [LABELS.index(tag) for one in sentences for tag in one.tags]
     first = [TOKENS.index(word[0]) for one in sentences for word in one.words]
@@ -116,7 +120,7 @@ def test_windows_contain_the_neighbors_within_the_document(plain):
         sentence("c", "I-X", document=2),
     ]
     found = features_module.convert_sentences_to_features(
-        sentences, LABELS, plain, windowing(document_context=True)
+        sentences, plain, record(document_context=True)
     )
     assert found.columns["input_ids"][:, :4].tolist() == [
         [CLS, A, B, SEP],
@@ -130,7 +134,7 @@ def test_sentences_in_capitals_are_true_cased_where_that_is_wanted(plain):
     headline = sentence("DD AA", "B-X O")
     ids = [
         features_module.convert_sentences_to_features(
-            [headline], LABELS, plain, windowing(true_cases=cases)
+            [headline], plain, record(true_cases=cases)
         ).columns["input_ids"][0, 1:3]
         for cases in (None, {"dd": "d", "aa": "a"})
     ]
@@ -140,6 +144,6 @@ def test_sentences_in_capitals_are_true_cased_where_that_is_wanted(plain):
 
 def test_a_tag_that_the_model_has_not_is_no_tag(plain):
     found = features_module.convert_sentences_to_features(
-        [sentence("a b", "B-Y O")], LABELS, plain, windowing()
+        [sentence("a b", "B-Y O")], plain, record()
     )
     assert found.columns["tag_ids"][0, 1:3].tolist() == [-1, 0]
