@@ -13,10 +13,9 @@ softmax(q k^T / sqrt(D) + bias) v, with weights [B, N, F, T], and joins the head
 
 `k.sequences` returns the `Sequences` of a call: which positions are computed, what they
 see, and their dropout. `select` takes their rows from [B * S, H], where a kernel may
-leave out padding; `output` makes [B, S, H] of a layer's rows; and `at` limits the last
-layer to P positions, so that F is P. `dropout_of_weights` is the dropout of attention
-weights. `ReadPositions` says which positions are read at the end: `divide` separates
-the vectors for the pooler from those for a head.
+leave out padding; `output` makes [B, S, H] of a layer's rows, and the next layer's; and
+`at` limits the last layer to P positions, so that F is P. `ReadPositions` says which
+are read at the end: `divide` separates vectors for the pooler from those for a head.
 """
 
 import functools
@@ -180,7 +179,8 @@ class Encoder(embeddings.Scope):
             # Bound, so that remat differentiates with respect to x only.
             compute = functools.partial(layer, sequences=sequences, k=k)
             x = keras.remat(compute)(x) if self.recomputes_layers else compute(x)
-            outputs.append(sequences.output(x))
+            vectors, x = sequences.output(x)
+            outputs.append(vectors)
         return outputs
 
 

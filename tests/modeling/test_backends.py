@@ -21,7 +21,17 @@ sys.meta_path.insert(0, NoTensorFlow())
 import keras
 import numpy as np
 from bert_tf.modeling import config, pretrainer
-from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import dropout_masks, plain, whole_step
+
+# Flash attention takes masks [B, T] and [B, F, T], B 3, T 4, N 2.
+heads = np.random.default_rng(0).normal(size=(3, 12, 4)).astype("float32")
+causal = np.tril(np.ones((3, 4, 4), "int32"))
+for visible in (causal[:, 1], causal):
+    found, expected = (
+        k.attend(*heads, plain.Sequences(visible, None), num_heads=2, dropout=None)
+        for k in (whole_step.WholeStep(), plain.Plain())
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 folder = sys.argv[1]
 weights = np.load(f"{folder}/weights.npz")

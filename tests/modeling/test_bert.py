@@ -77,6 +77,16 @@ def test_mixed_precision_stays_near_the_recorded_vectors(golden):
     np.testing.assert_allclose(pooled, forward["pooled_output"], atol=0.03)
 
 
+def test_gradients_with_respect_to_the_vectors_inside_exist():
+    model = bert.BertModel(SMALL)
+    with tf.GradientTape() as tape:
+        outputs = model({"input_ids": IDS})
+        loss = tf.reduce_sum(outputs["pooled_output"])
+    inside = [outputs["embedding_output"], outputs["all_encoder_layers"][0]]
+    for gradient in tape.gradient(loss, inside):
+        assert np.any(gradient[1] != 0)
+
+
 def test_mask_and_segments_have_defaults():
     model = bert.BertModel(SMALL)
     given = {"input_mask": np.ones_like(IDS), "segment_ids": np.zeros_like(IDS)}

@@ -64,7 +64,7 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
     )
     # Outputs do not show which padding was kept.
     np.testing.assert_array_equal(
-        rows.output(selected)[:, :, 0], [[1, 2, 0, 0], [5, 6, 7, 8], [9, 0, 0, 0]]
+        rows.output(selected)[0][:, :, 0], [[1, 2, 0, 0], [5, 6, 7, 8], [9, 0, 0, 0]]
     )
 
 

@@ -69,9 +69,14 @@ class Sequences:
         """Returns [B * T, H] of what `select` returned."""
         return x
 
-    def output(self, x: Tensor) -> Tensor:
-        """Returns a layer's result as [B, T, H], or [B, P, H] with `positions`."""
-        return ops.reshape(x, (-1, self.num_queries, x.shape[-1]))
+    def output(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns a layer's result as [B, T, H], and the rows for the next layer.
+
+        With `positions`, the first is [B, P, H]. The second is made of the first, so
+        that gradients with respect to the outputs of inner layers exist.
+        """
+        vectors = ops.reshape(x, (-1, self.num_queries, x.shape[-1]))
+        return vectors, ops.reshape(vectors, (-1, x.shape[-1]))
 
     def queries(self, x: Tensor) -> Tensor:
         """Returns the rows that act as queries, given those of all positions."""

@@ -60,15 +60,16 @@ class RealRows(plain.Sequences):
         """Returns [B * S, H] of [R, H]; rows that were left out are 0."""
         return _gathered(x, self._put_back, self._selected)
 
-    def output(self, x: plain.Tensor) -> plain.Tensor:
-        """Returns [B, S, H] of [R, H]; all padding is 0.
+    def output(self, x: plain.Tensor) -> tuple[plain.Tensor, plain.Tensor]:
+        """Returns [B, S, H] of [R, H], where all padding is 0, and x.
 
         Which padding is among the R rows depends on the other examples of the batch.
         The outputs of an example must not.
         """
-        if self.positions is None:
-            x = self.put_back(x) * ops.cast(self._is_real, x.dtype)
-        return super().output(x)
+        if self.positions is not None:
+            return super().output(x)
+        vectors, _ = super().output(self.put_back(x) * ops.cast(self._is_real, x.dtype))
+        return vectors, x
 
     def dropout(self, site: int, rate: float) -> plain.Dropout | None:
         """Returns the dropout of the R rows, or of [B * P] with `positions`."""
