@@ -13,6 +13,8 @@ the names and in the layout of model.safetensors.
 
 import contextlib
 import dataclasses
+import functools
+import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -145,7 +147,9 @@ def read_each(
         open_files: dict[str, Any] = {}
         for key, tensor in tensors.items():
             if tensor.path not in open_files:
-                opened = _opened if tensor.data_set is None else _opened_h5
+                opened = _opened_h5
+                if tensor.data_set is None:
+                    opened = functools.partial(_opened, checks_data=True)
                 open_files[tensor.path] = stack.enter_context(opened(tensor.path))
             file = open_files[tensor.path]
             if tensor.data_set is not None:
@@ -161,7 +165,11 @@ def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
     """Writes model.safetensors with float32 tensors; all are in memory at once."""
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
     # transformers only reads files whose metadata names the framework.
-    content = safetensors.numpy.save(arrays, {"format": "pt"})
+    metadata = {"format": "pt"}
+    content = safetensors.numpy.save(arrays, metadata)
+    data = memoryview(content)[-sum(array.nbytes for array in arrays.values()) :]
+    metadata[companion_files.DATA_CHECKSUM] = hashlib.sha256(data).hexdigest()
+    content = safetensors.numpy.save(arrays, metadata)
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
         file.write(content)
 
@@ -327,10 +335,14 @@ def _h5_release_name(data_set: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def _opened(path: str, *, checks_data: bool = False) -> Iterator[Any]:
     with companion_files.local_copy(path, ".safetensors") as local:
         try:
             with safetensors.safe_open(local, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                checksum = metadata.get(companion_files.DATA_CHECKSUM)
+                if checks_data and checksum not in (None, _data_checksum(local)):
+                    raise _damaged(path, "; its data does not match its checksum")
                 yield file
         except safetensors.SafetensorError as error:
             reason = str(error).removeprefix("Error while deserializing header: ")
@@ -339,6 +351,12 @@ def _opened(path: str) -> Iterator[Any]:
             raise
         except OSError as error:  # For example a folder; the library does not name it.
             raise OSError(f"{path} cannot be read: {error}.") from error
+
+
+def _data_checksum(path: str) -> str:
+    with open(path, "rb") as file:
+        file.seek(int.from_bytes(file.read(8), "little"), os.SEEK_CUR)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

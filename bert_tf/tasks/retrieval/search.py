@@ -2,17 +2,21 @@
 
 The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
 metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
-ensure that vectors of another model or corpus are never used.
+ensure that vectors of another model or corpus are never used. A checksum of the vectors
+is compared whenever all of them are read.
 
 Shape letters: N queries, K results per query, M passages, H hidden.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import operator
 import os
+import shutil
 import struct
+import tempfile
 import weakref
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -26,6 +30,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
@@ -85,6 +90,7 @@ class PassageIndex:
             num_rows, width = header[TENSOR]["shape"]
             self.shape = (operator.index(num_rows), operator.index(width))
             self.made_by = dict(header["__metadata__"])
+            self._checksum = self.made_by.pop(companion_files.DATA_CHECKSUM)
         except _DAMAGED:
             raise self._damaged() from None
         self._start = _LENGTH.size + length
@@ -95,13 +101,21 @@ class PassageIndex:
         return self.shape[0]
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields (index of the first row, float32 [at most 8192, H])."""
+        """Yields (index of the first row, float32 [at most 8192, H]).
+
+        Raises:
+            ValueError: after the last block, if the vectors do not match the checksum.
+        """
         num_rows, width = self.shape
+        digest = hashlib.sha256()
         for first in range(0, num_rows, ROWS_PER_BLOCK):
             count = min(ROWS_PER_BLOCK, num_rows - first)
             self._file.seek(self._start + first * width * _BYTES_PER_FLOAT)
             data = self._file.read(count * width * _BYTES_PER_FLOAT)
+            digest.update(data)
             yield first, np.frombuffer(data, "<f4").reshape(count, width)
+        if digest.hexdigest() != self._checksum:
+            raise self._damaged()
 
     def _damaged(self) -> ValueError:
         return ValueError(
@@ -183,8 +197,10 @@ def write(
         OSError: a file cannot be written.
     """
     shape = (len(corpus), width)
+    digest = hashlib.sha256()
+    unknown = digest.hexdigest()  # Until all vectors are written.
     header = {
-        "__metadata__": made_by,
+        "__metadata__": {**made_by, companion_files.DATA_CHECKSUM: unknown},
         TENSOR: {"dtype": "F32", "shape": shape, "data_offsets": [0, _size(shape)]},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
@@ -196,10 +212,21 @@ def write(
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    with files.complete_or_absent(path, "wb") as file:
+    with contextlib.ExitStack() as stack:
+        target = stack.enter_context(files.complete_or_absent(path, "wb"))
+        # The header comes first, and an object in a store cannot be changed later.
+        is_remote = files.is_remote(path)
+        file = stack.enter_context(tempfile.TemporaryFile()) if is_remote else target
         file.write(_LENGTH.pack(len(text)) + text)
         for block in blocks:
-            file.write(np.ascontiguousarray(block, "<f4").tobytes())
+            data = np.ascontiguousarray(block, "<f4").tobytes()
+            digest.update(data)
+            file.write(data)
+        file.seek(_LENGTH.size + text.index(unknown.encode()))
+        file.write(digest.hexdigest().encode())
+        if is_remote:
+            file.seek(0)
+            shutil.copyfileobj(file, target)
 
 
 def _size(shape: tuple[int, int]) -> int:

@@ -59,7 +59,8 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
     path = tmp_path / "passage_embeddings.safetensors"
     with safetensors.safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("embeddings"), vectors)
-        assert file.metadata() == MADE_BY
+        assert MADE_BY.items() < file.metadata().items()
+    assert found.made_by == MADE_BY
     assert found.shape == (50, 8)
     np.testing.assert_array_equal(
         np.concatenate([block for _, block in found.blocks()]), vectors
@@ -102,6 +103,16 @@ def test_a_header_of_wrong_types_is_refused_and_recomputed(index, tmp_path, head
         with pytest.raises(ValueError, match="is damaged"):
             search_module.PassageIndex(str(path))
         assert not search_module.find(str(tmp_path), MADE_BY)
+
+
+def test_changed_vectors_are_refused(index, tmp_path):
+    path = tmp_path / "passage_embeddings.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    changed = search_module.PassageIndex(str(path))
+    with pytest.raises(ValueError, match="is damaged"):
+        search_module.search(unit(1, 8, 1), changed, 3)
 
 
 class KilledError(Exception):
