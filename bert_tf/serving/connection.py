@@ -34,20 +34,16 @@ class Settings:
         """Returns the names and values of the headers.
 
         Raises:
-            ValueError: a header has no colon, or characters other than printable ASCII.
+            ValueError: a header is malformed.
         """
         pairs = []
         for header in self.headers:
             name, colon, value = (part.strip() for part in header.partition(":"))
-            if not colon or not name:
+            is_ascii = (name + value).isascii() and (name + value).isprintable()
+            if not colon or not name or not is_ascii:
                 raise ValueError(
-                    f"The header {header!r} has no colon; expected "
-                    "'Name: value', such as 'Authorization: Bearer TOKEN'."
-                )
-            if not ((name + value).isascii() and (name + value).isprintable()):
-                raise ValueError(
-                    f"The header {header!r:.80} has a line break or another character "
-                    "that a header cannot contain; expected printable ASCII."
+                    f"The header is {header!r:.80}; expected 'Name: value' in "
+                    "printable ASCII, such as 'Authorization: Bearer TOKEN'."
                 )
             pairs.append((name, value))
         return pairs

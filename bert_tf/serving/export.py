@@ -5,7 +5,6 @@ A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models
 
 import contextlib
 import dataclasses
-import functools
 import importlib.metadata
 import json
 import os
@@ -49,11 +48,6 @@ _NAMES = {
     id_models.OPENVINO: "OpenVINO model",
 }
 _MAX_SEQ_LENGTH = 128  # Of an encoder, if neither flag nor checkpoint sets it.
-RUN_FILES = (
-    companion_files.TASK_FILE,
-    companion_files.VOCAB_FILE,
-    companion_files.CONFIG_FILE,
-)
 
 
 def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
@@ -102,11 +96,7 @@ def _export(options):
         progress_module.report("export", 1, 3)
         if options.top_k is not None:
             model.task = dataclasses.replace(model.task, top_k=options.top_k)
-        if options.output_dir is None or model.task.KIND == predictors.PRETRAINING:
-            extra = _described(model)
-        else:
-            extra = _files_of_run(options.output_dir)
-        _write(model, extra, options)
+        _write(model, _extra_files(model, options.output_dir), options)
     if not options.server_files:
         return None
     return server_files.write(options.export_dir)
@@ -133,16 +123,6 @@ def _check_run(options):
         )
 
 
-def _files_of_run(output_dir):
-    found = {}
-    for name in (*RUN_FILES, model_card.CARD_FILE):
-        path = os.path.join(output_dir, name)
-        if name in RUN_FILES or files.exists(path):
-            with files.open_file(path, "rb") as file:
-                found[name] = file.read()
-    return found
-
-
 def _load_checkpoint(options, dtype):
     """Returns the predictor of a checkpoint in any format.
 
@@ -163,26 +143,22 @@ def _load_checkpoint(options, dtype):
         pooling=options.pooling,
         max_seq_length=options.max_seq_length,
     )
-    load_start = functools.partial(predictors.load_start, argument="--head")
-    if options.head == kinds.CLASSIFICATION:
-        model = load_start(path, start, settings, head=options.head)
-        if options.text_pairs:
-            model.task = dataclasses.replace(model.task, text_b_column="text_b")
-        return model
-    if options.head in (kinds.MASKED_LM, *kinds.TASK_HEADS):
-        return load_start(path, start, settings, head=options.head)
-    if (
-        settings.max_seq_length is None
-        and settings.source.encoder_text.max_seq_length is None
-    ):
+    is_encoder = options.head in (None, kinds.ENCODER)
+    lengths = (settings.max_seq_length, settings.source.encoder_text.max_seq_length)
+    if is_encoder and lengths == (None, None):
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
-    if options.head is not None:
-        return load_start(path, start, settings, head=options.head)
-    return tasks.load(kinds.RETRIEVAL, path, settings)
+    if options.head is None:
+        return tasks.load("retrieval", path, settings)
+    model = predictors.load_start(
+        path, start, settings, head=options.head, argument="--head"
+    )
+    if options.text_pairs:
+        model.task = dataclasses.replace(model.task, text_b_column="text_b")
+    return model
 
 
-def _described(model):
-    """Returns the extra files of a model that has no task.json of its own."""
+def _extra_files(model, output_dir):
+    """Returns the files that describe a model, and the model card of its run."""
     task = companion_files.with_fingerprint(model.task.to_dict(), model.vocabulary)
     texts = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
@@ -190,16 +166,19 @@ def _described(model):
             f"{token}\n" for token in model.vocabulary.tokens
         ),
         companion_files.CONFIG_FILE: model.config.to_json_string(),
+        VERSIONS_FILE: _versions(),
     }
+    if labels := getattr(model.task, "labels", ()):
+        texts[LABELS_FILE] = "".join(f"{label}\n" for label in labels)
+    card = f"{output_dir}/{model_card.CARD_FILE}"
+    if output_dir is not None and files.exists(card):
+        texts[model_card.CARD_FILE] = "\n".join(files.read_lines(card)) + "\n"
     return {name: text.encode() for name, text in texts.items()}
 
 
 @kernels.use(inference.Inference())
 def _write(model, extra, options):
     """Writes a model with extra files."""
-    extra = {**extra, VERSIONS_FILE: _versions()}
-    if labels := getattr(model.task, "labels", ()):
-        extra[LABELS_FILE] = "".join(f"{label}\n" for label in labels).encode()
     module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     with _complete_or_absent_folder(options.export_dir) as folder:
@@ -249,7 +228,7 @@ def _versions():
         "python": platform.python_version(),
         "tensorflow": tf.__version__,
     }
-    return (json.dumps(versions_of, indent=2) + "\n").encode()
+    return json.dumps(versions_of, indent=2) + "\n"
 
 
 def _save(module, folder, export_dir):

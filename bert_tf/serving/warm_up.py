@@ -146,7 +146,8 @@ def _values(predictor, spec, batch_size):
     # A single text is short; more texts are short, half as long, and of full length.
     lengths = [(8, longest // 2, longest)[row % 3] for row in range(batch_size)]
     if spec.dtype != tf.string:
-        return tf.constant(_ids(predictor.vocabulary, spec.name, lengths), spec.dtype)
+        values = {"input_ids": predictor.vocabulary.unk_id, "input_mask": 1}
+        return tf.fill([batch_size, max(lengths)], values.get(spec.name, 0))
     if spec.shape.rank == 2:
         return tf.constant([_TEXTS] * batch_size)
     if spec.name == "question":
@@ -163,18 +164,3 @@ def _of_length(text, num_pieces):
     """Returns a text of about this many pieces: a word has about two."""
     words = itertools.islice(itertools.cycle(text.split()), max(1, num_pieces // 2))
     return " ".join(words)
-
-
-def _ids(vocabulary, name, lengths):
-    """Returns rows of [CLS], other pieces and [SEP], padded with 0."""
-    inner = vocabulary.unk_id
-    rows = {
-        "input_ids": [
-            [vocabulary.cls_id, *[inner] * max(length - 2, 0), vocabulary.sep_id]
-            for length in lengths
-        ],
-        "input_mask": [[1] * max(length, 2) for length in lengths],
-        "segment_ids": [[0] * max(length, 2) for length in lengths],
-    }[name]
-    width = max(map(len, rows))
-    return [row + [0] * (width - len(row)) for row in rows]
