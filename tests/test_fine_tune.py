@@ -14,23 +14,6 @@ from bert_tf import progress as progress_module
 from bert_tf.fine_tuning import given_data
 
 
-class Frame:
-    """A data frame that has only what `bert_tf` asks of one."""
-
-    def __init__(self, columns):
-        self._values = columns
-        self.columns = list(columns)
-
-    def __getitem__(self, name):
-        return iter(self._values[name])
-
-
-@pytest.fixture(params=[Frame, pandas.DataFrame], ids=["double", "pandas"])
-def new_frame(request):
-    """Returns a data frame of a dictionary of columns."""
-    return request.param
-
-
 @pytest.fixture(scope="session")
 def quick(golden, quick_config):
     """Keyword arguments of a model that learns in a second."""
@@ -108,12 +91,10 @@ def test_without_a_checkpoint_the_model_in_the_package_is_fine_tuned(tmp_path, c
     assert len((tmp_path / "vocab.txt").read_text().splitlines()) == 8000
 
 
-def test_the_same_examples_in_any_form_give_the_same_file(
-    classified, quick, tmp_path, new_frame
-):
+def test_the_same_examples_in_any_form_give_the_same_file(classified, quick, tmp_path):
     folder, _ = classified
     expected = (folder / "data" / "train.jsonl").read_bytes()
-    frame = new_frame({"label": LABELS, "text": TEXTS})
+    frame = pandas.DataFrame({"label": LABELS, "text": TEXTS})
     for number, train in enumerate([*forms_of_texts(tmp_path), frame]):
         output_dir = tmp_path / str(number)
         # A wrong weight ends the call before training, but after the data is read.
@@ -186,7 +167,7 @@ def test_tag_learns_from_sentences_and_holds_some_out(quick, tmp_path):
     assert sizes == [9, 3]
 
 
-def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
+def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path):
     words, tags = zip(*SENTENCES, strict=True)
     lines, columns = tmp_path / "t.jsonl", tmp_path / "t.txt"
     rows = [{"words": a, "tags": b} for a, b in SENTENCES]
@@ -195,7 +176,7 @@ def test_tagged_sentences_in_any_form_give_the_same_file(quick, tmp_path, new_fr
         "".join(f"{w}\t{t}\n" for w, t in zip(*s, strict=True)) for s in SENTENCES
     ]
     columns.write_text("\n".join(blocks))
-    frame = new_frame({"words": list(words), "tags": list(tags)})
+    frame = pandas.DataFrame({"words": list(words), "tags": list(tags)})
     forms = [SENTENCES, (list(words), list(tags)), rows, frame, lines, columns]
     for number, train in enumerate(forms):
         output_dir = tmp_path / str(number)
@@ -250,7 +231,7 @@ def test_answer_questions_learns_from_records(quick, tmp_path):
     assert "eval_f1" in model.scores
 
 
-def test_questions_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
+def test_questions_in_any_form_give_the_same_file(quick, tmp_path):
     names = ("question", "context", "answer")
     columns = dict(zip(names, map(list, zip(*QUESTIONS, strict=True)), strict=True))
     answers = [{"text": [answer], "answer_start": [0]} for answer in columns["answer"]]
@@ -259,7 +240,7 @@ def test_questions_in_any_form_give_the_same_file(quick, tmp_path, new_frame):
     table = tmp_path / "t.csv"
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([names, *QUESTIONS])
-    frames = [new_frame(columns), new_frame(hugging_face)]
+    frames = [pandas.DataFrame(columns), pandas.DataFrame(hugging_face)]
     for number, train in enumerate([QUESTIONS, columns, *frames, table, SQUAD]):
         output_dir = tmp_path / str(number)
         with pytest.raises(ValueError, match="do not fill one batch"):

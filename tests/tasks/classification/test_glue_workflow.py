@@ -168,30 +168,3 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     assert (run_dir / "eval_results.txt").read_text() == before
     [first, *_] = (run_dir / "eval_results-xnli_de.txt").read_text().splitlines()
     assert first == "data_set = xnli_de"
-
-
-@pytest.mark.parametrize("task_name", ["CoLA", "MRPC", "RTE", "SST-2", "STS-B", "WNLI"])
-@pytest.mark.slow
-def test_real_files_go_through_training_scores_and_submission(
-    tmp_path, glue_options, shared, task_name
-):
-    data = shared / "data" / "glue" / task_name
-    (tmp_path / task_name).mkdir()
-    for part in ("train", "dev", "test"):
-        with open(data / f"{part}.tsv", encoding="utf-8") as file:
-            head = "".join(next(file) for _ in range(33))
-        (tmp_path / task_name / f"{part}.tsv").write_text(head, encoding="utf-8")
-    run_dir = tmp_path / "run"
-    fine_tuning_run.run(
-        glue_options(
-            run_dir,
-            task_name,
-            tmp_path / task_name,
-            do_eval=True,
-            do_predict=True,
-            train_batch_size=8,
-        )
-    )
-    submitted = (run_dir / f"{task_name}.tsv").read_text().splitlines()
-    assert len(submitted) == 33
-    assert [row.split("\t")[0] for row in submitted[1:]] == [str(i) for i in range(32)]

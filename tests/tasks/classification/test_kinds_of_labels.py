@@ -72,13 +72,6 @@ def test_a_number_is_learned_scored_and_written(number_run):
     assert "Predicts a number for a text. An answer counts as wrong if" in card
 
 
-def test_a_model_of_numbers_answers_from_its_folder(number_run):
-    [rain, sun] = predictors.load(str(number_run)).predict(
-        ["wet and cloud", "dry and light"]
-    )
-    assert rain["value"] > 0.5 > sun["value"]
-
-
 @pytest.fixture(scope="module")
 def several_run(tmp_path_factory, weather_options, weather_table):
     """Folder of a multi-label run: rain, and cloud where the text mentions it."""

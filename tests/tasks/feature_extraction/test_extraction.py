@@ -235,15 +235,3 @@ def test_embed_refuses_what_is_no_list_of_texts(checkpoint, texts, message):
 )
 def test_a_line_is_a_text_or_two(line, divided):
     assert extraction.divided(line) == divided
-
-
-def test_every_line_is_a_text_with_its_place(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("a\n\nb ||| c\n")
-    found = list(extraction.read_examples(str(path)))
-    assert [(line.text_a, line.text_b) for line in found] == [
-        ("a", None),
-        ("", None),
-        ("b", "c"),
-    ]
-    assert found[2].place == f"{path}:3"
