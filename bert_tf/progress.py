@@ -17,7 +17,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import Protocol
 from typing import TextIO
 
 NO_VALUES: Mapping[str, float] = types.MappingProxyType({})
@@ -30,20 +29,8 @@ _DONE = _COUNT + "[{elapsed}, {rate_noinv_fmt}{postfix}]"
 _WITHOUT_RATE = _COUNT + "[{elapsed}{postfix}]"
 
 
-class Progress(Protocol):
-    """A function with the arguments of `report`."""
-
-    def __call__(
-        self,
-        stage: str,
-        done: float,
-        total: float | None,
-        *,
-        unit: str = "",
-        values: Mapping[str, float] = NO_VALUES,
-    ) -> None:
-        """Shows how much of a stage is done; see `report`."""
-
+# A function with the arguments of `report`.
+Progress = Callable[..., None]
 
 # The innermost reporter is the last. Not a context variable, because other threads,
 # such as those of a download, report too.

@@ -24,6 +24,7 @@ from bert_tf.options import option
 logger = logging.getLogger(__name__)
 
 _WORD = re.compile(r"\S+")
+_NUM_WORDS = 400  # Of a document; longer ones are cut.
 # Lists of names of an answer, besides its "Value".
 _ALIASES = ("Aliases", "NormalizedAliases", "HumanAnswers")
 
@@ -39,11 +40,6 @@ class ConvertTriviaqaOptions(options_module.Options):
     qa_file: str = option(help="TriviaQA's qa/wikipedia-train.json or -dev.json.")
     evidence_dir: str = option(help="TriviaQA's folder evidence/wikipedia.")
     output_file: str = option(help="JSON file to write, in the format of SQuAD 1.1.")
-    max_num_tokens: int = option(
-        400,
-        minimum=1,
-        help="Number of words of a document to keep. The paper kept 400 tokens.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -71,9 +67,7 @@ def convert(
         names = _names(question, place)
         for page in squad_json.value(question, "EntityPages", list, place):
             file_name = squad_json.value(page, "Filename", str, place)
-            text = _first_words(
-                os.path.join(options.evidence_dir, file_name), options.max_num_tokens
-            )
+            text = _first_words(os.path.join(options.evidence_dir, file_name))
             if text is None:
                 counts["missing"] += 1
                 continue
@@ -110,7 +104,7 @@ def convert(
         f"Read {len(questions):,} questions. Wrote {counts['written']:,} pairs of a "
         f"question and a document to {options.output_file}. Left out "
         f"{counts['without']:,} pairs without an answer in the first "
-        f"{options.max_num_tokens:,} words."
+        f"{_NUM_WORDS} words."
     )
 
 
@@ -157,7 +151,7 @@ def _names(question, place):
     return names
 
 
-def _first_words(path, num_words):
+def _first_words(path):
     """Returns the beginning of a document; None if there is no such file."""
     if not files.exists(path):
         logger.debug("No such document: %s.", path)
@@ -166,7 +160,7 @@ def _first_words(path, num_words):
         text = file.read().lstrip()
     end = len(text.rstrip())
     for number, word in enumerate(_WORD.finditer(text), start=1):
-        if number == num_words:
+        if number == _NUM_WORDS:
             end = word.end()
             break
     return text[:end]
@@ -185,5 +179,5 @@ def _check(counts, options):
     if not counts["written"]:
         raise ValueError(
             f"{options.qa_file}: no document contains an answer in its first "
-            f"{options.max_num_tokens} words; there is nothing to write."
+            f"{_NUM_WORDS} words; there is nothing to write."
         )
