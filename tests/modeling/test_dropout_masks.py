@@ -75,14 +75,6 @@ def test_an_example_has_its_mask_however_the_batch_is_divided():
     np.testing.assert_array_equal(np.concatenate(parts), whole[:6])
 
 
-def test_rows_of_an_example_belong_to_its_key():
-    x = RANDOM.normal(size=(4, 6, 5)).astype("float32")
-    keys = dropout_masks.keys_of_examples(7, 11, np.arange(4, dtype="int32"))
-    nested = np.asarray(drop(x, 0.3, keys, 2))
-    flat = drop(x.reshape(24, 5), 0.3, keys, 2)
-    np.testing.assert_array_equal(flat, nested.reshape(24, 5))
-
-
 @pytest.mark.parametrize("length", [7, 8])  # Odd: half of the last word is unused.
 def test_masks_are_the_same_eager_in_a_graph_and_under_xla(length):
     x = tf.constant(RANDOM.normal(size=(5, length)), tf.float32)
@@ -95,14 +87,6 @@ def test_masks_are_the_same_eager_in_a_graph_and_under_xla(length):
     np.testing.assert_array_equal(tf.function(draw)(x, tf.constant(6)), eager)
     compiled = tf.function(draw, jit_compile=True)
     np.testing.assert_array_equal(compiled(x, tf.constant(6)), eager)
-
-
-def test_masks_are_the_same_where_shapes_are_not_known():
-    x = tf.constant(RANDOM.normal(size=(5, 7)), tf.float32)
-    keys = dropout_masks.keys_of_examples(3, 6, tf.range(5))
-    signature = [tf.TensorSpec([None, None]), tf.TensorSpec([None], tf.uint32)]
-    draw = tf.function(lambda x, keys: drop(x, 0.4, keys, 9), input_signature=signature)
-    np.testing.assert_array_equal(draw(x, keys), drop(x, 0.4, keys, 9))
 
 
 KEYS = [76048073, 1566740794, 2275622271]

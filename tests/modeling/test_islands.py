@@ -124,15 +124,3 @@ def test_islands_are_compiled_before_the_first_step(name, tmp_path, monkeypatch)
     assert num_compiled(lambda: compute(*arguments), tmp_path / "step") == 0
     other = tf.function(tf.tanh, jit_compile=True)
     assert num_compiled(lambda: other(tf.zeros([5])), tmp_path / "other") == 1
-
-
-def test_a_boolean_is_fixed_when_compiling():
-    @islands.island
-    def shifted(x, *, is_shifted):
-        return x + 1.0 if is_shifted else x
-
-    @tf.function(autograph=False)
-    def compute(x):
-        return shifted(x, is_shifted=True) + shifted(x, is_shifted=False)
-
-    np.testing.assert_array_equal(compute(tf.zeros([2])), [1.0, 1.0])

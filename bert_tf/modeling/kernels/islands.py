@@ -42,7 +42,7 @@ def island(function: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         function: from tensors to a tensor, without other effects. Integers become
             tensors, so that layers with different numbers share what is compiled.
-            None, booleans and other keywords are fixed when compiling.
+            None and other keywords are fixed when compiling.
     """
     return _Island(function=function).decorated()
 
@@ -216,8 +216,7 @@ def _compiler():
 
 
 def _becomes_tensor(value):
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return is_integer or hasattr(value, "shape")
+    return isinstance(value, int) or hasattr(value, "shape")
 
 
 def _tensorflow():
