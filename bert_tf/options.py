@@ -293,8 +293,9 @@ def check_not_overwritten(
     }
     for name, paths in outputs.items():
         for path in paths:
-            user = users.setdefault(os.path.realpath(path), name)
-            if user != name:
+            user = users.get(os.path.realpath(path))
+            users[os.path.realpath(path)] = name
+            if user is not None:
                 raise OptionError(
                     f"--{name}: {path} is also the file of --{user} and would be "
                     "overwritten; choose another name."
@@ -309,7 +310,7 @@ def _declaration(
         alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
     kind = typing.get_origin(alternatives[0]) or alternatives[0]
     item_kind = typing.get_args(alternatives[0])[0] if kind is tuple else kind
-    group = _group(options_class, field.name)
+    group = _inherited(options_class, field.name, "group") or TASK_AND_DATA
     default = FREE if group in _FREE_GROUPS else REFUSED
     on_resume = _inherited(options_class, field.name, "on_resume") or default
     is_path = _inherited(options_class, field.name, "is_path")
@@ -342,24 +343,11 @@ def _inherited(options_class: type[Options], name: str, key: str) -> Any:
     """Returns the metadata of the most derived declaration that sets it, or None."""
     for declaring_class in _declaring_classes(options_class, name):
         value = vars(declaring_class)["__dataclass_fields__"][name].metadata.get(key)
+        if value is None and key == "group":
+            value = vars(declaring_class).get("flag_group")
         if value is not None:
             return value
     return None
-
-
-def _group(options_class: type[Options], name: str) -> str:
-    """Returns the group of the most derived declaration that names one."""
-    for declaring_class in _declaring_classes(options_class, name):
-        field = vars(declaring_class)["__dataclass_fields__"][name]
-        group = field.metadata.get("group") or vars(declaring_class).get("flag_group")
-        if group in GROUPS:
-            return group
-        if group is not None:
-            raise ValueError(
-                f"Option {name!r} has the group {group!r}; expected one of "
-                f"{', '.join(GROUPS)}."
-            )
-    return TASK_AND_DATA
 
 
 def _parse_item(declaration: Declaration, text: str) -> Any:

@@ -127,21 +127,19 @@ def test_booleans_are_written_as_in_2018(argument, value):
 
 
 @pytest.mark.parametrize(
-    "variable, flag, before, expected",
+    "variable, before, expected",
     [
-        ("TF_FORCE_GPU_ALLOW_GROWTH", "--do_train", "false", "false"),
-        ("TF_CPP_MIN_LOG_LEVEL", "--do_train", None, "3"),
-        ("KERAS_BACKEND", "--do_train", "jax", "tensorflow"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "false", "false"),
+        ("TF_CPP_MIN_LOG_LEVEL", None, "3"),
+        ("KERAS_BACKEND", "jax", "tensorflow"),
     ],
 )
-def test_the_environment_suits_tensorflow(
-    variable, flag, before, expected, monkeypatch
-):
+def test_the_environment_suits_tensorflow(variable, before, expected, monkeypatch):
     monkeypatch.setenv(variable, before or "")
     if before is None:
         monkeypatch.delenv(variable)
     seen = []
-    _run("--input_file=a", flag, work=lambda _: seen.append(os.environ.get(variable)))
+    _run("--input_file=a", work=lambda _: seen.append(os.environ.get(variable)))
     assert seen == [expected]
 
 

@@ -33,13 +33,6 @@ class Column:
     length: int | None  # Values per record. None: one value, and batches are [B].
     dtype: str  # "int32" or "float32" in batches; records hold int64 or float.
 
-    def __post_init__(self) -> None:
-        if self.dtype not in ("int32", "float32"):
-            raise ValueError(
-                f"Column {self.name}: expected dtype int32 or float32, "
-                f"got {self.dtype!r}."
-            )
-
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one row in a batch."""
@@ -51,11 +44,6 @@ class Schema:
     """The columns of a file, in the order in which they are written."""
 
     columns: tuple[Column, ...]  # With unique names.
-
-    def __post_init__(self) -> None:
-        names = self.names
-        if len(set(names)) != len(names):
-            raise ValueError(f"Expected unique columns, got {', '.join(names)}.")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -124,7 +124,8 @@ class Draws:
             tossing = np.flatnonzero(counts > done)
             num_bits = np.minimum(counts[tossing] - done, 64).astype(np.uint64)
             words = self.words(len(tossing)) >> (np.uint64(64) - num_bits)
-            result[tossing] += _bit_count(words)
+            bits = np.unpackbits(words.view(np.uint8)).reshape(-1, 64)
+            result[tossing] += bits.sum(axis=1, dtype=np.int64)
         return result
 
     def permutation(self, count: int) -> np.ndarray:
@@ -173,12 +174,3 @@ def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         key = ordering.mix(key + np.uint64(step))
         return ordering.mix(key + np.asarray(rows).astype(np.uint64))
-
-
-def _bit_count(words):
-    """Returns the number of one bits in each word (Hacker's Delight, figure 5-2)."""
-    words = words - ((words >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    pairs = np.uint64(0x3333333333333333)
-    words = (words & pairs) + ((words >> np.uint64(2)) & pairs)
-    words = (words + (words >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)

@@ -1,7 +1,6 @@
 """Options of create_pretraining_data."""
 
 import dataclasses
-import os
 from typing import Any
 from typing import ClassVar
 
@@ -192,14 +191,6 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
                 "--sampler=release creates sentence pairs only; use "
                 "--sampler=vectorized with --next_sentence=false."
             )
-        real_paths = [os.path.realpath(path) for path in self.output_file]
-        for name in self.output_file:
-            is_repeated = real_paths.count(os.path.realpath(name)) > 1
-            if is_repeated or name in self.input_file:
-                raise options_module.OptionError(
-                    f"--output_file: {name!r} is given twice among the input and "
-                    "output files; expected different files."
-                )
 
     def _check_masking(self):
         how_to_mask = (*MASKING_OPTIONS, "max_predictions_per_seq")

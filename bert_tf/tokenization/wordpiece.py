@@ -1,7 +1,6 @@
 """Words to word pieces, by greedy longest match from the left."""
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Collection
 
 from bert_tf.tokenization import basic
 
@@ -10,21 +9,12 @@ MAX_INPUT_CHARS_PER_WORD = 200
 CONTINUATION = "##"
 
 
-class Pieces(Protocol):
-    """A collection of word pieces, such as a dict of piece to id."""
-
-    def __contains__(self, piece: object, /) -> bool:
-        """Returns whether a piece is in the collection."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yields the pieces."""
-
-
 class WordpieceTokenizer:
     """Splits words into pieces: from the left, always the longest known piece.
 
     Args:
-        vocab: the pieces; those for the inside of words start with "##".
+        vocab: the pieces, such as a dict of piece to id. Those for the inside of words
+            start with "##".
         unk_token: replaces a word that cannot be split into known pieces.
         max_input_chars_per_word: longer words are also replaced by `unk_token`.
 
@@ -33,7 +23,7 @@ class WordpieceTokenizer:
 
     def __init__(
         self,
-        vocab: Pieces,
+        vocab: Collection[str],
         unk_token: str = "[UNK]",
         max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
     ):

@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 
@@ -19,28 +18,6 @@ import bert_tf
 bert_tf.TextPreprocessor
 model = keras.models.load_model(sys.argv[1])
 print(model(tf.constant(["the cat", "a"])).numpy().tolist())
-"""
-# Another backend trains on what tf.data makes of strings.
-JAX_SCRIPT = """
-import sys
-import numpy as np
-import tensorflow as tf
-import bert_tf
-import keras
-assert keras.backend.backend() == "jax"
-preprocessor = bert_tf.TextPreprocessor(sys.argv[1], max_seq_length=8)
-texts = tf.data.Dataset.from_tensor_slices(["the cat", "a"]).batch(2)
-features = next(iter(texts.map(preprocessor)))
-config = bert_tf.BertConfig(
-    vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-    intermediate_size=8,
-)
-print(features["input_ids"].numpy().tolist())
-model = bert_tf.BertModel(config)
-np.testing.assert_array_equal(
-    model(preprocessor(["the cat", "a"]))["pooled_output"],
-    model({name: column.numpy() for name, column in features.items()})["pooled_output"],
-)
 """
 
 
@@ -216,20 +193,3 @@ def test_a_functional_model_takes_pairs(preprocessor, tmp_path):
     expected = preprocessor.tokenizer(*pair)
     for copy in (model, keras.models.load_model(tmp_path / "model.keras")):
         assert_equal(copy([tf.constant(texts) for texts in pair]), expected)
-
-
-@pytest.mark.slow
-def test_tf_data_feeds_a_model_on_another_backend(encoder_folder):
-    pytest.importorskip("jax")
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", JAX_SCRIPT, encoder_folder],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == str(
-        [[2, 5, 6, 3, 0, 0, 0, 0], [2, 10, 3, 0, 0, 0, 0, 0]]
-    )

@@ -330,11 +330,8 @@ def test_a_planted_fault_is_found(inputs, release, monkeypatch, fault, found):
 @pytest.mark.parametrize(
     "mask, same, random",
     [
-        (1.0, 0.0, 0.0),
-        (0.8, 0.0, 0.2),
         (0.8, 0.2, 0.0),
         (0.0, 0.2, 0.8),
-        (0.0, 0.0, 1.0),
     ],
 )
 def test_chosen_pieces_become_what_the_shares_say(inputs, sampler, mask, same, random):

@@ -415,7 +415,6 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
     "flags, message, code",
     [
         ({"input_file": "{tmp}/no.txt"}, "No such file: {tmp}/no.txt", 1),
-        ({"input_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"input_file": "{tmp}/empty.txt"}, "Found no text in {tmp}/empty.txt", 1),
         ({"input_file": "{tmp}/control.txt"}, "Found no word pieces in", 1),
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, but random", 1),
@@ -424,10 +423,8 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
         ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"output_file": "/dev/full"}, "/dev/full: cannot be written: No space", 1),
-        ({"output_file": "{tmp}/a,{tmp}/a"}, "is given twice among the input", 2),
-        ({"max_seq_length": 4}, "--max_seq_length: expected at least 5, got 4", 2),
+        ({"output_file": "{tmp}/a,{tmp}/a"}, "/a is also the file of --output_file", 2),
         ({"max_predictions_per_seq": 65}, "expected at most max_seq_length (64)", 2),
-        ({"short_seq_prob": "nan"}, "--short_seq_prob: expected at least 0.0", 2),
         (
             {"sampler": "release", "next_sentence": False},
             "--sampler=release creates sentence pairs only",
