@@ -20,6 +20,7 @@ _SETTINGS = {
 # Records whose values are checked, spread over all files.
 _RECORDS_SAMPLED = 1000
 _REMOTE_RUN = 50
+_UNKNOWN_SHARE = 0.05  # Of the pieces that are [UNK]; more is unusual in any language.
 
 
 def check(
@@ -32,7 +33,7 @@ def check(
     type_vocab_size: int | None = None,
     max_position_embeddings: int | None = None,
 ) -> None:
-    """Checks that records suit a run. None accepts any value.
+    """Checks that records suit a run, and warns of many [UNK]. None accepts any value.
 
     The values of the columns are checked in a sample of 1,000 records: on accelerators,
     ids beyond a table give wrong vectors or NaN, without an error.
@@ -57,6 +58,9 @@ def check(
         max_predictions_per_seq=max_predictions_per_seq,
     )
     check_vocabulary(record_files, vocabulary, vocab_size)
+    warn_about_unknown(
+        record_files.metadata.get("unknown_share") or 0.0, record_files.paths[0]
+    )
     if vocabulary is not None:
         vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
     limits = _limits(record_files.schema, vocab_size) | {
@@ -82,6 +86,17 @@ def _check_length(record_files, column, **option):
         raise ValueError(
             f"{path} was written with {name} {got}, expected {length}; pass "
             f"--{name}={got}, or create the records again."
+        )
+
+
+def warn_about_unknown(share: float, path: str) -> None:
+    """Warns if a large share of the pieces in records is [UNK]."""
+    if share > _UNKNOWN_SHARE:
+        logger.warning(
+            "%s: %.1f %% of the pieces are [UNK]; the vocabulary does not suit the "
+            "text, and little can be learned from such pieces.",
+            path,
+            100 * share,
         )
 
 

@@ -168,7 +168,12 @@ def _compact(offsets):
 
 def _checked_metadata(metadata):
     """Returns the metadata after checking the types of the values that readers use."""
-    kinds = {"vocab_fingerprint": str, "vocab_file": str, "vocab_size": int}
+    kinds = {
+        "vocab_fingerprint": str,
+        "vocab_file": str,
+        "vocab_size": int,
+        "unknown_share": float,
+    }
     for name, kind in kinds.items():
         if not isinstance(metadata.get(name), kind | None):
             raise TypeError(f"{name} is not of the type {kind.__name__}")

@@ -40,6 +40,7 @@ class Writer:
             `vocab_fingerprint`. `RecordFiles.metadata` returns them.
 
     Attributes:
+        metadata: as above; it may be extended until the block ends.
         num_records: number of records written so far.
 
     Raises:
@@ -57,7 +58,7 @@ class Writer:
     ):
         self.path = os.fspath(path)
         self._schema = schema
-        self._metadata = dict(metadata or {})
+        self.metadata = dict(metadata or {})
         # 4 bytes per record: readers need as much.
         self._sizes = [np.zeros(0, np.uint32)]
         self.num_records = 0
@@ -76,7 +77,7 @@ class Writer:
         self._stack.__exit__(kind, error, traceback)
         if kind is None:
             sizes = np.concatenate(self._sizes)
-            record_index.save(self.path, sizes, self._schema, self._metadata)
+            record_index.save(self.path, sizes, self._schema, self.metadata)
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
         """Appends rows.

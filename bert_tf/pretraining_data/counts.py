@@ -21,6 +21,11 @@ class Counts:
     masked: int = 0  # Positions that are predicted.
     random_next: int = 0  # Sequences whose B is from another document.
 
+    @property
+    def unknown_share(self) -> float:
+        """Share of the pieces that are [UNK]."""
+        return self.unknown / max(self.pieces, 1)
+
     def add(self, other: "Counts") -> None:
         """Adds the counts of another shard."""
         for field in dataclasses.fields(self):
@@ -56,6 +61,21 @@ class Counts:
         if "next_sentence_labels" in columns:
             labels = columns["next_sentence_labels"]
             self.random_next += int(labels.sum(dtype=np.int64))
+
+
+def check_unknown(counts: Counts, largest_share: float) -> None:
+    """Checks that the vocabulary suits the text.
+
+    Raises:
+        ValueError: too large a share of the pieces is [UNK].
+    """
+    if counts.unknown_share > largest_share:
+        raise ValueError(
+            f"{counts.unknown_share:.1%} of {counts.pieces:,} pieces are [UNK], and "
+            f"--max_unknown_share={largest_share:g}: the vocabulary, or "
+            "--do_lower_case, does not suit the text. Learn one with "
+            "build_vocabulary, or pass a larger share."
+        )
 
 
 def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:

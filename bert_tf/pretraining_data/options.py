@@ -161,6 +161,13 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         help="Create sentence pairs with next_sentence_labels. False: create sequences "
         "of consecutive sentences without labels.",
     )
+    max_unknown_share: float = option(
+        0.3,
+        minimum=0.0,
+        maximum=1.0,
+        help="If a larger share of the pieces is [UNK], the run ends with an error.",
+        group="advanced",
+    )
     num_workers: int | None = option(
         None,
         minimum=1,

@@ -9,6 +9,7 @@ from bert_tf import files
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf.data import corpus as data_corpus
+from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import checks
@@ -48,7 +49,7 @@ class CreationReport:
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
             "word pieces": f"{counts.pieces:,}",
-            "[UNK]": f"{counts.unknown / counts.pieces:.3%} of the pieces",
+            "[UNK]": f"{counts.unknown_share:.3%} of the pieces",
             "shards": f"{self.num_shards:,}",
             "sequences": f"{counts.instances:,}",
             "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} positions",
@@ -100,9 +101,9 @@ def create_data(
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the text is empty, is not UTF-8, or has one document although
-            sentence pairs need two; the vocabulary is invalid; or an output file is
-            also an input.
+        ValueError: the text is empty, is not UTF-8, has too many [UNK], or has one
+            document although sentence pairs need two; the vocabulary is invalid; or an
+            output file is also an input.
     """
     inputs = files.expand(options.input_file)
     options_module.check_not_overwritten(
@@ -140,6 +141,9 @@ def create_data(
             raise ValueError(
                 f"Found no word pieces in the text of {', '.join(inputs)}."
             )
+        for writer in writers:
+            writer.metadata["unknown_share"] = round(counts.unknown_share, 6)
+    record_checks.warn_about_unknown(counts.unknown_share, options.output_file[0])
     return CreationReport(
         counts=counts,
         is_masked=not options.dynamic_masking,

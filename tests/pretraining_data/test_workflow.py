@@ -493,3 +493,18 @@ def test_creating_data_imports_no_tensorflow(project_root):
     program = "import sys; from bert_tf.pretraining_data import workflow; "
     program += "sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=project_root, check=True)
+
+
+def test_many_unknown_pieces_are_named_where_they_are_made_and_read(
+    make, golden, tmp_path, caplog
+):
+    path = tmp_path / "vocab.txt"
+    pieces = (golden / "vocab.txt").read_text().split("\n")
+    path.write_text("\n".join(p for p in pieces if p not in (".", ",", "the", "of")))
+    with pytest.raises(ValueError, match=r"^\d\.\d% of .* pieces are \[UNK\], and"):
+        make(vocab_file=str(path), max_unknown_share=0.05)
+    assert [file.name for file in tmp_path.iterdir()] == ["vocab.txt"]
+    _, records = make(vocab_file=str(path))
+    record_checks.check(records)
+    created, read = [r for r in caplog.records if "pieces are [UNK]" in r.message]
+    assert created.message == read.message
