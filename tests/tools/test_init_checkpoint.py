@@ -76,6 +76,7 @@ def test_pretraining_starts_from_the_same_model(run_tool, golden, checkpoint, tm
         "--max_predictions_per_seq=10",
     )
     assert done.exit_code == 0, done.stderr
+    assert "first 4 of 48 examples" in done.stderr
     recorded = json.loads((golden / "model" / "trajectory.json").read_text())
     lines = (tmp_path / "run" / "eval_results.txt").read_text().splitlines()
     results = dict(line.split(" = ") for line in lines)
