@@ -28,7 +28,7 @@ TASKS = {
     "multiple_choice": Entry(
         task="bert_tf.tasks.multiple_choice.task:MultipleChoice",
         options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
-        signatures="bert_tf.serving.choice_signatures:ChoiceSignatures",
+        signatures="bert_tf.serving.class_signatures:ChoiceSignatures",
     ),
     "pretraining": Entry(
         predictor="bert_tf.pretraining.predictor:load",

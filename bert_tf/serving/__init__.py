@@ -5,8 +5,8 @@
 
 A SavedModel takes text and returns answers, so all processing around the model is
 reimplemented with TensorFlow ops. Each task has a module with its functions:
-`class_signatures`, `span_signatures`, `tag_signatures`, `choice_signatures`,
-`vector_signatures` and `mask_signatures`. They use `signatures` (the base class),
+`class_signatures`, `span_signatures`, `tag_signatures`, `vector_signatures` and
+`mask_signatures`. They use `signatures` (the base class),
 `word_splitting`, `answer_spans` and
 `data.graph_packing` (ids to rows).
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import packing
-from bert_tf.serving import choice_signatures
+from bert_tf.serving import class_signatures
 from bert_tf.serving import predictors
 from bert_tf.serving import signatures
 
@@ -73,7 +73,7 @@ def test_endings_that_a_server_repeats_are_absent():
         ["yes", "yes, but", "no", "maybe"],
         ["no", "yes", "no", "yes"],
     ]
-    found = choice_signatures.is_absent(tf.constant(endings)).numpy().tolist()
+    found = class_signatures.is_absent(tf.constant(endings)).numpy().tolist()
     assert found == [
         [False, False, True, True],
         [False, False, True, True],
