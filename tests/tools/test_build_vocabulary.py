@@ -39,19 +39,6 @@ def test_two_processes_write_the_same_bytes(run_tool_process, sample_data, tmp_p
     assert contents[0] == contents[1]
 
 
-def test_text_that_gives_too_few_pieces_says_so(run_tool, tmp_path):
-    (tmp_path / "text.txt").write_text("the cat the cat\n", encoding="utf-8")
-    result = run_tool(
-        "build_vocabulary",
-        f"--input_file={tmp_path / 'text.txt'}",
-        f"--vocab_file={tmp_path / 'vocab.txt'}",
-        "--vocab_size=900",
-    )
-    assert result.exit_code == 0, result.stderr
-    assert "the text has too few frequent pieces for --vocab_size=900" in result.stdout
-    assert "64 tokens" in result.stdout
-
-
 @pytest.mark.parametrize("flags", [[], ["--output_file={}/other.txt"]])
 def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
     path = tmp_path / "vocab.txt"
@@ -113,9 +100,9 @@ def test_what_cannot_work_ends_in_one_line(
     (tmp_path / "words").write_text("new york\n", encoding="utf-8")
     (tmp_path / "vocab").write_bytes((golden / "vocab.txt").read_bytes())
     before = {path.name for path in tmp_path.iterdir()}
-    flags = [f"--vocab_file={tmp_path / 'out.txt'}"] + [
-        flag.format(tmp_path) for flag in flags
-    ]
+    flags = [flag.format(tmp_path) for flag in flags]
+    if not any("--vocab_file" in flag for flag in flags):
+        flags.append(f"--vocab_file={tmp_path / 'out.txt'}")
     result = run_tool("build_vocabulary", *flags)
     assert result.exit_code == exit_code
     last = result.stderr.splitlines()[-1]
