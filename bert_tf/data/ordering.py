@@ -71,10 +71,6 @@ class Order:
             for first in (self._cut(epoch).windows(part) * self.window).tolist()
         ]
 
-    def epoch(self, number: int) -> np.ndarray:
-        """Returns the rows of an epoch in order: int64 [num_rows]."""
-        return self.indices(number * self.num_rows, self.num_rows)
-
     def _key(self, epoch):
         return mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
 

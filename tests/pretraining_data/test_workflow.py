@@ -462,7 +462,6 @@ def test_bad_input_is_one_clear_line(golden, run_tool, tmp_path, flags, message,
     "output, user",
     [
         ("text.txt", "input_file"),
-        ("./text.txt", "input_file"),
         ("link", "input_file"),  # To text.txt.
         ("vocab.txt", "vocab_file"),
         ("out,./out", "output_file"),
