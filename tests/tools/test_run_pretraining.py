@@ -248,29 +248,3 @@ def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
     assert last_line.startswith("run_pretraining: ")
     assert said in last_line
     assert "Traceback" not in done.stderr
-
-
-def test_another_vocabulary_is_refused(pretrain, golden, tmp_path, run_tool):
-    other = tmp_path / "other.txt"
-    tokens = (golden / "vocab.txt").read_text().splitlines()
-    other.write_text("\n".join([*tokens[:-2], tokens[-1], tokens[-2]]) + "\n")
-    records = tmp_path / "examples.tfrecord"
-    text = golden / "text.txt"
-    done = run_tool(
-        "create_pretraining_data",
-        f"--input_file={text}",
-        f"--output_file={records}",
-        f"--vocab_file={golden / 'vocab.txt'}",
-        *(f"--{name}={value}" for name, value in LENGTHS.items()),
-    )
-    assert done.exit_code == 0, done.stderr
-    done = pretrain(do_train=True, input_file=records, vocab_file=other)
-    assert done.exit_code == 1
-    assert "a different vocabulary" in done.stderr.strip().splitlines()[-1]
-    # Neither are records of another vocabulary than that of a run to resume.
-    done = pretrain(do_train=True, vocab_file=other, num_train_steps=2)
-    assert done.exit_code == 0, done.stderr
-    assert "not known whether it was written with this vocabulary" in done.stderr
-    done = pretrain(do_train=True, input_file=records, num_train_steps=4)
-    assert done.exit_code == 1
-    assert "contains a run with a different vocabulary" in done.stderr
