@@ -84,13 +84,6 @@ def test_a_folder_without_glue_data_is_reported(run_tool, tmp_path):
     assert "contains no evaluated run of a GLUE task" in result.stderr
 
 
-def test_a_run_of_one_set_of_mnli_has_no_score_of_the_other(run_tool, folder):
-    (folder / "a" / "eval_results.txt").write_text("eval_accuracy = 0.4\n")
-    result = run_tool("evaluate_glue", f"--input_dir={folder}")
-    shown = {line.split()[0]: line.split()[2] for line in result.stdout.splitlines()}
-    assert (shown["MNLI-m"], shown["MNLI-mm"]) == ("40.0", "-")
-
-
 def test_scores_of_other_data_are_not_taken_for_those_of_the_task(run_tool, folder):
     run = {"results": {"eval_results.txt": {"name": "ax", "checksum": None}}}
     (folder / "a" / "run.json").write_text(json.dumps(run))

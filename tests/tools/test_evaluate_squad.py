@@ -71,11 +71,6 @@ def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
     assert ("1 answers have scores above 1" in result.stderr) == (not flags)
 
 
-def test_thresholds_are_found_only_with_odds(run_tool, files):
-    result = run_tool("evaluate_squad", *arguments(files, null_odds_file=None))
-    assert "best_f1" not in json.loads(result.stdout)
-
-
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [

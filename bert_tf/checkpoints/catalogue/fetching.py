@@ -279,22 +279,18 @@ def _check(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
         # The temporary folder is removed, so its name would not help.
         sentence = str(error).replace(f"{folder}{os.sep}", "")
         raise ValueError(f"{zip_file}: {sentence}") from None
-    config, vocabulary = source.required_config(), source.vocabulary
-    width, vocab_size = model.hidden_size, model.vocab_size
-    table = source.shapes.get(checkpoint_names.WORD_EMBEDDINGS)
-    sizes = {
-        "hidden_size in bert_config.json": (config.hidden_size, width),
-        "num_hidden_layers in bert_config.json": (
-            config.num_hidden_layers,
-            model.num_layers,
-        ),
-        "vocab_size in bert_config.json": (config.vocab_size, vocab_size),
-        "the number of pieces in vocab.txt": (len(vocabulary or ()), vocab_size),
-        "the shape of word_embeddings": (table, (vocab_size, width)),
-    }
-    for what, (got, expected) in sizes.items():
-        if got != expected:
-            raise ValueError(
-                f"{zip_file}: {what} is {got}, expected {expected} for {model.name}; "
-                f"{_NOT_RELEASED}."
-            )
+    config, shapes = source.required_config(), source.shapes
+    # Layers, and the sizes of configuration, weights and vocabulary, [V, H].
+    got = (
+        (config.num_hidden_layers, checkpoint_names.num_layers(shapes)),
+        (config.vocab_size, config.hidden_size),
+        shapes.get(checkpoint_names.WORD_EMBEDDINGS),
+        len(source.vocabulary or ()),
+    )
+    table = (model.vocab_size, model.hidden_size)
+    expected = ((model.num_layers,) * 2, table, table, model.vocab_size)
+    if got != expected:
+        raise ValueError(
+            f"{zip_file}: the sizes of {model.name} are {expected}, but the files have "
+            f"{got}; {_NOT_RELEASED}."
+        )

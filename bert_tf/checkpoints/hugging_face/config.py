@@ -88,6 +88,14 @@ class Description:
     warnings: tuple[str, ...] = ()
 
 
+def read_json(folder: str, name: str, shape: Any = None) -> dict[str, Any]:
+    """Returns the values of a folder's JSON file, empty if it has none."""
+    path = os.path.join(folder, name)
+    if not files.exists(path):
+        return {}
+    return files.read_json(path, advice=COPY_AGAIN, shape=shape)
+
+
 def read(folder: str) -> Description:
     """Returns the `Description` of a folder's config.json."""
     path = os.path.join(folder, NAME)

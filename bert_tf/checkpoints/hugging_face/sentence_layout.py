@@ -81,7 +81,9 @@ def read(
         max_length: the tokenizer's maximum length; None: not stated.
     """
     modules = _modules(folder)
-    settings = _read_json(folder, _SETTINGS, {"prompts?": (None, {str: (None, str)})})
+    settings = hugging_face_config.read_json(
+        folder, _SETTINGS, {"prompts?": (None, {str: (None, str)})}
+    )
     if names := foreign_keys.unknown_names(_SETTINGS, settings):
         raise _unsupported(folder, _SETTINGS, names[0])
     model_type = settings.get("model_type") or _MODEL_TYPES[0]
@@ -209,7 +211,9 @@ def _modules(folder: str) -> dict[str, str]:
 
 
 def _options(folder: str) -> dict[str, Any]:
-    options = _read_json(folder, _OPTIONS, {"max_seq_length?": _is_length})
+    options = hugging_face_config.read_json(
+        folder, _OPTIONS, {"max_seq_length?": _is_length}
+    )
     for name, value in options.items():
         if value and name not in _HARMLESS_OPTIONS:
             raise _unsupported(folder, _OPTIONS, f"{name} {value!r:.60}")
@@ -246,7 +250,7 @@ def _pooling(folder: str, module: str, config: config_module.BertConfig) -> str:
 def _check_normalize(folder: str, module: str) -> None:
     """Checks that Normalize is applied to the vector. Its file is new in version 6."""
     name = os.path.join(module, _POOLING_CONFIG)
-    values = _read_json(folder, name)
+    values = hugging_face_config.read_json(folder, name)
     for key in ("module_input_name", "module_output_name"):
         if values.get(key, _VECTOR_NAME) not in (_VECTOR_NAME, None):
             raise _unsupported(folder, name, f"{key} {values[key]!r:.60}")
@@ -272,13 +276,6 @@ def _activation(
 
 def _is_length(value: Any) -> bool:
     return value is None or (type(value) is int and value >= 3)
-
-
-def _read_json(folder: str, name: str, shape: Any = None) -> dict[str, Any]:
-    path = os.path.join(folder, name)
-    if not files.exists(path):
-        return {}
-    return files.read_json(path, advice=hugging_face_config.COPY_AGAIN, shape=shape)
 
 
 def _unsupported(folder: str, name: str, what: str) -> ValueError:

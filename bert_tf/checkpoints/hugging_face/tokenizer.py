@@ -11,6 +11,7 @@ punctuation that are newer than their Unicode tables as letters.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -84,13 +85,7 @@ def read(folder: str) -> Description:
     """Returns the `Description` of a folder's tokenizer."""
     names = files.list_folder(folder)
 
-    def read_json(name: str, shape: Any = None) -> dict[str, Any]:
-        if name not in names:
-            return {}
-        path = os.path.join(folder, name)
-        advice = hugging_face_config.COPY_AGAIN
-        return files.read_json(path, advice=advice, shape=shape)
-
+    read_json = functools.partial(hugging_face_config.read_json, folder)
     options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME, _SHAPE)
     _check_truncation(folder, options, whole)
     tokens, warnings = _tokens(folder, names, whole)
