@@ -40,6 +40,8 @@ def run(commands, run_tool, *small):
         name, *flags = shlex.split(line)[1:]
         tool = subcommands.find(name).tool
         given = [f for f in small if f.partition("=")[0] in SMALL_FLAGS.get(tool, ())]
+        replaced = {f.partition("=")[0] for f in given}
+        flags = [f for f in flags if f.partition("=")[0] not in replaced]
         done = run_tool(tool, *flags, *given)
         assert done.exit_code == 0, (line, done.stderr)
     return done.stdout
