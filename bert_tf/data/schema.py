@@ -68,8 +68,21 @@ class Schema:
 
     @classmethod
     def from_dicts(cls, columns: list[dict[str, Any]]) -> "Schema":
-        """Returns the schema that `to_dicts` was called on."""
-        return cls(columns=tuple(Column(**column) for column in columns))
+        """Returns the schema that `to_dicts` was called on.
+
+        Raises:
+            ValueError: two columns have the same name, or a dtype is not known.
+        """
+        schema = cls(columns=tuple(Column(**column) for column in columns))
+        if len(set(schema.names)) < len(columns):
+            raise ValueError(f"Expected unique columns, got {', '.join(schema.names)}.")
+        for column in schema.columns:
+            if column.dtype not in ("int32", "float32"):
+                raise ValueError(
+                    f"Column {column.name}: expected int32 or float32, "
+                    f"got {column.dtype!r}."
+                )
+        return schema
 
     def rows(self, columns: Mapping[str, np.ndarray]) -> int:
         """Checks arrays against the schema and returns their number of rows.

@@ -179,7 +179,7 @@ def curves(run_dirs: Mapping[str, str]) -> Any:
     names = {key.removeprefix("eval_") for run in runs.values() for key in run}
     quantities = sorted(names, key=lambda name: (_order(name), name))
     num_columns = min(len(quantities), 3)
-    figure, all_axes = _create(-(-len(quantities) // num_columns), num_columns)
+    figure, all_axes = create(-(-len(quantities) // num_columns), num_columns)
     for axes in all_axes[len(quantities) :]:
         axes.remove()
     for axes, quantity in zip(all_axes, quantities, strict=False):
@@ -272,8 +272,12 @@ def write_tensorboard(run_dir: str) -> str:
     return f"TensorBoard shows the run: tensorboard --logdir={run_dir}"
 
 
-def _create(num_rows=1, num_columns=1):
-    """Returns an empty figure and its axes, row by row."""
+def create(num_rows: int = 1, num_columns: int = 1) -> tuple[Any, list[Any]]:
+    """Returns an empty figure and its axes, row by row.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
     try:
         import matplotlib.figure
     except ModuleNotFoundError:
@@ -331,7 +335,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:
         labels: names of the C classes.
         counts: [C, C]; rows are true classes, columns predicted ones.
     """
-    figure, [axes] = _create()
+    figure, [axes] = create()
     size = max(HEIGHT, 0.5 * min(len(labels), MAX_CLASSES) + 1.5)
     figure.set_size_inches(size + 1, size)
     shares = [[count / max(sum(row), 1) for count in row] for row in counts]
@@ -350,7 +354,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:
 
 def calibration(bins: Sequence[Mapping[str, float]]) -> Any:
     """Plots how often the model is right, by its confidence; see `calibration_data`."""
-    figure, [axes] = _create()
+    figure, [axes] = create()
     axes.plot([0, 1], [0, 1], "--", color=GRAY, label="perfectly calibrated")
     confidences = [one["confidence"] for one in bins]
     accuracies = [one["accuracy"] for one in bins]
@@ -363,7 +367,7 @@ def calibration(bins: Sequence[Mapping[str, float]]) -> Any:
 
 def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
     """Plots a histogram of the lengths of the training examples; see `lengths_data`."""
-    figure, [axes] = _create()
+    figure, [axes] = create()
     axes.stairs(counts, edges, fill=True, color=COLORS[0], alpha=0.8)
     axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit:,}")
     axes.set(title="lengths of the training examples", xlim=(0, None))

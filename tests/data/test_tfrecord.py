@@ -99,6 +99,17 @@ def test_a_truncated_file_is_refused(tmp_path, has_side_file, bytes_missing):
         tfrecord.RecordFiles([path])
 
 
+@pytest.mark.parametrize("bytes_left", [1, 11, 12, 13])
+def test_a_file_that_ends_at_or_in_a_header_is_refused(tmp_path, bytes_left):
+    path = tmp_path / "a"
+    write(path)
+    start = int(record_index.load_or_scan(str(path)).offsets[-2])
+    remove_side_file(path)
+    path.write_bytes(path.read_bytes()[: start + bytes_left])
+    with pytest.raises(ValueError, match=f"truncated: the record at byte {start} "):
+        tfrecord.RecordFiles([path])
+
+
 def test_a_damaged_length_is_refused(tmp_path):
     path = tmp_path / "a"
     write(path)
@@ -140,6 +151,20 @@ def test_the_index_of_a_file_below_4_gib_takes_4_bytes_per_record(
     offsets = record_index.load_or_scan(str(path)).offsets
     assert offsets.dtype == expected
     assert offsets.tolist() == [index * size for index in range(num_records + 1)]
+
+
+def test_a_file_without_records_is_refused(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(ValueError, match=r"There are no records in .*/a\."):
+        tfrecord.RecordFiles([tmp_path / "a"])
+
+
+def test_records_that_are_no_examples_are_refused(tmp_path):
+    path = str(tmp_path / "a")
+    with tf.io.TFRecordWriter(path) as writer:
+        writer.write(b"hello")
+    with pytest.raises(ValueError, match=r"a: the record at byte 0 is not a tf.train"):
+        tfrecord.RecordFiles([path])
 
 
 def test_files_with_other_columns_are_refused(tmp_path, golden):
@@ -267,5 +292,16 @@ def test_records_without_a_side_file_have_no_known_vocabulary(golden, caplog):
 def test_a_file_that_is_no_side_file_is_refused(tmp_path):
     path = write(tmp_path / "a")
     (tmp_path / "a.index.npz").write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=r"a.index.npz: not a side file"):
+        tfrecord.RecordFiles([path])
+
+
+@pytest.mark.parametrize("changes", [{"dtype": "string"}, {"name": "segment_ids"}])
+def test_a_side_file_with_other_types_or_a_column_twice_is_refused(tmp_path, changes):
+    path = write(tmp_path / "a")
+    first, *others = SCHEMA.columns
+    columns = (dataclasses.replace(first, **changes), *others)
+    sizes = np.diff(record_index.load_or_scan(path).offsets)
+    record_index.save(path, sizes, schema_module.Schema(columns=columns), METADATA)
     with pytest.raises(ValueError, match=r"a.index.npz: not a side file"):
         tfrecord.RecordFiles([path])
