@@ -4,6 +4,7 @@ import contextlib
 import csv
 import dataclasses
 import difflib
+import functools
 import itertools
 import json
 import math
@@ -211,11 +212,12 @@ def _json_rows(values, columns, list_columns, optional_lists, broken_rows):
 
 
 def _json_values(path):
-    """Yields (place, text) of each line, or (place, value) of an array's items."""
+    """Yields (place, function that parses) for lines, (place, value) for an array."""
     lines = _without_blank_end(files.read_lines(path))
     for number, line in lines:
         if number > 1 or not line.lstrip().startswith("["):
-            yield f"{path}:{number}", line
+            place = f"{path}:{number}"
+            yield place, functools.partial(_parsed, place, line)
             continue
         array = _parsed(path, "\n".join([line, *(line for _, line in lines)]))
         for row, value in enumerate(array, start=1):
@@ -224,6 +226,7 @@ def _json_values(path):
 
 def _parquet_values(path):
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise ValueError(
@@ -236,17 +239,17 @@ def _parquet_values(path):
             values = (value for batch in batches for value in batch.to_pylist())
             for row, value in enumerate(values, start=1):
                 yield f"{path}, row {row}", value
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, pyarrow.ArrowException) as error:
             raise ValueError(f"{path} cannot be read as Parquet: {error}.") from None
 
 
 def _json_record(place, value, columns):
-    """Returns a row's values by column, from a line of JSON or a value of Python."""
-    record = _parsed(place, value) if isinstance(value, str) else value
+    """Returns a row's values by column, from a value or a function that parses it."""
+    record = value() if callable(value) else value
     if not isinstance(record, dict):
         raise ValueError(
             f"{place}: expected a JSON object with the columns "
-            f"{quoted(columns)}, got {str(value)[:40]!r}."
+            f"{quoted(columns)}, got {str(record)[:40]!r}."
         )
     names = _column_names(place, record)
     _check_columns(place, columns, names)
@@ -410,13 +413,12 @@ def _check_delimiter(place, missing, names, delimiter):
         looks_separated = len(names) == 1 or wanted.intersection(cells)
         if other == delimiter or len(cells) <= len(names) or not looks_separated:
             continue
-        suffix = "tsv" if delimiter == "\t" else "csv"
         advice = "save the table as 'CSV UTF-8' with commas."
         if other == "," and delimiter == "\t":
             advice = "rename the file to .csv."
         raise ValueError(
             f"{place}: the cells are separated by {found}; expected "
-            f"{_DELIMITERS[delimiter]} in a .{suffix} file. To read it, {advice}"
+            f"{_DELIMITERS[delimiter]}, by the name of the file. To read it, {advice}"
         )
 
 

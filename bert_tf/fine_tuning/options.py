@@ -76,7 +76,8 @@ class TaskOptions(training_options.FineTuningOptions):
         options_module.implicit(128),
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
-        "Longer texts are truncated, or divided into windows (see doc_stride).",
+        "Longer texts are truncated, or divided into windows by tasks with "
+        "doc_stride.",
         group="model",
     )
     do_lower_case: bool = option(
@@ -202,12 +203,15 @@ class TfdsOptions(TaskOptions):
     )
     tfds_splits: tuple[str, ...] = option(
         TFDS_SPLITS,
-        help="Splits of tfds_name: to train on, to evaluate on, and to predict if it "
-        "is another one. By default, a split called dev serves as validation.",
+        help="Splits of tfds_name: to train on, to evaluate on, and to predict, which "
+        "may be the second. By default, a split called dev serves as validation.",
     )
 
     predict_batch_size: int = option(
-        8, minimum=1, help="Examples per prediction step.", group="evaluation"
+        8,
+        minimum=1,
+        help="Examples, or windows, per prediction step.",
+        group="evaluation",
     )
 
     def _check_tfds(self, files: Sequence[str]) -> None:

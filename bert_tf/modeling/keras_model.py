@@ -232,22 +232,26 @@ class KerasModel(keras.Model):
             trainable_layers.assign(model, trainable)
         return model
 
-    def fit(self, *args: Any, class_weight: Any = None, **kwargs: Any) -> Any:
-        """Trains the model; see `keras.Model.fit`.
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains the model; see `keras.Model.fit`. Pass `class_weight` by its name.
 
         Raises:
-            ValueError: `class_weight` for labels that are not one class per example, or
-                `sample_weight` that does not fit the model.
+            ValueError: `class_weight` for labels that are not one class per example.
         """
-        self._check_class_weight(class_weight)
-        return super().fit(*args, class_weight=class_weight, **kwargs)
+        self._check_class_weight(kwargs.get("class_weight"))
+        return super().fit(*args, **kwargs)
 
     def train_on_batch(
-        self, *args: Any, class_weight: Any = None, **kwargs: Any
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        **kwargs: Any,
     ) -> Any:
         """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
         self._check_class_weight(class_weight)
-        return super().train_on_batch(*args, class_weight=class_weight, **kwargs)
+        return super().train_on_batch(x, y, sample_weight, class_weight, **kwargs)
 
     def _check_class_weight(self, class_weight):
         if class_weight and self.label_features != ("label_ids",):

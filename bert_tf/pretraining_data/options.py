@@ -165,7 +165,8 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         0.3,
         minimum=0.0,
         maximum=1.0,
-        help="If a larger share of the pieces is [UNK], the run ends with an error.",
+        help="If a larger share of the pieces is [UNK], the run ends with an error. "
+        "Compared after each shard.",
         group="advanced",
     )
     num_workers: int | None = option(

@@ -47,7 +47,7 @@ class Workload:
     """The rows of a training step, and what the model computes for them."""
 
     sequence_length: int  # S of the longest batch.
-    sequences_per_example: float = 1  # 4 if an example has four of them.
+    sequences_per_example: float = 1  # 4 for multiple choice with four endings.
     # M, positions per sequence with an output over the vocabulary, and whether these
     # outputs are kept for the backward pass.
     num_predictions: int = 0

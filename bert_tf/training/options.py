@@ -71,7 +71,9 @@ class EvaluationOptions(_TrainingRecord):
     flag_group: ClassVar[str] = "evaluation"
 
     eval_batch_size: int = option(
-        8, minimum=1, help="Sequences per evaluation step, over all replicas."
+        8,
+        minimum=1,
+        help="Examples, or windows, per evaluation step, over all replicas.",
     )
     eval_every_steps: int = option(
         0,

@@ -162,16 +162,18 @@ def read_each(
 
 
 def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
-    """Writes model.safetensors with float32 tensors; all are in memory at once."""
+    """Writes model.safetensors with float32 tensors; all are in memory, twice."""
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
+    unknown = hashlib.sha256().hexdigest()  # In place of the checksum, with its length.
     # transformers only reads files whose metadata names the framework.
-    metadata = {"format": "pt"}
-    content = safetensors.numpy.save(arrays, metadata)
-    data = memoryview(content)[-sum(array.nbytes for array in arrays.values()) :]
-    metadata[companion_files.DATA_CHECKSUM] = hashlib.sha256(data).hexdigest()
-    content = safetensors.numpy.save(arrays, metadata)
+    metadata = {"format": "pt", companion_files.DATA_CHECKSUM: unknown}
+    content = memoryview(safetensors.numpy.save(arrays, metadata))
+    start = len(content) - sum(array.nbytes for array in arrays.values())
+    checksum = hashlib.sha256(content[start:]).hexdigest()
+    header = bytes(content[:start]).replace(unknown.encode(), checksum.encode(), 1)
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
-        file.write(content)
+        file.write(header)
+        file.write(content[start:])
 
 
 def hugging_face_name(name: str) -> str:
@@ -341,7 +343,8 @@ def _opened(path: str, *, checks_data: bool = False) -> Iterator[Any]:
             with safetensors.safe_open(local, framework="numpy") as file:
                 metadata = file.metadata() or {}
                 checksum = metadata.get(companion_files.DATA_CHECKSUM)
-                if checks_data and checksum not in (None, _data_checksum(local)):
+                is_checked = checks_data and checksum is not None
+                if is_checked and checksum != _data_checksum(local):
                     raise _damaged(path, "; its data does not match its checksum")
                 yield file
         except safetensors.SafetensorError as error:

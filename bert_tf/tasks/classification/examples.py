@@ -1,7 +1,6 @@
 """Examples: texts and their labels, read from tables with named columns."""
 
 import dataclasses
-import itertools
 import logging
 import math
 from collections.abc import Iterable
@@ -357,10 +356,14 @@ def _with_label_texts(run, rows, label):
     first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
     if isinstance(first, list):
         run.values.setdefault("label_separator", _LABEL_SEPARATOR)
-        _check_no_indicators([row.get(label) for row in rows], label)
+    values = [
+        in_memory.json_value(row.get(label), f"row {number}, {label!r}")
+        for number, row in enumerate(rows, start=1)
+    ]
+    if isinstance(first, list):
+        _check_no_indicators(values, label)
     labeled = []
-    for number, row in enumerate(rows, start=1):
-        value = in_memory.json_value(row.get(label), f"row {number}, {label!r}")
+    for number, (row, value) in enumerate(zip(rows, values, strict=True), start=1):
         if isinstance(first, list):
             separator = run.values["label_separator"]
             value = _joined_labels(value, separator, f"Row {number}", label)
@@ -369,11 +372,12 @@ def _with_label_texts(run, rows, label):
     return labeled
 
 
-def _check_no_indicators(lists, label):
+def _check_no_indicators(values, label):
     """Refuses vectors of 0 and 1, whose places stand for classes without names."""
-    values = [in_memory.json_value(one, label) for one in lists]
     sizes = {len(one) if isinstance(one, list) else 0 for one in values}
-    if len(sizes) == 1 and min(sizes) > 1 and {*itertools.chain(*values)} <= {0, 1}:
+    if len(sizes) != 1 or min(sizes) < 2:
+        return
+    if all(item in (0, 1) for one in values for item in one):
         raise ValueError(
             f"{label} has vectors of 0 and 1, such as {values[0]!r:.60}; expected a "
             "list with the names of the classes of each text."

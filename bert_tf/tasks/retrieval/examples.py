@@ -211,7 +211,7 @@ def check_passages(
     if not missing:
         return
     known = sum(key(one.query) in corpus.number_of for one in examples)
-    if 2 * known > len(examples) and known > len(examples) - len(missing):
+    if 2 * min(known, len(missing)) > len(examples):
         raise ValueError(
             f"{path}: {known} of {len(examples)} queries are passages of "
             f"{corpus.path}, but {len(missing)} passages are not; swap the columns "
