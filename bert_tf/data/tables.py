@@ -418,7 +418,7 @@ def _check_delimiter(place, missing, names, delimiter):
             advice = "rename the file to .csv."
         raise ValueError(
             f"{place}: the cells are separated by {found}; expected "
-            f"{_DELIMITERS[delimiter]}, by the name of the file. To read it, {advice}"
+            f"{_DELIMITERS[delimiter]} in a file with this name. To read it, {advice}"
         )
 
 

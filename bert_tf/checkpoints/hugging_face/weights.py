@@ -36,6 +36,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 NAME = "model.safetensors"
 INDEX_NAME = f"{NAME}.index.json"
 H5_NAME = "tf_model.h5"
+_BLOCK_BYTES = 1 << 24  # Written at a time.
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 # Weight files of other frameworks -> the argument with which `from_pretrained` of
 # transformers reads them.
@@ -173,7 +174,8 @@ def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
     header = bytes(content[:start]).replace(unknown.encode(), checksum.encode(), 1)
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
         file.write(header)
-        file.write(content[start:])
+        for first in range(start, len(content), _BLOCK_BYTES):
+            file.write(bytes(content[first : first + _BLOCK_BYTES]))
 
 
 def hugging_face_name(name: str) -> str:
