@@ -1,5 +1,7 @@
 """Words added to a vocabulary, in every format, with rows that make sense."""
 
+import pathlib
+
 import numpy as np
 import pytest
 from keras import ops
@@ -15,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 
+FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
 OUTPUT_BIAS = "cls/predictions/output_bias"
 NUM_PIECES = 288  # Of the recorded checkpoint.
@@ -162,6 +165,35 @@ def test_every_format_stores_the_grown_model(
     assert again.config.vocab_size == len(again.vocabulary) == NUM_PIECES + 3
     [(_, table)] = again.read_each([WORD_TABLE])
     assert table.shape == again.shapes[WORD_TABLE] == (NUM_PIECES + 3, 16)
+
+
+@pytest.mark.parametrize(
+    "name, flags",
+    [
+        ("hugging_face/own_tokenizer", {}),  # Keeps accents and some tokens.
+        # The Model Garden stores no vocabulary.
+        ("model_garden/pretrainer", {"do_lower_case": True}),
+    ],
+)
+def test_checkpoints_of_other_libraries_grow(convert, golden, tmp_path, name, flags):
+    path = FOREIGN / name
+    before = formats.open_source(path)
+    if (vocabulary := before.vocabulary) is None:
+        tokens = (golden / "vocab.txt").read_text().splitlines(keepends=True)
+        vocab_file = tmp_path / "vocab.txt"
+        vocab_file.write_text("".join(tokens[: before.config.vocab_size]))
+        vocabulary = bert_tf.Vocabulary.load(vocab_file)
+        flags = {**flags, "vocab_file": str(vocab_file)}
+    tokenizer = bert_tf.FullTokenizer(vocabulary, **before.text.tokenizer_arguments())
+    target, _ = convert(path, words=["zyxzyx"], **flags)
+    after = formats.open_source(target)
+    assert after.vocabulary.tokens == (*vocabulary.tokens, "zyxzyx")
+    assert before.text.to_dict().items() <= after.text.to_dict().items()
+    ids = tokenizer.convert_tokens_to_ids(tokenizer.tokenize("zyxzyx"))
+    old, new = weights_of(path), weights_of(target)
+    for weight in {WORD_TABLE, OUTPUT_BIAS} & old.keys():
+        grown = [*old[weight], old[weight][ids].mean(axis=0)]
+        np.testing.assert_array_equal(new[weight], grown)
 
 
 @pytest.mark.parametrize(

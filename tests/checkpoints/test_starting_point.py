@@ -200,6 +200,19 @@ def test_without_a_vocabulary_beside_it_the_size_decides(
         assert start.warnings[0] in caplog.text
 
 
+def test_a_vocabulary_of_a_padded_hugging_face_table_is_compared(
+    project_root, tmp_path
+):
+    folder = project_root / "tests/checkpoints/foreign/hugging_face/sharded"
+    own = starting_point.find(folder).vocabulary
+    own.save(tmp_path / "own.txt")
+    given = starting_point.find(folder, vocab_file=tmp_path / "own.txt")
+    assert given.vocabulary.fingerprint == own.fingerprint
+    (tmp_path / "own.txt").write_text("\n".join(_swapped(own.tokens)) + "\n")
+    with pytest.raises(ValueError, match=r"\(2 of 40 ids differ\)"):
+        starting_point.find(folder, vocab_file=tmp_path / "own.txt")
+
+
 @pytest.fixture
 def written(released_folder, tmp_path):
     """A checkpoint as we write it, with the fingerprint of its vocabulary."""

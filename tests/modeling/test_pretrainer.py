@@ -105,6 +105,25 @@ def test_accuracies_count_the_highest_scores():
     assert [float(value) for value in metrics["next_sentence_accuracy"]] == [1, 2]
 
 
+def test_the_word_table_is_learned_from_both_its_uses(golden):
+    folder = golden / "model"
+    forward = np.load(folder / "forward.npz")
+    features = {
+        name[3:]: tf.constant(forward[name])
+        for name in forward
+        if name.startswith("in_")
+    }
+    model = create_model(folder)
+    model.build()
+    table = model.bert.embeddings.word_embeddings.value
+    with tf.GradientTape() as tape:
+        loss = model.total_loss(features, model(features))
+    gradient = tape.gradient(loss, table)
+    assert isinstance(gradient, tf.Tensor)
+    assert np.abs(gradient).min(axis=1).max() > 0
+    assert (np.abs(gradient).max(axis=1) > 0).all()
+
+
 def test_the_masked_word_loss_divides_by_the_number_of_words_plus_1e_5():
     model = pretrainer.BertPretrainer(
         config_module.BertConfig(

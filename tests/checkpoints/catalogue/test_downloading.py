@@ -92,6 +92,12 @@ def test_a_download_that_stalls_is_continued(server, tmp_path, monkeypatch):
     assert requested_starts(server) == [None, 150_001]
 
 
+def test_a_complete_part_is_used(server, tmp_path):
+    (tmp_path / "model.zip.part").write_bytes(CONTENT)
+    assert download(server, tmp_path) == CONTENT
+    assert requested_starts(server) == [300_000]
+
+
 def test_progress_counts_megabytes(server, tmp_path):
     calls = []
     with progress.reporting_to(lambda *values, **_: calls.append(values)):

@@ -325,6 +325,21 @@ def wait_until(is_done):
         time.sleep(0.01)
 
 
+def test_a_process_killed_while_downloading_is_continued_by_the_next(
+    server, tmp_path, project_root
+):
+    server.script = [http.slowly(seconds=600)]
+    process = started(server.url, tmp_path, "", project_root)
+    part = tmp_path / f"{ZIP}.download.part"
+    wait_until(lambda: part.exists() and part.stat().st_size)
+    kill(process)
+    size = part.stat().st_size
+    assert 0 < size < len(server.content)
+    fetch(tmp_path)
+    assert server.asked[-1][1] == f"bytes={size}-"
+    assert left_in(tmp_path) == set()
+
+
 def test_a_process_killed_while_unpacking_leaves_nothing_to_the_next(
     server, tmp_path, project_root
 ):
