@@ -10,7 +10,6 @@ starts (or ends) of a window; in `answers` also N words, T tokens, C characters.
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -18,6 +17,10 @@ from bert_tf.data import graph_packing
 from bert_tf.data import packing
 from bert_tf.modeling import numerics
 from bert_tf.serving import word_splitting
+from bert_tf.tasks.question_answering import features as features_module
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -61,7 +64,7 @@ class Answers:
 def windows_of(
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
-    sizes: Any,
+    sizes: features_module.WindowSizes,
 ) -> Windows:
     """Returns the windows over contexts.
 
@@ -107,7 +110,7 @@ def best_spans(
     windows: Windows,
     logits: Sequence[tf.Tensor],
     num_questions: tf.Tensor,
-    rules: Any,
+    rules: question_answering_predictions.Rules,
 ) -> BestSpans:
     """Returns the best span of each question, "no answer" excluded.
 
@@ -395,9 +398,9 @@ def _piece_spans(
         basic_tokens: splits text as the tokenizer does before word pieces: string [N]
             to code points, int32 [N, T, C].
     """
-    characters = tf.strings.unicode_split(words, "UTF-8")  # [B, C]
-    letters = tf.reduce_sum(_token_lengths(basic_tokens(characters.values)), axis=1)
-    letters = characters.with_values(letters).to_tensor()
+    split = tf.strings.unicode_split(words, "UTF-8")  # [B, C]
+    letters = tf.reduce_sum(_token_lengths(basic_tokens(split.values)), axis=1)
+    letters = split.with_values(letters).to_tensor()
     tokens = _token_lengths(basic_tokens(words)).to_tensor()  # [B, T]
     pieces = pieces.to_tensor("")  # [B, P]
     is_start = ~tf.strings.regex_full_match(pieces, f"{wordpiece.CONTINUATION}.+")
@@ -413,7 +416,7 @@ def _piece_spans(
     begin += tf.reduce_sum(tf.where(is_before, sizes, 0), axis=1)
     end = begin + tf.where(is_unknown, _at(tokens, token), _at(sizes, index))
     through = tf.cumsum(letters, axis=1)  # [B, C]
-    is_mark = tf.strings.regex_full_match(characters.to_tensor(""), r"\p{Mn}")
+    is_mark = tf.strings.regex_full_match(split.to_tensor(""), r"\p{Mn}")
     # A mark without letters of its own belongs to the character before it.
     owner = tf.cumsum(tf.cast(~(is_mark & (letters == 0)), tf.int64), axis=1)
     last = _at(owner, _num_true(through <= end[:, tf.newaxis] - 1))

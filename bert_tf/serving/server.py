@@ -29,9 +29,10 @@ _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
 _ROWS_TOGETHER = 32  # Of several requests, at most.
 _BATCH_SECONDS = 0.002  # How long a request waits for others.
-# Seconds after which a connection is closed if the client sends no headers, or reads
-# nothing of its answer.
-_SILENT_SECONDS = 10
+# Seconds after which a connection is closed if the client reads nothing of its answer,
+# or sends no other request.
+_READING_SECONDS = 30
+_KEEP_ALIVE_SECONDS = 30
 # A batch that takes this many times the longest wait for an answer, and this many
 # seconds, counts as stuck.
 _STUCK = 3
@@ -192,7 +193,9 @@ def _sizes(folder):
 def _token():
     """Returns the token that requests must have, or None."""
     token = os.environ.get(TOKEN_VARIABLE)
-    if path := os.environ.get(f"{TOKEN_VARIABLE}_FILE"):
+    if (path := os.environ.get(f"{TOKEN_VARIABLE}_FILE")) == "":
+        raise ValueError(f"{TOKEN_VARIABLE}_FILE is empty; expected a path.")
+    if path is not None:
         token = "\n".join(files.read_lines(path)).strip()
     if token == "":
         raise ValueError(
@@ -232,14 +235,16 @@ def _limited_protocol():
             super().connection_lost(exc)
 
         def _watch(self, before, seconds):
-            unsent, state = (
-                self.transport.get_write_buffer_size(),
-                self.conn.their_state,
+            unsent = self.transport.get_write_buffer_size()
+            # uvicorn waits for the start of all requests but the first.
+            lacks_headers = self.conn.their_state is h11.IDLE and (
+                self.cycle is None or self.conn.trailing_data[0] != b""
             )
-            now = (self.cycle, state, unsent)
-            is_silent = now == before and (state is h11.IDLE or unsent > 0)
+            now = (self.cycle, lacks_headers, unsent)
+            is_silent = now == before and (lacks_headers or unsent > 0)
             seconds = seconds + 1 if is_silent else 0
-            if seconds >= _SILENT_SECONDS:
+            limit = _READING_SECONDS if unsent else server_app.ARRIVAL_SECONDS
+            if seconds >= limit:
                 self.transport.abort()
             self._timer = self.loop.call_later(1, self._watch, now, seconds)
 
@@ -261,7 +266,7 @@ def _uvicorn_server(app):
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=_SILENT_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
     server = uvicorn.Server(config)

@@ -282,12 +282,22 @@ class Queue:
         self._add(job)
 
     def remove(self, job: Job) -> None:
-        """Removes a job with or without an answer; called once for each job."""
+        """Removes a job with or without an answer; called once for each job.
+
+        Frees its inputs, unless a slice of it is being computed.
+        """
         job.future.cancel()
         self._num_jobs -= 1
+        with self._changed:
+            for jobs in self._waiting.values():
+                if job in jobs:
+                    jobs.remove(job)
+                    job.inputs.clear()
 
     def _add(self, job):
         with self._changed:
+            if job.future.done():
+                return
             is_long = job.next_positions().max(initial=0) > _SLICE
             self._waiting[is_long].append(job)
             self._changed.notify_all()
@@ -295,18 +305,19 @@ class Queue:
     def _run(self, is_long):
         try:
             while True:
-                most = 1 if is_long else self._max_rows
-                jobs = self._take(self._waiting[is_long], most)
-                self._busy_since[is_long] = time.monotonic()
-                if jobs:
-                    _compute(jobs)
-                del self._busy_since[is_long]
-                for job in jobs:
-                    if not job.future.done():
-                        self._add(job)
+                self._compute_next(is_long)
         except Exception as error:
             reason = " ".join(str(error).split())[:300].rstrip(".")
             self._fail(OSError(f"The model can no longer answer: {reason}."))
+
+    def _compute_next(self, is_long):
+        jobs = self._take(self._waiting[is_long], 1 if is_long else self._max_rows)
+        self._busy_since[is_long] = time.monotonic()
+        if jobs:  # Their clients may have gone.
+            _compute(jobs)
+        del self._busy_since[is_long]
+        for job in jobs:
+            self._add(job)
 
     def _take(self, waiting, max_rows):
         """Waits for a job, and returns it with those that fit the same batch."""
@@ -317,10 +328,9 @@ class Queue:
                 lambda: len(waiting) >= max_rows, self._batch_seconds
             )
             for job in [*waiting]:
-                if job.future.cancelled() or job.fits(jobs, max_rows):
+                if job.fits(jobs, max_rows):
                     waiting.remove(job)
-                    if not job.future.cancelled():
-                        jobs.append(job)
+                    jobs.append(job)
         return jobs
 
 

@@ -243,7 +243,7 @@ def test_the_page_shows_the_classes_of_a_text(port):
 
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
     pytest.importorskip("uvicorn", reason="needs the extra server")
-    monkeypatch.setattr(server, "_SILENT_SECONDS", 1)
+    monkeypatch.setattr(server, "_READING_SECONDS", 1)
     done = threading.Event()
 
     async def large_answer(scope, receive, send):
@@ -290,6 +290,14 @@ def test_a_server_without_uvicorn_names_the_extra(monkeypatch, single_export):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     options = server_options.ServeModelOptions(export_dir=single_export)
     with pytest.raises(ImportError, match=r"pip install 'bert_tf\[server\]'"):
+        server.run(options)
+
+
+@pytest.mark.parametrize("variable", ["TOKEN", "TOKEN_FILE"])
+def test_an_empty_token_never_means_none(monkeypatch, single_export, variable):
+    monkeypatch.setenv(f"BERT_TF_SERVER_{variable}", "")
+    options = server_options.ServeModelOptions(export_dir=single_export)
+    with pytest.raises(ValueError, match=f"BERT_TF_SERVER_{variable} is empty"):
         server.run(options)
 
 

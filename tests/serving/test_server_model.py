@@ -98,6 +98,18 @@ def test_a_large_request_is_computed_in_slices(model, calls, monkeypatch):
     assert [len(job.future.result()["label"]) for job in jobs] == [8, 2]
 
 
+def test_a_job_whose_client_is_gone_leaves_nothing_behind(model, calls):
+    queue = server_model.Queue(max_jobs=1, max_rows=4, batch_seconds=0, fail=[].append)
+    with queue._changed:  # Nothing is computed meanwhile.
+        for _ in range(3):
+            job = server_model.Job(model, "serving_default", texts("rain"))
+            queue.put(job)
+            queue.remove(job)
+            assert job.inputs == {}
+        assert queue._waiting == {False: [], True: []}
+    assert (queue.size(), calls) == (0, [])
+
+
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
     monkeypatch.setattr(server_model, "_MAX_PADDED", 40)
     tagger = server_model.LoadedModel(exports["tags"][1])
