@@ -130,24 +130,54 @@ def read_definition(export_dir: str) -> Any:
 
 def _array(name, values, kind, rank):
     """Returns nested lists as an array: texts in UTF-8, or whole numbers of a kind."""
-    types = (str, bytes) if kind is None else (int,)
-    lists = " of ".join(["a list", *["lists"] * (rank - 1)])
-    expected = f"{lists} of {'Unicode texts' if kind is None else 'whole numbers'}"
     values = _decoded(values)
+    array = _converted(values, kind, rank)
+    if array is not None:
+        return array
+    place, part = _first_bad(values, kind, rank)
+    lists = " of ".join(["a list", *["non-empty lists"] * (rank - 1)])
+    items = "Unicode texts" if kind is None else f"whole numbers ({kind.__name__})"
+    expected = f"{lists} of {items}"
+    if place and _converted([part], kind, rank) is not None:
+        expected = f"as many items as in the first list, {len(values[0])}"
+    raise ValueError(f"{name}{place}: expected {expected}, got {part!r:.80}.")
+
+
+def _converted(values, kind, rank):
+    """Returns nested lists as an array, or None if they are no lists of that kind."""
+    types = (str, bytes) if kind is None else (int,)
     try:
         array = np.array(values, object)
-        if array.size == 0:
-            array = array.reshape((*array.shape, 0, 0)[:rank])
+        if array.shape[:1] == (0,):
+            array = array.reshape([0] * rank)
         if array.ndim != rank or not all(type(item) in types for item in array.flat):
-            raise ValueError
+            return None
+        if len(array) > 0 and array.size == 0:
+            return None
         if kind is None:
             return np.frompyfunc(_encoded, 1, 1)(array)
         numbers = array.astype(np.int64).astype(kind)
-        if not np.array_equal(numbers, array):
-            raise OverflowError
     except (ValueError, OverflowError):
-        raise ValueError(f"{name}: expected {expected}, got {values!r:.80}.") from None
-    return numbers
+        return None
+    return numbers if np.array_equal(numbers, array) else None
+
+
+def _first_bad(values, kind, rank):
+    """Returns the indices, such as "[1][0]", of the first bad part, and the part."""
+    if rank == 0 or not isinstance(values, list) or not values:
+        return "", values
+    good, bad = 0, len(values)  # values[:good] are good, values[:bad] are not.
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if _converted(values[:1] + values[good:middle], kind, rank) is None:
+            bad = middle
+        else:
+            good = middle
+    part = values[good]
+    if _converted([part], kind, rank) is not None:  # But of another length.
+        return f"[{good}]", part
+    place, part = _first_bad(part, kind, rank - 1)
+    return f"[{good}]{place}", part
 
 
 def _encoded(text):

@@ -98,6 +98,14 @@ def test_no_queries_on_standard_input_are_refused(asked, monkeypatch):
         ask(text="-")
 
 
+def test_a_question_without_a_context_is_refused(asked, monkeypatch):
+    monkeypatch.setattr("sys.stdin", iter(["who?\tAnna.\n", "when?\n"]))
+    message = "standard input, line 2: expected a question, a tab and a context"
+    with pytest.raises(ValueError, match=message):
+        ask(question="-")
+    assert not hasattr(asked, "asked")
+
+
 def ask_file(path, content, **values):
     path.write_text(content, encoding="utf-8")
     return ask(input_file=str(path), **values)
