@@ -33,8 +33,8 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
     """
     path = options.input_file
     if path is None:
-        queries = _queries(options)
-        count = len(queries)
+        given = _queries(options)
+        queries, count = iter(given), len(given)
     else:  # Checked before the model is loaded, and not kept in memory.
         count = sum(1 for _ in _read(path, ("text", "text_b")))
         queries = _read(path, ("text", "text_b"))
@@ -54,7 +54,7 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
 
 
 def _answers(ask, queries, count, batch_size) -> Iterator[str]:
-    queries, done = iter(queries), 0
+    done = 0
     while batch := list(itertools.islice(queries, batch_size)):
         # The same names in every query.
         names = [name for name in batch[0] if name in INPUTS]

@@ -54,12 +54,13 @@ class RestDouble:
 
 
 @contextlib.contextmanager
-def serving(reply, *, headers=None):
+def serving(reply, *, tls=None, headers=None):
     """Yields the address of a server that answers with what `reply` returns.
 
     Args:
         reply: takes path and body, None for a GET, and returns a status and the
             content. The content `RESET` resets the connection.
+        tls: None, or an `ssl.SSLContext`.
         headers: None, or a list that receives the headers of every call.
     """
 
@@ -97,10 +98,13 @@ def serving(reply, *, headers=None):
             pass
 
     with Server(("127.0.0.1", 0), Answering) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

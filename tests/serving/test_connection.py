@@ -1,4 +1,7 @@
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 
@@ -118,6 +121,33 @@ def test_headers_are_sent(monkeypatch, tmp_path):
 def test_a_malformed_header_is_refused(header):
     with pytest.raises(ValueError, match="expected 'Name: value' in printable ASCII"):
         ask("http://localhost", headers=(header,))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Paths of a self-signed certificate of 127.0.0.1 and of its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    command += " -addext subjectAltName=IP:127.0.0.1,DNS:localhost"
+    subprocess.run(
+        [*command.split(), "-keyout", key_file, "-out", cert_file],
+        check=True,
+        capture_output=True,
+    )
+    return str(cert_file), str(key_file)
+
+
+def test_tls_verifies_the_server(certificate, monkeypatch):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    with rest_double.serving(failing(0, None), tls=context) as address:
+        with pytest.raises(ConnectionError, match="REQUESTS_CA_BUNDLE"):
+            ask(address)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", certificate[0])
+        assert ask(address) == [{"value": 0.5}]
 
 
 @pytest.mark.parametrize("path", ["", "/versions/12/", "/labels/stable"])
