@@ -96,20 +96,20 @@ class Embeddings(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
-        config = self.config
-        weights = initial_values.of_weights(config)
-        positions = initial_values.of_positions(config)
+        config, normal = self.config, initial_values.of_weights
 
-        def table(name, num_rows, initializer=weights):
+        def table(name, num_rows, initializer):  # Each draws from a seed of its own.
             shape = (num_rows, config.hidden_size)
-            return self.add_weight(name=name, shape=shape, initializer=initializer)
+            return self.add_weight(shape, name=name, initializer=initializer(config))
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.word_embeddings = table("word_embeddings", config.vocab_size, normal)
         self.token_type_embeddings = table(
-            "token_type_embeddings", config.type_vocab_size
+            "token_type_embeddings", config.type_vocab_size, normal
         )
         self.position_embeddings = table(
-            "position_embeddings", config.max_position_embeddings, positions
+            "position_embeddings",
+            config.max_position_embeddings,
+            initial_values.of_positions,
         )
         self.normalization.build()
 

@@ -149,6 +149,14 @@ def test_kernels_are_drawn_within_two_deviations():
     assert np.all(np.asarray(layer.intermediate.dense.bias) == 0)
 
 
+def test_no_two_weights_begin_with_the_same_values():
+    model = bert.BertModel(SMALL)
+    model.build()
+    drawn = [w for w in model.weights if len(w.shape) == 2]
+    starts = {np.asarray(weight).ravel()[:4].tobytes() for weight in drawn}
+    assert len(starts) == len(drawn)
+
+
 def test_positions_that_begin_as_waves_make_an_offset_one_linear_map():
     waves = dataclasses.replace(
         SMALL, initializer_range=0.07, position_initializer="sinusoidal"
