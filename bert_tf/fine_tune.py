@@ -259,7 +259,7 @@ _OF_ALL_FUNCTIONS = """
         validation: share of `train` to evaluate on, such as 0.1, or other examples in
             any of the forms of `train`. None: the run is not evaluated.
         progress: see `bert_tf.progress`. None: shows progress and scores on standard
-            error; `bert_tf.progress.report` passes it to the current reporter, if any.
+            error; `bert_tf.progress.report` shows nothing unless a reporter is set.
         **options: other flags of the tool, such as `num_train_epochs`,
             `train_batch_size`, `learning_rate` and `max_seq_length`. Unlike in the
             tool, `bias_correction` is True by default.

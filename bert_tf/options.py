@@ -296,9 +296,10 @@ def check_not_overwritten(
             user = users.get(os.path.realpath(path))
             users[os.path.realpath(path)] = name
             if user is not None:
+                whose = "given twice" if user == name else f"also the file of --{user}"
                 raise OptionError(
-                    f"--{name}: {path} is also the file of --{user} and would be "
-                    "overwritten; choose another name."
+                    f"--{name}: {path} is {whose} and would be overwritten; choose "
+                    "another name."
                 )
 
 

@@ -92,7 +92,10 @@ def update_data(
 def is_written(
     folder: run_folder.RunFolder, data_set: result_files.DataSet | None
 ) -> bool:
-    """Returns whether `update_data` writes values: the chief does, of its own data."""
+    """Returns whether `update_data` writes values of a data set.
+
+    Only the chief does, and only for the evaluation data of its own run.
+    """
     if data_set is None or not folder.is_written:
         return folder.is_written
     return not folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)

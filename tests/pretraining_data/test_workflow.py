@@ -423,7 +423,11 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),
         ({"output_file": "{tmp}"}, "{tmp} is a folder", 1),
         ({"output_file": "/dev/full"}, "/dev/full: cannot be written: No space", 1),
-        ({"output_file": "{tmp}/a,{tmp}/a"}, "/a is also the file of --output_file", 2),
+        (
+            {"output_file": "{tmp}/a,{tmp}/a"},
+            "/a is given twice and would be overwritten",
+            2,
+        ),
         ({"max_predictions_per_seq": 65}, "expected at most max_seq_length (64)", 2),
         (
             {"sampler": "release", "next_sentence": False},

@@ -306,7 +306,7 @@ def class_weights(
 ) -> Mapping[str, float] | None:
     """Returns the weight of each class in the loss, or None if no weights are given.
 
-    It becomes a weight of the examples that have the class. The loss is already a
+    The weight of a class is that of the examples that have it. The loss is already a
     weighted sum divided by the sum of the weights (padding rows have weight 0), so the
     result does not depend on how a batch is divided among devices.
 
