@@ -105,15 +105,15 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 58_454,
-    "modules in the closure of the core tools": 189,
-    "lines in the closure of the core tools": 37_112,
-    "lines of the encoder": 815,
-    "files in a task folder": 10,
-    "files that name a task outside its folder": 13,
+    "lines of bert_tf and tools": 58_082,
+    "modules in the closure of the core tools": 187,
+    "lines in the closure of the core tools": 37_107,
+    "lines of the encoder": 700,
+    "files in a task folder": 8,
+    "files that name a task outside its folder": 5,
     "flags of run_classifier": 61,
-    "flags of all tools": 448,
-    "lines of tests": 44_461,
+    "flags of all tools": 446,
+    "lines of tests": 42_166,
     "lines of benchmarks": 3_735,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,

@@ -198,7 +198,7 @@ def check_casing(
         do_lower_case: whether the run lowercases text.
         never_split: tokens that the run finds as they are written.
     """
-    with_capitals = sum(map(_has_capital, texts)) / max(len(texts), 1)
+    with_capitals = sum(text != text.lower() for text in texts) / max(len(texts), 1)
     seen = f"{with_capitals:.0%} of the texts have capitals"
     warning = full.casing_warning(
         vocabulary, do_lower_case=do_lower_case, never_split=never_split
@@ -299,7 +299,3 @@ def _check_seen(findings, counts):
 def _key(item):
     """Returns a key that ignores case and white space."""
     return tuple(map(text_key, item.texts))
-
-
-def _has_capital(text):
-    return text != text.lower()

@@ -219,7 +219,8 @@ def choose_spans(
         room = np.where(smallest.min(axis=1) <= room, room, 0)
         if not room.any():
             break
-        chance = _uniform(draws.words(2 * len(rows)).reshape(-1, 2))
+        words = draws.words(2 * len(rows)).reshape(-1, 2)
+        chance = (words >> np.uint64(11)) * 2.0**-53  # Uniform in [0, 1).
         anchor = places[rows, (chance[:, 0] * num_places).astype(np.int64)]
         length = 1 + np.searchsorted(CUMULATIVE, chance[:, 1], side="right")
         current = word[rows, anchor]
@@ -254,16 +255,6 @@ def _neighbors(word, sizes, is_candidate):
     return start, (start + sizes == after) & (after < length)
 
 
-def _uniform(words):
-    return (words >> np.uint64(11)) * 2.0**-53
-
-
-def _cumulative():
-    """Returns the cumulative probabilities of all lengths but the last."""
-    lengths = np.arange(1, MAX_WORDS + 1)
-    shares = LENGTH_PARAMETER * (1 - LENGTH_PARAMETER) ** (lengths - 1)
-    return np.cumsum(shares / shares.sum())[:-1]
-
-
+_SHARES = LENGTH_PARAMETER * (1 - LENGTH_PARAMETER) ** np.arange(MAX_WORDS)
 # Cumulative probabilities of all lengths in words but the last.
-CUMULATIVE = _cumulative()
+CUMULATIVE = np.cumsum(_SHARES / _SHARES.sum())[:-1]

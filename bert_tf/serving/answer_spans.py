@@ -218,7 +218,8 @@ def answers(
     first_letter = _letter(letters, tf.zeros_like(begin))
     end = _letter(letters, letters.row_lengths() - 1) + 1
     whole = _texts(contexts.texts, first_letter, end)
-    is_candidate = _is_without_spaces(whole) & (num_words > 0)
+    has_no_spaces = tf.strings.regex_full_match(whole, _WITHOUT_SPACES)
+    is_candidate = has_no_spaces & (num_words > 0)
     rows = tf.where(is_candidate)[:, 0]
     if_first = _covered(contexts, first, pieces.first, rows, basic_tokens)
     if_last = _covered(contexts, first + num_words - 1, pieces.last, rows, basic_tokens)
@@ -376,11 +377,6 @@ def _letter(letters, numbers):
 def _texts(texts, starts, ends):
     cut = tf.strings.substr(texts, starts, ends - starts, unit="UTF8_CHAR")
     return tf.strings.regex_replace(cut, r"[ \t\r\n\x{202F}]+", " ")
-
-
-def _is_without_spaces(texts: tf.Tensor) -> tf.Tensor:
-    """Returns whether texts have a character of a script without spaces: bool [B]."""
-    return tf.strings.regex_full_match(texts, _WITHOUT_SPACES)
 
 
 def _piece_spans(

@@ -52,16 +52,6 @@ _COMBINING = frozenset(map(chr, unicode_14.COMBINING_CLASS))
 _NO_MARKS = dict.fromkeys(unicode_14.NONSPACING_MARK)
 
 
-def is_whitespace(character: str) -> bool:
-    """Returns whether a character separates words."""
-    return ord(character) in WHITESPACE
-
-
-def is_control(character: str) -> bool:
-    """Returns whether a character is deleted from text."""
-    return ord(character) in DELETED
-
-
 def is_punctuation(character: str) -> bool:
     """Returns whether a character is punctuation, hence a separate token."""
     return ord(character) in PUNCTUATION
