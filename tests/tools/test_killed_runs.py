@@ -1,4 +1,4 @@
-"""A fine-tuning run that is killed and resumed by the same command.
+"""Fine-tuning runs that are killed and resumed by the same command.
 
 `tests/tasks/test_contract.py` stops and resumes a run of every task.
 """
@@ -34,10 +34,29 @@ def squad_files(folder):
     return [f"--train_file={path}", f"--predict_file={path}", "--max_query_length=4"]
 
 
+def column_files(folder):
+    sentences = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\n\n" * 10
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.txt").write_text(sentences)
+    return [f"--data_dir={folder}"]
+
+
+# Tool -> its files, and what it writes in the end.
+TOOLS = {
+    "run_squad": (squad_files, ("predictions.json", "eval_results.txt")),
+    "run_ner": (column_files, ("test_predictions.txt", "eval_results.txt")),
+}
+
+
+@pytest.fixture(params=TOOLS)
+def tool(request):
+    return request.param
+
+
 @pytest.fixture
-def command(golden, tmp_path):
+def command(tool, golden, tmp_path):
     """Returns the flags of a run of `NUM_STEPS` steps into a folder."""
-    given = squad_files(tmp_path)
+    given = TOOLS[tool][0](tmp_path)
 
     def flags(name, *actions):
         return [
@@ -62,10 +81,10 @@ ALL = ("do_train", "do_eval", "do_predict")
 
 @pytest.mark.slow
 def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
-    command, run_tool, tmp_path, project_root, self_signalling
+    tool, command, run_tool, tmp_path, project_root, self_signalling
 ):
-    assert run_tool("run_squad", *command("whole", *ALL)).exit_code == 0
-    program = self_signalling("run_squad", NUM_STEPS // 2, signal.SIGKILL)
+    assert run_tool(tool, *command("whole", *ALL)).exit_code == 0
+    program = self_signalling(tool, NUM_STEPS // 2, signal.SIGKILL)
     killed = subprocess.run(
         [sys.executable, "-c", program, *command("killed", *ALL)],
         cwd=project_root,
@@ -75,13 +94,13 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     reached = rotation.latest(str(tmp_path / "killed"))
     assert 0 < int(reached.rpartition("-")[2]) <= NUM_STEPS // 2
 
-    assert run_tool("run_squad", *command("killed", *ALL)).exit_code == 0
+    assert run_tool(tool, *command("killed", *ALL)).exit_code == 0
     prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "killed")]
     names = sorted(bundle.read_names_and_shapes(prefixes[0]))
     whole, killed = (bundle.read(prefix, names) for prefix in prefixes)
     assert int(whole["global_step"]) == NUM_STEPS
     for name in names:
         np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
-    for name in ("predictions.json", "eval_results.txt"):
+    for name in TOOLS[tool][1]:
         texts = [(tmp_path / run / name).read_text() for run in ("whole", "killed")]
         assert texts[0] == texts[1], name

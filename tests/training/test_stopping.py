@@ -15,6 +15,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
 from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
+from bert_tf.training import steps
 from bert_tf.training import stopping
 
 CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
@@ -79,6 +80,30 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
     for name in weights.get_variable_to_shape_map():
         assert np.isfinite(weights.get_tensor(name)).all(), name
     assert "NaN" not in (run / "metrics.jsonl").read_text()
+
+
+def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
+    pretrain, tmp_path, monkeypatch
+):
+    gradient_function = steps.build_gradient_function
+
+    def without_numbers(*arguments, **settings):
+        compute = gradient_function(*arguments, **settings)
+
+        def gradients_of(batch, weights):
+            terms, gradients = compute(batch, weights)
+            return terms, {place: NAN * value for place, value in gradients.items()}
+
+        return gradients_of
+
+    monkeypatch.setattr(steps, "build_gradient_function", without_numbers)
+    done = pretrain(dtype="mixed_float16", num_train_steps=20)
+    assert done.exit_code == 1
+    # The scale falls from 2 ** 15 to 1 in fifteen steps, which are all skipped.
+    assert np.load(tmp_path / "run" / "non_finite_batch_16.npz")["input_ids"].size
+    [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
+    assert "its gradient norm nan" in line
+    assert "--dtype=mixed_bfloat16" in line
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,16 @@ def test_heads_of_the_same_shape_are_a_classifier_by_default(tmp_path):
     )
 
 
+def test_an_optimizers_state_is_no_weight(tmp_path):
+    model = create("classification")
+    model.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))
+    model.fit({**FEATURES, "label_ids": np.array([0, 2])}, verbose=0)
+    model.save(tmp_path / "model.keras")
+    opened = keras_files.open_source(tmp_path / "model.keras")
+    assert opened.unmapped == ()
+    assert_same_weights(opened, model)
+
+
 # Keras knows only the classes of this package that were registered. `load_model` needs
 # no optimizer; Keras itself builds the one that a compiled model's file names.
 IN_A_FRESH_PROCESS = """
