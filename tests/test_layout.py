@@ -113,7 +113,7 @@ LIMITS = {
     "files that name a task outside its folder": 5,
     "flags of run_classifier": 61,
     "flags of all tools": 446,
-    "lines of tests": 42_224,
+    "lines of tests": 42_223,
     "lines of benchmarks": 3_735,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,

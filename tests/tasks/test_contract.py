@@ -252,8 +252,6 @@ def test_errors_in_the_data_end_a_run_before_anything_is_written(
     tmp_path, create, contract
 ):
     values = {"do_eval": True, **contract.write_errors(tmp_path)}
-    if "eval_file" not in values:  # tests/tools/test_fine_tuning_tools.py has those.
-        pytest.skip("the faults are in training data")
     with pytest.raises(ValueError, match="wrong"):
         fine_tuning_run.run(create(tmp_path / "run", **values))
     assert not (tmp_path / "run").exists()

@@ -17,6 +17,7 @@ def write_data(folder):
 def write_errors(folder):
     wrong = folder / "wrong"
     wrong.mkdir()
+    (wrong / "train.txt").write_text("a B-X\nb O\n\nc B-Y\nd O\n")
     (wrong / "dev.txt").write_text("a B-X\nb O\n\nc I-Y\n\nd\n")
     return {"data_dir": str(wrong)}
 
