@@ -158,17 +158,21 @@ def serve_bert_tf(case):
     )
 
 
-def forward_flops(config, case):
+def forward_flops(config, case, num_last=None):
     """Returns the FLOPs of one sequence's matrix products.
 
-    They include the last layer's at all positions, although this package leaves most of
-    them out, because the shares of the peak of both libraries refer to the same work.
+    `num_last` is the number of positions of the last layer. Default: all, although this
+    package leaves most of them out, because both libraries are compared by it.
     """
     length, hidden = case["max_seq_length"], config.hidden_size
-    layer = 2 * length * (4 * hidden**2 + 2 * hidden * config.intermediate_size)
-    layer += 4 * length**2 * hidden
+
+    def layer(num_positions):
+        of_each = 2 * hidden * (hidden + config.intermediate_size + length)
+        return 4 * length * hidden**2 + 2 * num_positions * of_each
+
     head = 2 * case["num_predictions"] * hidden * (hidden + config.vocab_size)
-    return config.num_hidden_layers * layer + head + 2 * hidden**2
+    layers = (config.num_hidden_layers - 1) * layer(length) + layer(num_last or length)
+    return layers + head + 2 * hidden**2
 
 
 def serve_hugging_face(case):

@@ -11,11 +11,11 @@ Needs JAX and libtpu: pip install -e '.[tpu-compile]'.
 import argparse
 import itertools
 
+import gpu
 import report
 import tpu_step
 
 from bert_tf.modeling import config as config_module
-from bert_tf.training import estimates
 
 TITLE = "Pretraining steps compiled for TPUs"
 MODELS = ("bert-base-uncased", "bert-large-uncased")
@@ -89,14 +89,10 @@ def _figures(settings, step):
 
 def _model_flops(settings, num_chips):
     """Returns the FLOPs per chip of the model's matrix products, none recomputed."""
-    forward = estimates.forward_flops(
-        config_module.BertConfig.from_dict(settings["config"]),
-        settings["max_seq_length"],
-        num_predictions=settings["max_predictions_per_seq"],
-        reads_all_positions=False,
-    )
-    passes = 1 + estimates.BACKWARD_COST
-    return passes * forward * settings["batch_size"] / num_chips
+    config = config_module.BertConfig.from_dict(settings["config"])
+    case = {**settings, "num_predictions": settings["max_predictions_per_seq"]}
+    forward = gpu.forward_flops(config, case, num_last=case["num_predictions"] + 1)
+    return gpu.PASSES * forward * settings["batch_size"] / num_chips
 
 
 if __name__ == "__main__":

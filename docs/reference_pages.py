@@ -48,8 +48,8 @@ def tools_index() -> str:
         "under the release's name. In a checkout, `python tools/NAME.py` does the "
         "same, and `python -m bert_tf` works too.",
         "",
-        "With `--dry_run`, a training tool prints the number of parameters and steps, "
-        "FLOPs, memory and expected time, and exits.",
+        "With `--dry_run`, a training tool takes a few steps, prints the number of "
+        "parameters and steps, the memory and the expected time, and saves nothing.",
         "",
         "| stage | `bert_tf` | command | purpose |",
         "|---|---|---|---|",

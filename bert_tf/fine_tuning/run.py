@@ -155,11 +155,8 @@ class Run:
         """Trains, evaluates and predicts as the options say; returns a report."""
         options, lines = self.options, []
         if options.dry_run:
-            workload = estimates.Workload(
-                sequence_length=self.task.record.max_seq_length,
-                sequences_per_example=self.task.sequences_per_example(),
-            )
-            return str(estimates.estimate(self.trainer, workload))
+            source = self.task.training_data().source
+            return str(estimates.measure(self.trainer, source))
         if options.do_train:
             reached = self.train()
             step, loss = reached["global_step"], reached["loss"]

@@ -263,10 +263,6 @@ class Task(abc.ABC):
         """Returns the number of rows of an epoch."""
         return len(self.examples["train"])
 
-    def sequences_per_example(self) -> float:
-        """Returns the number of sequences of a training example, for estimates."""
-        return 1
-
     def counts(self) -> dict[str, int]:
         """Returns numbers to log before the training, by name."""
         return {"Num examples": len(self.examples["train"])}

@@ -308,7 +308,7 @@ class Pretraining:
         return records.training_source(
             self.options.output_dir,
             self._training_data.checksum,
-            is_written=self.trainer.workers.is_chief,
+            is_written=self.trainer.workers.is_chief and not self.options.dry_run,
         )
 
     def evaluate(self) -> dict[str, float]:
@@ -368,24 +368,14 @@ class Pretraining:
 
     def dry_run_report(self) -> str:
         """Returns the size, cost, duration and learning rates of each phase as text."""
-        parts, first_step, is_causal = [], self.trainer.step, self.config.is_causal
-        for phase in self._phases:
+        parts, first_step = [], self.trainer.step
+        for phase, records in zip(self._phases, self._phase_records, strict=True):
             last_step = phase.num_train_steps
             if self.trainer.time_limit is not None:
                 last_step = self.trainer.num_train_steps
-            workload = estimates.Workload(
-                sequence_length=phase.max_seq_length,
-                num_predictions=phase.max_seq_length
-                if is_causal
-                else phase.max_predictions_per_seq,
-                keeps_logits=not is_causal,
-            )
-            estimate = estimates.estimate(
-                self.trainer,
-                workload,
-                options=phase,
-                num_steps=max(last_step - first_step, 0),
-            )
+            source = self._training_source(phase, records)
+            num_steps = max(last_step - first_step, 0)
+            estimate = estimates.measure(self.trainer, source, num_steps=num_steps)
             parts.append(str(estimate))
             if self.trainer.time_limit is None:
                 rates = self._describe_rates(first_step, last_step)

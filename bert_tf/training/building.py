@@ -56,18 +56,6 @@ def freeze(model: Any, frozen_layers: str | None) -> None:
             variable.trainable = False
 
 
-def trained_share(model: Any) -> float:
-    """Returns the share of the encoder's layers that are trained, from 0 to 1."""
-    num_layers = model.config.num_hidden_layers
-    scopes = {
-        name.split("/")[2]
-        for name, variable in checkpoint_names.checkpoint_variables(model).items()
-        if name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/encoder/")
-        and variable.trainable
-    }
-    return len(scopes) / num_layers
-
-
 def _frozen_prefixes(num_layers, frozen_layers):
     scope = checkpoint_names.ENCODER_SCOPE
     if frozen_layers == training_options.ALL_LAYERS:

@@ -250,8 +250,7 @@ class Trainer:
         # Also a barrier: after it, all workers read the same metrics.
         self.workers.check_shared(self.options.output_dir)
         self._selection = self._replayed_selection()
-        train_steps = self._build_train_steps()
-        iterator = self._training_iterator(examples)
+        train_steps, iterator = self.prepare_steps(examples)
         with (
             contextlib.closing(self.folder),
             stopping.Interrupts() as interrupted,
@@ -298,8 +297,9 @@ class Trainer:
     def _is_done(self) -> bool:
         return self.step >= self._last_step or self.budget.is_spent
 
-    def _build_train_steps(self) -> Callable:
-        return steps.build_train_steps(
+    def prepare_steps(self, examples: Any) -> tuple[Callable, Any]:
+        """Returns the function that takes steps, and the batches that it reads."""
+        train_steps = steps.build_train_steps(
             self.model,
             self.optimizer,
             self.strategy,
@@ -308,8 +308,6 @@ class Trainer:
             jit_compile=distribution.compiles_step(self.options, self.strategy),
             on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
-
-    def _training_iterator(self, examples: Any) -> Any:
         self._clear_errors = examples.clear_errors
         self._read_batches = functools.partial(
             examples.training_batches,
@@ -319,7 +317,7 @@ class Trainer:
             shuffle_buffer_size=self.options.shuffle_buffer_size,
             length_buckets=self.options.length_buckets,
         )
-        return distribution.distribute_shares(
+        return train_steps, distribution.distribute_shares(
             lambda share: self._read_batches(start_step=self.step, share=share),
             self.options.train_batch_size,
             self.strategy,

@@ -300,8 +300,8 @@ class TrainingOptions(TrainerOptions):
     )
     dry_run: bool = option(
         False,
-        help="Print the model's size and the expected steps, FLOPs, memory and time, "
-        "then exit.",
+        help="Take a few steps, print the model's size, the number of steps, memory and "
+        "the expected time, and exit. Nothing is saved.",
         on_resume=options_module.FREE,
     )
 

@@ -203,10 +203,6 @@ class MultipleChoice(task_module.Task):
     def num_special(self) -> int:
         return 3  # [CLS], and [SEP] after the start and after the ending.
 
-    def sequences_per_example(self) -> float:
-        """See `Task.sequences_per_example`: one sequence per ending."""
-        return self.num_endings or examples_module.MIN_ENDINGS
-
     def counts(self) -> dict[str, int]:
         return super().counts() | {"Num endings": self.record.num_endings}
 

@@ -153,12 +153,6 @@ class Retrieval(task_module.Task):
     def longest_sequence(self) -> int:
         return max(self.record.max_query_length, self.record.max_seq_length)
 
-    def sequences_per_example(self) -> float:
-        sequences: float = 1 + self._num_negatives
-        if self.options.model == retrieval_options.BI_ENCODER:
-            sequences += self.options.max_query_length / self.options.max_seq_length
-        return sequences
-
     def counts(self) -> dict[str, int]:
         _ = self._source  # Refuses data without negatives before a folder is created.
         return super().counts() | {"Num negatives": self._num_negatives}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.training import estimates
 
 
 def read_results(folder):
@@ -101,14 +100,3 @@ def test_a_folder_as_published_is_read(tmp_path, choice_options, names, row):
     fine_tuning_run.run(options)
     assert "eval_accuracy" in read_results(tmp_path / "run")
     assert len((tmp_path / "run" / "test_results.tsv").read_text().split()) == 4
-
-
-def test_a_dry_run_counts_every_endings_sequence_and_writes_nothing(
-    tmp_path, choice_options
-):
-    options = choice_options(tmp_path / "run", do_train=False, dry_run=True)
-    choice = fine_tuning_run.Run(options)
-    [flops] = [li for li in choice.work().splitlines() if "FLOPs" in li]
-    one = estimates.forward_flops(choice.task.config, 24, reads_all_positions=False)
-    assert float(flops.split()[-1]) == pytest.approx(3 * 8 * 3 * one, rel=0.01)
-    assert not (tmp_path / "run").exists()
