@@ -300,7 +300,7 @@ class TrainingOptions(TrainerOptions):
     )
     dry_run: bool = option(
         False,
-        help="Take a few steps, print the model's size, the number of steps, memory and "
+        help="Take a few steps, print the model's size, number of steps, memory and "
         "the expected time, and exit. Nothing is saved.",
         on_resume=options_module.FREE,
     )
