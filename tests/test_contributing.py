@@ -3,13 +3,10 @@
 import pathlib
 import re
 
-import pytest
-
 from tests import test_layout
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-MAX_FILES_PER_QUESTION = 8
 
 
 def section(title):
@@ -65,21 +62,6 @@ def test_every_package_is_on_the_map():
     tasks = {path.parent.name for path in ROOT.glob("bert_tf/tasks/*/__init__.py")}
     missing = {name for name in packages | tasks if f" {name}/" not in tree}
     assert not missing
-
-
-QUESTIONS = re.findall(r"^### (.+\?)$", TEXT, re.MULTILINE)
-
-
-def test_the_four_questions_are_answered():
-    assert len(QUESTIONS) == 4
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_takes_at_most_eight_files_to_answer(question):
-    paths = re.findall(r"^\d+\. `(\S+\.py)`", section(f"### {question}"), re.MULTILINE)
-    missing = [path for path in paths if not (ROOT / "bert_tf" / path).exists()]
-    assert not missing
-    assert 1 <= len(paths) <= MAX_FILES_PER_QUESTION
 
 
 def test_every_file_that_is_named_exists():
