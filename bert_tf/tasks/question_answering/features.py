@@ -305,7 +305,7 @@ def answer_pieces(
     example: question_answering_examples.SquadExample,
     tokenized: TokenizedContext,
     tokenizer: full.FullTokenizer,
-    basic_tokens: Callable[[str], Sequence[str]],
+    basic_tokens: Callable[[str], Sequence[str]] | None = None,
 ) -> tuple[int, int]:
     """Returns the indices of the first and the last piece of the answer.
 
@@ -322,6 +322,7 @@ def answer_pieces(
     pieces = tokenizer.tokenize(example.answers[0].text)
     answer = tokenizer.convert_tokens_to_ids(pieces)
     tokens, words = tokenizer.vocabulary.tokens, (first_word, last_word)
+    basic_tokens = basic_tokens or tokenizer.basic_tokenizer.tokenize
     place = _covering(example, tokenized, tokens, words, basic_tokens)
     if place is not None:
         return place

@@ -194,15 +194,14 @@ class EvaluateSquadOptions(options_module.Options):
         "threshold counts as predicted to have no answer. Default: predictions are "
         "scored as they are.",
     )
-    output_file: str | None = option(None, help="JSON file to write the scores to.")
+    character_f1: bool = option(
+        False,
+        help="Add character_f1, the F1 over characters, and over words in scripts with "
+        "spaces. Without this flag, it is added if most correct answers are in scripts "
+        "without spaces, such as Chinese, Japanese or Thai.",
+    )
 
     def __post_init__(self):
         super().__post_init__()
         if self.na_prob_thresh is not None and self.null_odds_file is None:
             raise options_module.OptionError("--na_prob_thresh needs --null_odds_file.")
-        if self.output_file is not None:
-            read = ("data_file", "predictions_file", "null_odds_file")
-            options_module.check_not_overwritten(
-                {"output_file": [self.output_file]},
-                {name: [getattr(self, name)] for name in read if getattr(self, name)},
-            )

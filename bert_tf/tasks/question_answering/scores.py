@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf import locks
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
+from bert_tf.tokenization import characters
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,11 @@ logger = logging.getLogger(__name__)
 OFFICIAL_NA_PROB_THRESH = 1.0
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION_OF_ALL_SCRIPTS = dict.fromkeys(characters.PUNCTUATION)
+_UNIT = re.compile(
+    f"[{characters.SCRIPTS_WITHOUT_SPACES}]"
+    rf"|[^{characters.SCRIPTS_WITHOUT_SPACES}\s]+"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,6 +37,7 @@ class QuestionScore:
 
     exact: float  # 1 if the answer equals a correct one, else 0.
     f1: float  # The highest F1 over the words of the correct answers.
+    character_f1: float  # The same over `units_of` the answers.
     has_answer: bool  # The question has a correct answer.
 
 
@@ -59,9 +65,10 @@ def squad_scores(
     Returns:
         For version 1.1 `exact_match` and `f1`. For version 2.0 `exact`, `f1` and
         `total`, also separately for the questions with and without an answer
-        (`HasAns_exact`, `NoAns_f1`, ...). With `null_odds` also `best_exact` and
-        `best_f1`, the scores at the threshold of the null odds that is best for each,
-        and these thresholds, `best_exact_thresh` and `best_f1_thresh`.
+        (`HasAns_exact`, `NoAns_f1`, ...). If the file `counts_characters`, also
+        `character_f1`. With `null_odds` also `best_exact` and `best_f1`, the scores at
+        the threshold of the null odds that is best for each, and these thresholds,
+        `best_exact_thresh` and `best_f1_thresh`.
 
     Raises:
         ValueError: the file lacks the answers to a question, `answers` has none of the
@@ -76,6 +83,7 @@ def squad_scores(
             f"{squad_file.path} has questions without answers, so predictions cannot "
             "be scored; expected a training or development file."
         )
+    metrics = ["exact", "f1", *["character_f1"] * squad_file.counts_characters]
     by_id = question_scores(squad_file, answers)
     missing = len(squad_file.examples) - len(by_id)
     if missing:
@@ -88,15 +96,15 @@ def squad_scores(
             "predictions for this file."
         )
     if not squad_file.is_version_2:
-        num_questions = len(squad_file.examples)
-        exact = sum(score.exact for score in by_id.values())
-        f1 = sum(score.f1 for score in by_id.values())
-        return {
-            "exact_match": 100 * exact / num_questions,
-            "f1": 100 * f1 / num_questions,
+        count = len(squad_file.examples)
+        sums = {
+            name: sum(getattr(score, name) for score in by_id.values())
+            for name in metrics
         }
+        found = {name: 100 * total / count for name, total in sums.items()}
+        return {"exact_match": found.pop("exact"), **found}
     if null_odds is None:
-        return _version_2_scores(by_id.values())
+        return _version_2_scores(by_id.values(), metrics)
     _check_ids("null odds", null_odds, by_id)
     shown = by_id
     if na_prob_thresh is not None:
@@ -104,7 +112,7 @@ def squad_scores(
             qas_id: _unanswered(score) if null_odds[qas_id] > na_prob_thresh else score
             for qas_id, score in by_id.items()
         }
-    found = _version_2_scores(shown.values())
+    found = _version_2_scores(shown.values(), metrics)
     if best_answers is None:
         return found | _best_scores(squad_file, answers, null_odds, by_id)
     _check_ids("best answers", best_answers, by_id)
@@ -169,13 +177,17 @@ def question_scores(
 
 
 def report(options: question_answering_options.EvaluateSquadOptions) -> str:
-    """Returns the scores of a predictions file as JSON and writes them to output_file.
+    """Returns the scores of a predictions file as JSON.
 
     Raises:
-        OSError: a file cannot be read or written.
+        OSError: a file cannot be read.
         ValueError: a file has the wrong format, or they contradict each other.
     """
     squad_file = question_answering_examples.read_squad(options.data_file)
+    if options.character_f1:
+        squad_file = dataclasses.replace(squad_file, counts_characters=True)
+    else:
+        log_units(squad_file)
     null_odds = None
     if options.null_odds_file is not None:
         if not squad_file.is_version_2:
@@ -190,14 +202,18 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
     )
     if null_odds is not None:
         _log_thresholds(options, answers, null_odds)
-    text = json.dumps(scores, indent=2)
-    if options.output_file is not None:
-        with (
-            locks.output_file(options.output_file),
-            files.complete_or_absent(options.output_file) as file,
-        ):
-            file.write(text + "\n")
-    return text
+    return json.dumps(scores, indent=2)
+
+
+def log_units(squad_file: question_answering_examples.SquadFile) -> None:
+    """Logs a warning if F1 over words says little about the answers of a file."""
+    if squad_file.counts_characters:
+        logger.warning(
+            "%s: most correct answers are in scripts without spaces, so f1, which "
+            "compares words, is hardly more than exact_match; character_f1 compares "
+            "characters.",
+            squad_file.path,
+        )
 
 
 def read_by_id(path: str, kind: type) -> dict[str, Any]:
@@ -232,6 +248,17 @@ def normalized(answer: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
+def units_of(answer: str) -> list[str]:
+    """Returns the units of F1 over characters.
+
+    They are the characters in scripts without spaces, and the words in other scripts,
+    in lower case, without the punctuation of any script.
+
+    Source: mlqa_evaluation_v1.py for Chinese, extended to Japanese, Thai and so on.
+    """
+    return _UNIT.findall(answer.lower().translate(_PUNCTUATION_OF_ALL_SCRIPTS))
+
+
 def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
     """Returns the F1 of the words that two answers have in common.
 
@@ -241,7 +268,11 @@ def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
         empty_is_word: whether two empty answers have an F1 of 1 (version 2.0) or of 0
             (version 1.1).
     """
-    expected, given = normalized(truth).split(), normalized(answer).split()
+    words = [normalized(text).split() for text in (truth, answer)]
+    return _f1(*words, empty_is_word=empty_is_word)
+
+
+def _f1(expected, given, *, empty_is_word):
     if empty_is_word and not (expected and given):
         return float(expected == given)
     common = collections.Counter(expected) & collections.Counter(given)
@@ -259,32 +290,35 @@ def _question_score(example, answer, is_version_2):
     return QuestionScore(
         exact=max(float(normalized(truth) == normalized(answer)) for truth in truths),
         f1=max(word_f1(truth, answer, empty_is_word=is_version_2) for truth in truths),
+        character_f1=max(
+            _f1(units_of(truth), units_of(answer), empty_is_word=is_version_2)
+            for truth in truths
+        ),
         has_answer=bool(example.answers),
     )
 
 
-def _version_2_scores(scores):
+def _version_2_scores(scores, metrics):
     scores = list(scores)
-    found = _means(scores, "")
+    found = _means(scores, metrics, "")
     for name, has_answer in (("HasAns_", True), ("NoAns_", False)):
         part = [score for score in scores if score.has_answer is has_answer]
         if part:
-            found |= _means(part, name)
+            found |= _means(part, metrics, name)
     return found
 
 
-def _means(scores: Sequence[QuestionScore], prefix):
+def _means(scores: Sequence[QuestionScore], metrics, prefix):
+    # Summed as in the official script, so that the last digits are equal too.
     return {
-        # Summed as in the official script, so that the last digits are equal too.
-        f"{prefix}exact": 100 * sum(score.exact for score in scores) / len(scores),
-        f"{prefix}f1": 100 * sum(score.f1 for score in scores) / len(scores),
-        f"{prefix}total": len(scores),
-    }
+        f"{prefix}{name}": 100 * sum(getattr(one, name) for one in scores) / len(scores)
+        for name in metrics
+    } | {f"{prefix}total": len(scores)}
 
 
 def _unanswered(score):
     points = float(not score.has_answer)
-    return dataclasses.replace(score, exact=points, f1=points)
+    return dataclasses.replace(score, exact=points, f1=points, character_f1=points)
 
 
 def _check_ids(what, given, expected):

@@ -90,6 +90,8 @@ class QuestionAnswering(task_module.Task):
                 "used for evaluation; use a file with answers, or omit --do_eval and "
                 "--eval_every_steps."
             )
+        if self.options.evaluates:
+            question_answering_scores.log_units(squad_file)
         self.squad_file = squad_file
         return squad_file.examples
 

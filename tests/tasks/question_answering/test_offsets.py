@@ -1,10 +1,12 @@
 """In scripts without spaces, the places of pieces decide; elsewhere, the release."""
 
+import numpy as np
 import pytest
 
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples
 from bert_tf.tasks.question_answering import features
+from bert_tf.tasks.question_answering import predictions
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -58,9 +60,7 @@ def test_training_takes_the_pieces_over_the_answer(text, answer, start, pieces):
     example = examples.SquadExample(
         qas_id="1", question_text="?", context=context, answers=(given,)
     )
-    first, last = features.answer_pieces(
-        example, tokenized, TOKENIZER, contexts.basic_tokens
-    )
+    first, last = features.answer_pieces(example, tokenized, TOKENIZER)
     tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
     assert tokens[first : last + 1] == pieces.split()
     if answer == "红队":
@@ -97,3 +97,35 @@ def test_the_pieces_decide_between_occurrences_of_an_answer():
     spans_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
     assert spans_of(0, 1) == ("红队", 0, 2)
     assert spans_of(5, 6) == ("红队", 5, 7)
+
+
+def test_a_model_that_chooses_the_trained_pieces_gives_the_correct_answers():
+    """The longest answers have five pieces; contexts have several windows."""
+    texts = ("红지우队输了，白队赢了。后来红队也赢了。", "ที่น红タワーをを白队")
+    answers = (("白队", 7), ("红队", 14), ("지우队输", 1), ("タワー", 5), ("白队", 10))
+    contexts = list(map(examples.Context, texts))
+    given = [
+        examples.SquadExample(
+            qas_id=str(number),
+            question_text="?",
+            context=contexts[number > 2],
+            answers=(examples.Answer(text=text, start=start),),
+        )
+        for number, (text, start) in enumerate(answers)
+    ]
+    sizes = features.WindowSizes(max_seq_length=16, doc_stride=4, max_query_length=1)
+    windows = features.convert_examples_to_features(
+        given, TOKENIZER, sizes, is_training=True
+    )
+    logits = []
+    for places in (windows.start_positions, windows.end_positions):
+        chosen = np.arange(sizes.max_seq_length) == places[:, np.newaxis]
+        logits.append((chosen & (places > 0)[:, np.newaxis]).astype(np.float32))
+    found = predictions.predictions_of(
+        windows,
+        tuple(logits),
+        predictions.Rules(),
+        alignment.Aligner(VOCABULARY, do_lower_case=True),
+    )
+    assert [one.best.text for one in found] == [text for text, _ in answers]
+    assert [one.best.start for one in found] == [start for _, start in answers]
