@@ -17,22 +17,29 @@ import time
 from typing import Any
 
 from bert_tf import files
-from bert_tf.serving import server_app
-from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 from bert_tf.serving import versions
+
+try:
+    import uvicorn
+    from uvicorn.protocols.http import h11_impl
+
+    from bert_tf.serving import server_app
+    from bert_tf.serving import server_model
+except ImportError as error:
+    raise ImportError(
+        f"serve_model needs {error.name}, which is not installed; run "
+        "pip install 'bert_tf[server]'."
+    ) from error
 
 TOKEN_VARIABLE = "BERT_TF_SERVER_TOKEN"
 _MAX_CONNECTIONS = 512
 _MAX_HEADER_BYTES = 2**16
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
-_ROWS_TOGETHER = 32  # Of several requests, at most.
-_BATCH_SECONDS = 0.002  # How long a request waits for others.
-# Seconds after which a connection is closed if the client reads nothing of its answer,
-# or sends no other request.
-_READING_SECONDS = 30
-_KEEP_ALIVE_SECONDS = 30
+# Of a connection without a request in progress: for the headers of the next request,
+# or the rest of the last request and its answer.
+_IDLE_SECONDS = 10
 # A batch that takes this many times the longest wait for an answer, and this many
 # seconds, counts as stuck.
 _STUCK = 3
@@ -45,19 +52,10 @@ def run(options: server_options.ServeModelOptions) -> str:
     Writes the address to standard output when the model is ready; returns a report.
 
     Raises:
-        ImportError: uvicorn is not installed.
         OSError: the model cannot be loaded or can no longer answer, or the port is in
             use.
         ValueError: the model has no signatures.
     """
-    try:
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"serve_model needs {error.name}, which is not installed; run "
-            "pip install 'bert_tf[server]'."
-        ) from error
     return _Server(options).run()
 
 
@@ -85,12 +83,7 @@ class _Server:
         self._options = options
         self._error: Exception | None = None  # Why the server ends.
         _, self._name, _ = find_model(options.export_dir)
-        self._queue = server_model.Queue(
-            max_jobs=options.max_queue_size,
-            max_rows=_ROWS_TOGETHER,
-            batch_seconds=_BATCH_SECONDS,
-            fail=self._fail,
-        )
+        self._queue = server_model.Queue(options.max_queue_size, self._fail)
         self._app = server_app.Application(
             options, self._name, self._queue, log=self._log, token=_token()
         )
@@ -216,48 +209,33 @@ def _listener(host, port):
         ) from error
 
 
-def _limited_protocol():
-    """Returns uvicorn's protocol with limits on connections and silence."""
-    import h11
-    from uvicorn.protocols.http import h11_impl
+class _Protocol(h11_impl.H11Protocol):
+    """Closes connections above the limit, and those without a request for long."""
 
-    class Protocol(h11_impl.H11Protocol):
-        """Closes connections above the limit, and those whose client is silent."""
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        if len(self.connections) > _MAX_CONNECTIONS:
+            transport.close()
+        self._watch(None, 0)
 
-        def connection_made(self, transport):
-            super().connection_made(transport)
-            if len(self.connections) > _MAX_CONNECTIONS:
-                transport.close()
-            self._watch(None, 0)
+    def connection_lost(self, exc):
+        self._timer.cancel()
+        super().connection_lost(exc)
 
-        def connection_lost(self, exc):
-            self._timer.cancel()
-            super().connection_lost(exc)
-
-        def _watch(self, before, seconds):
-            unsent = self.transport.get_write_buffer_size()
-            # uvicorn waits for the start of all requests but the first.
-            lacks_headers = self.conn.their_state is h11.IDLE and (
-                self.cycle is None or self.conn.trailing_data[0] != b""
-            )
-            now = (self.cycle, lacks_headers, unsent)
-            is_silent = now == before and (lacks_headers or unsent > 0)
-            seconds = seconds + 1 if is_silent else 0
-            limit = _READING_SECONDS if unsent else server_app.ARRIVAL_SECONDS
-            if seconds >= limit:
-                self.transport.abort()
-            self._timer = self.loop.call_later(1, self._watch, now, seconds)
-
-    return Protocol
+    def _watch(self, previous, seconds):
+        is_answered = self.cycle is None or self.cycle.response_complete
+        is_idle = is_answered or self.transport.is_closing()
+        seconds = seconds + 1 if is_idle and self.cycle is previous else 0
+        if seconds > _IDLE_SECONDS:
+            self.transport.abort()
+        self._timer = self.loop.call_later(1, self._watch, self.cycle, seconds)
 
 
 def _uvicorn_server(app):
     """Returns uvicorn with limits on connections and headers, and without signals."""
-    import uvicorn
-
     config = uvicorn.Config(
         app,
-        http=_limited_protocol(),
+        http=_Protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -266,7 +244,7 @@ def _uvicorn_server(app):
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=_IDLE_SECONDS,
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
     )
     server = uvicorn.Server(config)

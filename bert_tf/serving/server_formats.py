@@ -2,36 +2,33 @@
 
 import base64
 import functools
-import json
 from typing import Any
 
 import numpy as np
+import orjson
+from starlette import exceptions
 
 from bert_tf.serving import client
 from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 from bert_tf.serving.server_model import Job
 from bert_tf.serving.server_model import LoadedModel
-from bert_tf.serving.server_model import RequestError
 
 _EMBEDDING = "embedding"
 MAX_ROWS = 2048  # Of a request, as OpenAI has it.
 
 
-def status(version: int) -> str:
+def status(version: int) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model status API".
     """
-    state = {
-        "version": str(version),
-        "state": "AVAILABLE",
-        "status": {"error_code": "OK", "error_message": ""},
-    }
-    return json.dumps({"model_version_status": [state]})
+    state = {"error_code": "OK", "error_message": ""}
+    version_state = {"version": str(version), "state": "AVAILABLE", "status": state}
+    return {"model_version_status": [version_state]}
 
 
-def metadata(name: str, model: LoadedModel) -> str:
+def metadata(name: str, model: LoadedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME/metadata.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model Metadata API".
@@ -48,7 +45,7 @@ def metadata(name: str, model: LoadedModel) -> str:
     }
     spec = {"name": name, "signature_name": "", "version": str(model.version)}
     signatures = {"signature_def": {"signature_def": definitions}}
-    return json.dumps({"model_spec": spec, "metadata": signatures})
+    return {"model_spec": spec, "metadata": signatures}
 
 
 def read_query(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
@@ -124,60 +121,36 @@ def _prediction(outputs, *, ragged, is_rows):
     As in TensorFlow Serving, an output that is the only one has no name. Rows have no
     padding.
     """
-    widths = _widths([outputs[name] for name in ragged]) if is_rows else None
-    columns = {
-        name: _rows(value, widths if name in ragged else None)
-        for name, value in sorted(outputs.items())
-    }
-    if is_rows and len(columns) > 1:
-        names = [json.dumps(name) for name in columns]
-        rows = [
-            "{" + ",".join(map("{}:{}".format, names, row)) + "}"
-            for row in zip(*columns.values(), strict=True)
-        ]
-        return _encoded(predictions=_list(rows))
-    lists = {name: _list(rows) for name, rows in columns.items()}
-    if len(lists) == 1:
-        [only] = lists.values()
-        return _encoded(**{"predictions" if is_rows else "outputs": only})
-    return _encoded(outputs=_encoded(**lists).decode())
+    columns: dict[str, Any] = dict(sorted(outputs.items()))
+    if is_rows and ragged:
+        widths = _widths([outputs[name] for name in ragged])
+        for name in ragged:
+            pairs = zip(outputs[name], widths, strict=True)
+            columns[name] = [row[:width] for row, width in pairs]
+    content: Any = columns
+    if len(columns) == 1:
+        [content] = columns.values()
+    elif is_rows:
+        rows = zip(*columns.values(), strict=True)
+        content = [dict(zip(columns, row, strict=True)) for row in rows]
+    return _encoded({"predictions" if is_rows else "outputs": content})
 
 
 def _widths(arrays):
-    """Returns the length of each row without its padding; None: nothing is padded."""
-    if not arrays:
-        return None
+    """Returns the length of each row without its padding."""
     is_real = [array != server_model.FILL.get(array.dtype.kind, 0) for array in arrays]
     is_real = [part.reshape(*part.shape[:2], -1).any(axis=2) for part in is_real]
     numbers = np.arange(1, arrays[0].shape[1] + 1)
     return np.max(np.any(is_real, axis=0) * numbers, axis=1, initial=0)
 
 
-def _encoded(**values: str) -> bytes:
-    """Returns an object of values that are JSON already."""
-    return (
-        "{" + ",".join(f'"{key}":{value}' for key, value in values.items()) + "}"
-    ).encode()
+def _encoded(content):
+    """Returns JSON, with the digits of each data type; NaN becomes null."""
 
+    def plain(value):
+        return value.decode("utf-8", "replace") if type(value) is bytes else [*value]
 
-def _list(items):
-    return "[" + ",".join(items) + "]"
-
-
-def _rows(array, widths=None):
-    """Returns each row of an array as JSON, with the digits of its data type."""
-    if array.ndim > 1:
-        widths = [None] * len(array) if widths is None else widths
-        return [
-            _list(_rows(row[:width])) for row, width in zip(array, widths, strict=True)
-        ]
-    if array.dtype == object:
-        texts = (value.decode("utf-8", "replace") for value in array)
-        return [json.dumps(text, ensure_ascii=False) for text in texts]
-    if array.dtype.kind == "f" and np.isfinite(array).all():
-        digits = "%.9g," if array.dtype.itemsize <= 4 else "%.17g,"
-        return (digits * len(array) % tuple(array.tolist())).split(",")[:-1]
-    return list(map(json.dumps, array.tolist()))
+    return orjson.dumps(content, default=plain, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
@@ -186,14 +159,14 @@ def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
     OpenAI has no `input_type`; other servers of its API do.
 
     Raises:
-        RequestError: the request names another model.
+        HTTPException: the request names another model.
         ValueError: the request is malformed, or asks for what the model cannot do.
 
     Source: platform.openai.com/docs/api-reference/embeddings.
     """
     if body.get("model", name) != name:
         message = f"The model {body['model']!r:.80} does not exist; it is {name}."
-        raise RequestError(404, message)
+        raise exceptions.HTTPException(404, message)
     kind = body.get("input_type", "document")
     if kind not in ("document", "query"):
         raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
@@ -259,15 +232,12 @@ def _embeddings(outputs, *, name, length, is_base64):
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.maximum(norms, 1e-12)
     if is_base64:
-        packed = (base64.b64encode(row.tobytes()) for row in vectors.astype("<f4"))
-        rows = [f'"{row.decode()}"' for row in packed]
+        rows = [base64.b64encode(row.tobytes()) for row in vectors.astype("<f4")]
     else:
-        rows = _rows(vectors)
+        rows = vectors
     items = [
-        f'{{"object":"embedding","index":{index},"embedding":{row}}}'
+        {"object": "embedding", "index": index, "embedding": row}
         for index, row in enumerate(rows)
     ]
-    usage = json.dumps({"prompt_tokens": 0, "total_tokens": 0})
-    return _encoded(
-        object='"list"', data=_list(items), model=json.dumps(name), usage=usage
-    )
+    usage = {"prompt_tokens": 0, "total_tokens": 0}
+    return _encoded({"object": "list", "data": items, "model": name, "usage": usage})

@@ -1,19 +1,22 @@
 """The part of the server that computes: a loaded model, and the queue of its requests.
 
-Requests are computed in slices. After each slice, a request goes to the end of the
-queue, so that a large one does not delay the others. Slices of several requests to the
-same signature are computed together. A row that is larger than a slice, such as a long
-context, cannot be divided: a second thread computes these rows.
+Requests are computed in slices. The next slice of a request enters the queue after the
+previous one, so that a large request does not delay the others. Slices of several
+requests to the same signature are computed together. A row that is larger than a slice,
+such as a long context, cannot be divided: a second thread computes these rows.
 """
 
-import collections
+import asyncio
 import concurrent.futures
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
+from starlette import exceptions
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -30,18 +33,11 @@ _SLICE = 8192
 # Some answers are as wide as that to the longest text. A limit on rows times positions
 # of the longest row, so that one long text does not inflate the answers to others.
 _MAX_PADDED = 2**16
+_ROWS_TOGETHER = 32  # Of several requests, at most.
+_BATCH_SECONDS = 0.002  # How long a request waits for others.
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
 # In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
 _BYTES_PER_PIECE = 3
-
-
-class RequestError(Exception):
-    """Why a request gets no answer, with a status and headers of HTTP."""
-
-    def __init__(self, status: int, message: str, **headers: str):
-        super().__init__(message)
-        self.status = status
-        self.headers = headers
 
 
 class LoadedModel:
@@ -81,17 +77,17 @@ class LoadedModel:
         for name, inputs in warm_up.read(path) if files.exists(path) else []:
             try:
                 self.compute(name, inputs)
-            except RequestError as error:
+            except exceptions.HTTPException as error:
                 raise OSError(
                     f"{self._export_dir} failed a warm-up request to its signature "
-                    f"{name}: {error}."
+                    f"{name}: {error.detail}."
                 ) from error
 
     def compute(self, signature: str, inputs: Columns) -> Columns:
         """Returns the outputs of a signature, name -> array [B, ...].
 
         Raises:
-            RequestError: with status 400 if the inputs are to blame, otherwise 500.
+            HTTPException: status 400 if the inputs are to blame, otherwise 500.
         """
         import tensorflow as tf
 
@@ -101,7 +97,8 @@ class LoadedModel:
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
             reason = client.refusal_reason(error)[:200]
-            raise RequestError(400 if is_invalid else 500, reason) from error
+            status = 400 if is_invalid else 500
+            raise exceptions.HTTPException(status, reason) from error
         return {name: value.numpy() for name, value in outputs.items()}
 
     def positions(self, inputs: Columns) -> np.ndarray:
@@ -122,15 +119,13 @@ class LoadedModel:
 
 
 class Job:
-    """A request in the queue.
+    """A request to a model.
 
     Attributes:
         model, signature, inputs: what to compute; inputs [B, ...], texts as bytes.
         encode: makes the answer of the outputs.
         positions: int64 [B], see `LoadedModel.positions`.
-        future: gets the outputs, or a RequestError; cancelled if the client is gone.
-        queued: when the job entered the queue.
-        queue_seconds, compute_seconds: the time before the first slice, and in slices.
+        queue_seconds, compute_seconds: the time between slices, and in them.
     """
 
     def __init__(
@@ -145,44 +140,29 @@ class Job:
         self.inputs = inputs
         self.encode = encode
         self.positions = model.positions(inputs)
-        self.future: concurrent.futures.Future = concurrent.futures.Future()
-        self.queued = self.queue_seconds = self.compute_seconds = 0.0
-        self._ends = collections.deque(_slice_ends(self.positions.tolist()))
-        self._slice = slice(0, self._ends.popleft())
-        self._outputs: list[Columns] = []
+        self.queue_seconds = self.compute_seconds = 0.0
 
-    def next_inputs(self) -> Columns:
-        """Returns the inputs of the next slice."""
-        return {name: column[self._slice] for name, column in self.inputs.items()}
 
-    def next_positions(self) -> np.ndarray:
-        """Returns the positions of each row of the next slice."""
-        return self.positions[self._slice]
+class _Slice:
+    """Rows of a job that are computed at once; `outputs` gets their outputs."""
 
-    def fits(self, others: "list[Job]", max_rows: int) -> bool:
-        """Returns whether the next slice can be computed with those of other jobs."""
+    def __init__(self, job: Job, rows: slice):
+        self.job = job
+        self.inputs = {name: column[rows] for name, column in job.inputs.items()}
+        self.positions = job.positions[rows]
+        shapes = {name: part.shape[1:] for name, part in self.inputs.items()}
+        self.kind = (job.model, job.signature, shapes)
+        self.outputs = asyncio.get_running_loop().create_future()
+
+    def fits(self, others: "list[_Slice]") -> bool:
+        """Returns whether it can be computed with slices of other jobs."""
         if not others:
             return True
-        first, second = (
-            {name: column.shape[1:] for name, column in job.inputs.items()}
-            for job in (self, others[0])
-        )
-        is_same = self.model is others[0].model and first == second
-        if not is_same or self.signature != others[0].signature:
+        if self.kind != others[0].kind:
             return False
-        rows = np.concatenate([job.next_positions() for job in (self, *others)])
-        longest = rows.max(initial=0)
-        return len(rows) <= max_rows and _is_slice(len(rows), rows.sum(), longest)
-
-    def add(self, outputs: Columns) -> None:
-        """Takes the outputs of the next slice, and answers after the last one."""
-        self._outputs.append(outputs)
-        if self._ends:
-            self._slice = slice(self._slice.stop, self._ends.popleft())
-            return
-        parts, self._outputs = self._outputs, []
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_result(_joined(parts))
+        rows = np.concatenate([one.positions for one in (self, *others)])
+        is_small = _is_slice(len(rows), rows.sum(), rows.max(initial=0))
+        return is_small and len(rows) <= _ROWS_TOGETHER
 
 
 def num_bytes(columns: Columns) -> int:
@@ -196,15 +176,15 @@ def _is_slice(num_rows, total, longest):
     return total <= _SLICE and num_rows * longest <= _MAX_PADDED
 
 
-def _slice_ends(positions):
-    """Yields the end of each slice; a request without rows has one slice."""
+def _slices(positions: np.ndarray) -> Iterator[slice]:
+    """Yields the rows of each slice; a request without rows has one slice."""
     start = total = longest = 0
-    for row, size in enumerate(positions):
+    for row, size in enumerate(positions.tolist()):
         total, longest = total + size, max(longest, size)
         if row > start and not _is_slice(row + 1 - start, total, longest):
-            yield row
+            yield slice(start, row)
             start, total, longest = row, size, size
-    yield len(positions)
+    yield slice(start, len(positions))
 
 
 def _joined(parts):
@@ -227,34 +207,17 @@ def _widened(array, width, fill):
 
 
 class Queue:
-    """Jobs that wait or are being computed, and the threads that compute them.
+    """Jobs that wait or are being computed; for one event loop.
 
     Args:
         max_jobs: how many there may be.
-        max_rows: rows of several jobs to compute together.
-        batch_seconds: how long a job waits for others.
         fail: called with an error if the model can no longer answer.
     """
 
-    def __init__(
-        self,
-        *,
-        max_jobs: int,
-        max_rows: int,
-        batch_seconds: float,
-        fail: Callable[[Exception], object],
-    ):
+    def __init__(self, max_jobs: int, fail: Callable[[Exception], object]):
         self._max_jobs = max_jobs
-        self._max_rows = max_rows
-        self._batch_seconds = batch_seconds
-        self._fail = fail
         self._num_jobs = 0
-        self._changed = threading.Condition()
-        # Each has a thread: rows that are larger than a slice, and all others.
-        self._waiting: dict[bool, list[Job]] = {False: [], True: []}
-        self._busy_since: dict[bool, float] = {}
-        for is_long in self._waiting:
-            threading.Thread(target=self._run, args=[is_long], daemon=True).start()
+        self._short, self._long = _Worker(fail), _Worker(fail)
 
     def size(self) -> int:
         """Returns the number of jobs."""
@@ -265,98 +228,116 @@ class Queue:
 
         Rows that are larger than a slice may take minutes, so they do not count.
         """
-        started = self._busy_since.get(False)
+        started = self._short.busy_since
         return 0.0 if started is None else time.monotonic() - started
 
     def check_room(self) -> None:
-        """Raises RequestError if the queue is full."""
+        """Raises HTTPException if the queue is full."""
         if self._num_jobs >= self._max_jobs:
             reason = f"The queue is full ({self._max_jobs} requests); try again later."
-            raise RequestError(429, reason, Retry_After="1")
+            raise exceptions.HTTPException(429, reason, {"Retry-After": "1"})
 
-    def put(self, job: Job) -> None:
-        """Adds a job; raises RequestError if the queue is full."""
+    async def compute(self, job: Job) -> Columns:
+        """Returns the outputs of a job, name -> array [B, ...].
+
+        Raises:
+            HTTPException: the queue is full, or the model refuses the inputs.
+        """
         self.check_room()
         self._num_jobs += 1
-        job.queued = time.perf_counter()
-        self._add(job)
-
-    def remove(self, job: Job) -> None:
-        """Removes a job with or without an answer; called once for each job.
-
-        Frees its inputs, unless a slice of it is being computed.
-        """
-        job.future.cancel()
-        self._num_jobs -= 1
-        with self._changed:
-            for jobs in self._waiting.values():
-                if job in jobs:
-                    jobs.remove(job)
-                    job.inputs.clear()
-
-    def _add(self, job):
-        with self._changed:
-            if job.future.done():
-                return
-            is_long = job.next_positions().max(initial=0) > _SLICE
-            self._waiting[is_long].append(job)
-            self._changed.notify_all()
-
-    def _run(self, is_long):
         try:
-            while True:
-                self._compute_next(is_long)
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300].rstrip(".")
-            self._fail(OSError(f"The model can no longer answer: {reason}."))
-
-    def _compute_next(self, is_long):
-        jobs = self._take(self._waiting[is_long], 1 if is_long else self._max_rows)
-        self._busy_since[is_long] = time.monotonic()
-        if jobs:  # Their clients may have gone.
-            _compute(jobs)
-        del self._busy_since[is_long]
-        for job in jobs:
-            self._add(job)
-
-    def _take(self, waiting, max_rows):
-        """Waits for a job, and returns it with those that fit the same batch."""
-        jobs: list[Job] = []
-        with self._changed:
-            self._changed.wait_for(lambda: waiting)
-            self._changed.wait_for(
-                lambda: len(waiting) >= max_rows, self._batch_seconds
-            )
-            for job in [*waiting]:
-                if job.fits(jobs, max_rows):
-                    waiting.remove(job)
-                    jobs.append(job)
-        return jobs
+            outputs, queued = [], time.monotonic()
+            for rows in _slices(job.positions):
+                is_long = job.positions[rows].max(initial=0) > _SLICE
+                worker = self._long if is_long else self._short
+                outputs.append(await worker.compute(_Slice(job, rows)))
+            taken = time.monotonic() - queued
+            job.queue_seconds = taken - job.compute_seconds
+            return _joined(outputs)
+        finally:
+            self._num_jobs -= 1
 
 
-def _compute(jobs):
-    """Computes the next slices of some jobs together."""
-    started = time.perf_counter()
-    for job in jobs:
-        job.queue_seconds = job.queue_seconds or started - job.queued
-    columns = [job.next_inputs() for job in jobs]
+class _Worker:
+    """A thread that computes the slices that wait, and those that fit together."""
+
+    def __init__(self, fail: Callable[[Exception], object]):
+        self._fail = fail
+        self._calls: queue.SimpleQueue = queue.SimpleQueue()
+        # A daemon, because a call of the model cannot be interrupted.
+        threading.Thread(target=self._answer_calls, daemon=True).start()
+        self._waiting: list[_Slice] = []
+        self._task: asyncio.Task | None = None
+        self.busy_since: float | None = None
+
+    async def compute(self, part: _Slice) -> Columns:
+        """Returns the outputs of a slice; it no longer waits if this is cancelled."""
+        self._waiting.append(part)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._compute_all())
+        try:
+            return await part.outputs
+        finally:
+            if part in self._waiting:
+                self._waiting.remove(part)
+
+    def _answer_calls(self):
+        while True:
+            parts, answer = self._calls.get()
+            answer.set_running_or_notify_cancel()  # From now on it is not cancelled.
+            try:
+                answer.set_result(_computed(parts))
+            except Exception as error:
+                answer.set_exception(error)
+
+    async def _compute_all(self):
+        while True:
+            await asyncio.sleep(_BATCH_SECONDS)
+            parts: list[_Slice] = []
+            for part in self._waiting:
+                if part.fits(parts):
+                    parts.append(part)
+            if not parts:
+                return
+            self._waiting = [part for part in self._waiting if part not in parts]
+            self.busy_since = started = time.monotonic()
+            answer: concurrent.futures.Future = concurrent.futures.Future()
+            self._calls.put((parts, answer))
+            try:
+                outputs = await asyncio.wrap_future(answer)
+            except Exception as error:
+                reason = " ".join(str(error).split())[:300].rstrip(".")
+                self._fail(OSError(f"The model can no longer answer: {reason}."))
+                refusal = exceptions.HTTPException(500, "The model cannot answer.")
+                outputs = [refusal] * len(parts)
+            self.busy_since = None
+            for part, output in zip(parts, outputs, strict=True):
+                part.job.compute_seconds += time.monotonic() - started
+                if part.outputs.done():  # The client is gone.
+                    continue
+                if isinstance(output, Exception):
+                    part.outputs.set_exception(output)
+                else:
+                    part.outputs.set_result(output)
+
+
+def _computed(parts):
+    """Returns the outputs of slices that fit together, or the error of a slice."""
+    model, signature = parts[0].job.model, parts[0].job.signature
     inputs = {
-        name: np.concatenate([column[name] for column in columns])
-        for name in columns[0]
+        name: np.concatenate([part.inputs[name] for part in parts])
+        for name in parts[0].inputs
     }
     try:
-        outputs = jobs[0].model.compute(jobs[0].signature, inputs)
-    except RequestError as error:
-        if len(jobs) > 1:  # One bad request must not fail the others.
-            for job in jobs:
-                _compute([job])
-            return
-        if jobs[0].future.set_running_or_notify_cancel():
-            jobs[0].future.set_exception(error)
-        if error.status == 500:
-            jobs[0].model.warm_up()  # Its error ends the server.
-        return
-    sizes = [len(job.next_positions()) for job in jobs]
-    for job, end, size in zip(jobs, np.cumsum(sizes), sizes, strict=True):
-        job.compute_seconds += time.perf_counter() - started
-        job.add({name: rows[end - size : end] for name, rows in outputs.items()})
+        outputs = model.compute(signature, inputs)
+    except exceptions.HTTPException as error:
+        if len(parts) > 1:  # One bad request must not fail the others.
+            return [answer for part in parts for answer in _computed([part])]
+        if error.status_code == 500:
+            model.warm_up()  # Its error ends the server.
+        return [error]
+    ends = np.cumsum([len(part.positions) for part in parts])
+    return [
+        {name: rows[end - len(part.positions) : end] for name, rows in outputs.items()}
+        for part, end in zip(parts, ends, strict=True)
+    ]

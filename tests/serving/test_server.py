@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -18,8 +19,11 @@ import requests
 
 from bert_tf import options as options_module
 from bert_tf.serving import client
-from bert_tf.serving import server
 from bert_tf.serving import server_options
+
+for package in ("orjson", "prometheus_client", "starlette", "uvicorn"):
+    pytest.importorskip(package, reason="needs the extra server")
+server = importlib.import_module("bert_tf.serving.server")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = ["the rain", "", "中文 été"]
@@ -45,8 +49,6 @@ def free_port():
 @contextlib.contextmanager
 def started_server(export_dir, *flags, **environment):
     """Yields the port and the process of a server."""
-    pytest.importorskip("uvicorn", reason="needs the extra server")
-    pytest.importorskip("prometheus_client", reason="needs the extra server")
     port = free_port()
     flags = [f"--export_dir={export_dir}", f"--port={port}", *flags]
     with subprocess.Popen(
@@ -158,7 +160,6 @@ server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
 
 
 def test_a_model_that_never_answers_ends_the_server(tmp_path):
-    pytest.importorskip("uvicorn", reason="needs the extra server")
     (tmp_path / "saved_model.pb").touch()
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ANSWER.format(str(tmp_path), free_port())],
@@ -242,8 +243,7 @@ def test_the_page_shows_the_classes_of_a_text(port):
 
 
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
-    pytest.importorskip("uvicorn", reason="needs the extra server")
-    monkeypatch.setattr(server, "_READING_SECONDS", 1)
+    monkeypatch.setattr(server, "_IDLE_SECONDS", 1)
     done = threading.Event()
 
     async def large_answer(scope, receive, send):
@@ -274,7 +274,6 @@ def test_a_client_that_never_reads_is_disconnected(monkeypatch):
 def test_a_port_in_use_and_a_broken_model_end_in_one_line(
     run_tool, single_export, tmp_path
 ):
-    pytest.importorskip("uvicorn", reason="needs the extra server")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -286,11 +285,13 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
     assert "contains no saved_model.pb and no version" in result.stderr
 
 
-def test_a_server_without_uvicorn_names_the_extra(monkeypatch, single_export):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    options = server_options.ServeModelOptions(export_dir=single_export)
-    with pytest.raises(ImportError, match=r"pip install 'bert_tf\[server\]'"):
-        server.run(options)
+def test_a_server_without_its_extra_names_it(monkeypatch, run_tool):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    monkeypatch.delitem(sys.modules, "bert_tf.serving.server")
+    monkeypatch.delitem(sys.modules, "bert_tf.serving.server_app")
+    result = run_tool("serve_model", "--export_dir=models")
+    assert result.exit_code == 1
+    assert "run pip install 'bert_tf[server]'." in result.stderr
 
 
 @pytest.mark.parametrize("variable", ["TOKEN", "TOKEN_FILE"])
@@ -309,7 +310,6 @@ def test_tensorflow_computes_in_the_dtype_of_the_export():
 def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
     exports, run_tool_process
 ):
-    pytest.importorskip("uvicorn", reason="needs the extra server")
     flags = [f"--export_dir={exports['masks'][1]}", f"--port={free_port()}"]
     result = run_tool_process("serve_model", *flags, "--backend=openvino")
     assert result.exit_code == 1

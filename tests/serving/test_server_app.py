@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import importlib
 import types
 
 import numpy as np
@@ -10,13 +11,14 @@ from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from bert_tf.serving import saved_signatures
-from bert_tf.serving import server_app
-from bert_tf.serving import server_formats
-from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-pytest.importorskip("prometheus_client", reason="needs the extra server")
+for package in ("orjson", "prometheus_client", "starlette"):
+    pytest.importorskip(package, reason="needs the extra server")
+server_app = importlib.import_module("bert_tf.serving.server_app")
+server_formats = importlib.import_module("bert_tf.serving.server_formats")
+server_model = importlib.import_module("bert_tf.serving.server_model")
 httpx = pytest.importorskip("httpx", reason="needs httpx")
 
 PREDICT = "/v1/models/m:predict"
@@ -82,9 +84,7 @@ def client(model=ENCODER, token=None, log=None, **options):
     """Returns a client of a server whose limits are small."""
     values = {"max_queue_size": 1, "max_positions": 30, **options}
     options = server_options.ServeModelOptions(export_dir="models", **values)
-    queue = server_model.Queue(
-        max_jobs=options.max_queue_size, max_rows=8, batch_seconds=0, fail=print
-    )
+    queue = server_model.Queue(options.max_queue_size, print)
     fields = [] if log is None else log
     app = server_app.Application(options, "m", queue, log=fields.append, token=token)
     app.model = model
@@ -163,9 +163,9 @@ def test_embeddings_take_what_clients_of_openai_send(values, embedding):
     assert np.frombuffer(content, "<f4").tolist() == pytest.approx(embedding)
 
 
-def test_float32_has_nine_digits():
+def test_float32_has_no_digits_of_float64():
     reply = post("/v1/embeddings", json={"input": [1]})
-    assert b'"embedding":[0.100000001,0.100000001]' in reply.content
+    assert b'"embedding":[0.1,0.1]' in reply.content
 
 
 @pytest.mark.parametrize(
@@ -177,18 +177,17 @@ def test_float32_has_nine_digits():
         (PREDICT, '{"instances": "a"}', 400, "instances must be a list"),
         (PREDICT, '{"instances": [{"text": "a"}, "b"]}', 400, "have the same names"),
         (PREDICT, '{"inputs": ["a", "b", "c"]}', 400, "at most 2 rows, got 3"),
-        (PREDICT, r'{"inputs": {"\ud800": ["a"]}}', 400, r"takes text, got \ud800"),
-        (PREDICT, '{"inputs": ["\\ud800"]}', 400, "list of Unicode texts"),
+        (PREDICT, '{"inputs": ["\\ud800"]}', 400, "The body is not JSON: "),
         (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
         ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),
         ("/v1/embeddings", '{"input": "a", "model": "n"}', 404, "'n' does not exist"),
         ("/v1/embeddings", '{"input": "a", "input_type": "x"}', 400, "or query"),
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
-        ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "too many nested lists"),
-        ("/v1/models/m/versions/2", "", 404, "No such path: /v1/models/m/versions/2"),
+        ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "not JSON: depth"),
+        ("/v1/models/m/versions/2:predict", "{}", 404, "No such path: /v1/models/m/v"),
         ("/metadata", "", 404, "No such path: /metadata; GET /v1/models names"),
-        ("/v1/models", "", 405, "Expected GET, got POST"),
+        ("/v1/models", "", 405, "Expected GET, HEAD, got POST"),
     ],
 )
 def test_what_cannot_be_answered_has_a_status_and_a_reason(path, body, status, message):
@@ -278,7 +277,7 @@ def test_a_request_has_an_id_and_a_line_in_the_log():
     assert len(bad.headers["x-request-id"]) == 32
     assert [line["status"] for line in lines] == [200, 404]
     assert (lines[0]["id"], lines[0]["rows"], lines[0]["version"]) == ("abc-1", 1, 3)
-    assert 'signature="",status="404",task="retrieval",version="3"} 1.0' in metrics
+    assert 'signature="",status="404",task="retrieval",version="3"}' in metrics
     assert "bert_tf_queue_seconds_count" in metrics
 
 

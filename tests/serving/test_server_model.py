@@ -1,14 +1,16 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
+import asyncio
 import shutil
-import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving import server_model
 from bert_tf.serving import warm_up
+
+exceptions = pytest.importorskip("starlette.exceptions", reason="needs the server")
+server_model = pytest.importorskip("bert_tf.serving.server_model")
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +45,17 @@ def recorded(model, monkeypatch):
     return calls
 
 
-def answers(model, requests, *, max_rows=32, failures=None):
-    """Returns the jobs of requests that wait together, after all were computed."""
-    queue = server_model.Queue(
-        max_jobs=99,
-        max_rows=max_rows,
-        batch_seconds=0,
-        fail=[].append if failures is None else failures.append,
-    )
+def answers(model, requests, failures=None):
+    """Returns the jobs of requests that wait together, and their outputs or errors."""
+    fail = [].append if failures is None else failures.append
     jobs = [server_model.Job(model, *request) for request in requests]
-    with queue._changed:  # Nothing is computed before all are there.
-        for job in jobs:
-            queue.put(job)
-    for job in jobs:
-        job.future.exception(timeout=60)
-    return jobs
+
+    async def compute_all():
+        queue = server_model.Queue(99, fail)
+        calls = [queue.compute(job) for job in jobs]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return jobs, asyncio.run(compute_all())
 
 
 def test_requests_are_computed_together_and_answered_apart(model, calls):
@@ -69,11 +67,11 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
         ("ids", ids(2, 9, 9, 3)),  # Another length, so another call.
         ("ids", ids(2, 8, 3)),
     ]
-    jobs = answers(model, requests)
+    jobs, outputs = answers(model, requests)
     assert calls == [3, 2, 1]
-    for job in jobs:
+    for job, answer in zip(jobs, outputs, strict=True):
         alone = model.compute(job.signature, job.inputs)
-        for name, value in job.future.result().items():
+        for name, value in answer.items():
             assert value.shape == alone[name].shape
             if value.dtype == object:
                 assert value.tolist() == alone[name].tolist()
@@ -81,33 +79,38 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
                 np.testing.assert_allclose(value, alone[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("max_rows, together", [(4, [3, 2, 6]), (5, [5, 6])])
-def test_rows_of_several_requests_are_limited(model, calls, max_rows, together):
+@pytest.mark.parametrize("most, together", [(4, [3, 2, 6]), (5, [5, 6])])
+def test_rows_of_several_requests_are_limited(
+    model, calls, monkeypatch, most, together
+):
+    monkeypatch.setattr(server_model, "_ROWS_TOGETHER", most)
     requests = [("serving_default", texts(*rows)) for rows in ("abc", "ab", "abcdef")]
-    answers(model, requests, max_rows=max_rows)
+    answers(model, requests)
     assert calls == together
 
 
 def test_a_large_request_is_computed_in_slices(model, calls, monkeypatch):
     monkeypatch.setattr(server_model, "_SLICE", 16)
+    monkeypatch.setattr(server_model, "_ROWS_TOGETHER", 4)
     large, small = [
         ("serving_default", texts(*["a"] * count, "été rain")) for count in (7, 1)
     ]
-    jobs = answers(model, [large, small], max_rows=4)
+    _, outputs = answers(model, [large, small])
     assert calls == [4, 2, 3, 1]
-    assert [len(job.future.result()["label"]) for job in jobs] == [8, 2]
+    assert [len(answer["label"]) for answer in outputs] == [8, 2]
 
 
-def test_a_job_whose_client_is_gone_leaves_nothing_behind(model, calls):
-    queue = server_model.Queue(max_jobs=1, max_rows=4, batch_seconds=0, fail=[].append)
-    with queue._changed:  # Nothing is computed meanwhile.
-        for _ in range(3):
-            job = server_model.Job(model, "serving_default", texts("rain"))
-            queue.put(job)
-            queue.remove(job)
-            assert job.inputs == {}
-        assert queue._waiting == {False: [], True: []}
-    assert (queue.size(), calls) == (0, [])
+def test_a_request_whose_client_is_gone_is_not_computed(model, calls):
+    async def leave():
+        queue = server_model.Queue(1, [].append)
+        job = server_model.Job(model, "serving_default", texts("rain"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(queue.compute(job), timeout=0)
+        other = server_model.Job(model, "serving_default", texts("a", "b"))
+        await queue.compute(other)
+        return queue.size()
+
+    assert (asyncio.run(leave()), calls) == (0, [2])
 
 
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
@@ -118,33 +121,30 @@ def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
         ("serving_default", texts(text))
         for text in ("the rain", "rain " * 30, "a", "été")
     ]
-    jobs = answers(tagger, requests)
+    _, outputs = answers(tagger, requests)
     assert calls == [3, 1]
-    widths = [job.future.result()["words"].shape[1] for job in jobs]
-    assert widths == [2, 30, 2, 2]
-    [job] = answers(tagger, [("serving_default", texts("the rain", "rain " * 30))])
-    words = job.future.result()["words"]
-    assert [sum(word != b"" for word in row) for row in words] == [2, 30]
+    assert [answer["words"].shape[1] for answer in outputs] == [2, 30, 2, 2]
+    requests = [("serving_default", texts("the rain", "rain " * 30))]
+    _, [answer] = answers(tagger, requests)
+    assert [sum(word != b"" for word in row) for row in answer["words"]] == [2, 30]
 
 
 def test_a_bad_request_fails_alone(model):
     good, bad = ("ids", ids(2, 9, 3)), ("ids", ids(2, 10**6, 3))
-    jobs = answers(model, [good, bad, good])
-    errors = [job.future.exception() for job in jobs]
-    assert [errors[0], errors[2], errors[1].status] == [None, None, 400]
-    assert "input_ids must be at least 0" in str(errors[1])
+    _, outputs = answers(model, [good, bad, good])
+    assert "logits" in outputs[0].keys() & outputs[2].keys()
+    assert outputs[1].status_code == 400
+    assert "input_ids must be at least 0" in outputs[1].detail
 
 
 def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
     def fail(*call):
-        raise server_model.RequestError(500, "Out of memory")
+        raise exceptions.HTTPException(500, "Out of memory")
 
     monkeypatch.setattr(model, "compute", fail)
     failures = []
-    [job] = answers(model, [("ids", ids(2, 9, 3))], failures=failures)
-    assert job.future.exception().status == 500
-    while not failures:
-        threading.Event().wait(0.01)
+    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures)
+    assert error.status_code == 500
     assert "can no longer answer: " in str(failures[0])
     assert "failed a warm-up request to its signature ids: Out" in str(failures[0])
 
