@@ -27,7 +27,12 @@ DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
 ENTITIES = ["seqeval>=1.2.2"]
-SERVER = ["prometheus-client>=0.20", "uvicorn>=0.51"]
+SERVER = [
+    "orjson>=3.10",
+    "prometheus-client>=0.20",
+    "starlette>=1.0",
+    "uvicorn>=0.51",
+]
 CHINESE = ["jieba>=0.42.1"]
 NOTEBOOKS = ["ipykernel>=6", "jupytext>=1.16", "nbclient>=0.10", *PLOTS]
 # Extras for users of the package; `bert_tf[all]` has all of them.

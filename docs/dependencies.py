@@ -52,6 +52,8 @@ NEEDED_FOR = {
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
     "uvicorn": "the HTTP server of `serve_model`",
+    "starlette": "routes and answers of the server",
+    "orjson": "JSON of arrays in the server",
     "prometheus-client": "metrics of the server",
 }
 # Extras for users that `all` does not contain.

@@ -286,9 +286,8 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
 
 
 def test_a_server_without_its_extra_names_it(monkeypatch, run_tool):
-    monkeypatch.setitem(sys.modules, "starlette", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "bert_tf.serving.server")
-    monkeypatch.delitem(sys.modules, "bert_tf.serving.server_app")
     result = run_tool("serve_model", "--export_dir=models")
     assert result.exit_code == 1
     assert "run pip install 'bert_tf[server]'." in result.stderr
