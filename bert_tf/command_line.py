@@ -10,6 +10,7 @@ import difflib
 import gc
 import importlib
 import itertools
+import logging
 import os
 import pathlib
 import re
@@ -29,6 +30,8 @@ from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf import subcommands
 from bert_tf.options import OptionError
+
+logger = logging.getLogger(__name__)
 
 DONE = 0
 FAILED = 1
@@ -159,17 +162,17 @@ def run(
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        values, shows_traceback = _parse(options_class, argv)
-        record = options_class(**values)
+        values, flag_values = _parse(options_class, argv)
         gc.set_threshold(*_GARBAGE_THRESHOLDS)
         with progress_module.shown_with_log(sys.stderr):
-            report = work(record)
+            values |= _recipe_values(options_class, values, argv, flag_values)
+            report = work(options_class(**values))
     except OptionError as error:
         return complain(typed, error, WRONG_USAGE)
     except (ValueError, OSError, ImportError) as error:
         # An ImportError with a module's name is Python's own and a defect; ours has
         # no name and says which extra to install.
-        if shows_traceback or getattr(error, "name", None):
+        if flag_values["traceback"].value or getattr(error, "name", None):
             raise
         return complain(typed, f"{error}{_recipe_advice(argv, error)}", FAILED)
     except KeyboardInterrupt as interrupt:
@@ -249,8 +252,8 @@ def _complain_of_interrupt(
 
 def _parse(
     options_class: type[options_module.Options], argv: list[str]
-) -> tuple[dict[str, Any], bool]:
-    """Returns the values that were given, and whether a traceback is wanted."""
+) -> tuple[dict[str, Any], flags.FlagValues]:
+    """Returns the values that were given, and all flags."""
     declared = {d.name: d for d in options_module.declarations(options_class)}
     flag_values = _define(declared.values())
     _check_given_once(argv, declared)
@@ -282,7 +285,21 @@ def _parse(
             )
         elif declaration.is_required:
             raise OptionError(f"--{name} is required: {declaration.help}")
-    return values, bool(flag_values["traceback"].value)
+    return values, flag_values
+
+
+def _recipe_values(options_class, values, argv, flag_values):
+    """Returns and logs the values of --recipe=auto; {} without it."""
+    if flag_values["recipe"].value is None:
+        is_own = values.get("bias_correction") or "--flagfile" in " ".join(argv)
+        if values.get("do_train") and not is_own:
+            logger.info("Settings of 2018; --recipe=auto learns faster.")
+        return {}
+    from bert_tf import recipe  # Needs TensorFlow.
+
+    chosen = recipe.choose(options_class, values)
+    logger.info("--recipe=auto: %s", recipe.shown(chosen))
+    return chosen
 
 
 def _check_given_once(
@@ -354,6 +371,7 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
     """Returns new flags. All but booleans are text, which `options.parse` reads."""
     flag_values = _FlagValues()
     flags.DEFINE_boolean("traceback", False, "", flag_values=flag_values)
+    flags.DEFINE_enum("recipe", None, ["auto"], "", flag_values=flag_values)
     for declaration in declared:
         define: Callable[..., Any] = flags.DEFINE_string
         if declaration.kind is bool:

@@ -23,6 +23,9 @@ _SHARED_FLAGS = {
     "--flagfile=FILE": "Read more flags from this file, one per line, or from a recipe "
     "of this package with recipe:NAME. Flags that follow on the command line take "
     "precedence.",
+    "--recipe=auto": "For tools that train: choose what learns fast for this model, "
+    "text, machine and time, instead of the settings of 2018. The choices are logged "
+    "and recorded with the run. Flags that are given take precedence.",
     "--traceback": "Show the Python traceback if the tool fails.",
 }
 _EXIT_CODES = """\
@@ -118,12 +121,13 @@ SUBCOMMANDS = (
         stage="Pretrain",
         summary="Pretrain BERT, or continue pretraining a checkpoint",
         examples=(
+            "--recipe=auto --input_file='corpus/*.txt' --vocab_file=vocab.txt "
+            "--output_dir=runs/corpus --do_train --max_train_minutes=60",
+            "--recipe=auto --init_checkpoint=bert-base-uncased "
+            "--input_file='domain/*.txt' --eval_input_file=heldout.txt "
+            "--output_dir=runs/domain --do_train --do_eval --max_train_minutes=60",
             "--input_file=train.tfrecord --eval_input_file=heldout.tfrecord "
             "--model_size=base --output_dir=runs/base --do_train --do_eval",
-            "--input_file=domain.tfrecord --eval_input_file=heldout.tfrecord "
-            "--init_checkpoint=bert-base-uncased "
-            "--output_dir=runs/domain --do_train --do_eval --learning_rate=5e-5 "
-            "--bias_correction --num_train_steps=10000 --num_warmup_steps=1000",
         ),
     ),
     Subcommand(
@@ -155,11 +159,12 @@ SUBCOMMANDS = (
         stage="Fine-tune and predict",
         summary="Classify texts or pairs of texts (GLUE, XNLI, your own tables)",
         examples=(
+            "--recipe=auto --train_file=train.csv --eval_file=dev.csv "
+            "--text_column=review --label_column=stars --output_dir=runs/reviews "
+            "--do_train --do_eval",
             "--task_name=MRPC --data_dir=glue/MRPC "
             "--init_checkpoint=bert-base-uncased --output_dir=runs/mrpc "
             "--do_train --do_eval",
-            "--train_file=train.csv --eval_file=dev.csv --text_column=review "
-            "--label_column=stars --output_dir=runs/reviews --do_train --do_eval",
             "--predict_file=new.csv --output_dir=runs/reviews --do_predict",
         ),
     ),

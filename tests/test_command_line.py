@@ -81,6 +81,11 @@ Advanced:
         Read more flags from this file, one per line, or from a recipe of this
         package with recipe:NAME. Flags that follow on the command line take
         precedence.
+  --recipe=auto
+        For tools that train: choose what learns fast for this model, text,
+        machine and time, instead of the settings of 2018. The choices are
+        logged and recorded with the run. Flags that are given take
+        precedence.
   --traceback
         Show the Python traceback if the tool fails.
 

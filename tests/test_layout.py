@@ -49,7 +49,9 @@ MAY_IMPORT = {
     "progress": set(),
     # Its table names functions, "module:name", which only `command_line` loads.
     "subcommands": set(),
-    "command_line": {"subcommands"},
+    "command_line": {"recipe", "subcommands"},
+    # Settings of --recipe=auto.
+    "recipe": {"checkpoints", "data", "modeling", "training"},
     "__main__": {"command_line"},
     **LIBRARY,
     "preprocessing": {"tokenization", "data", "modeling", "checkpoints"},
@@ -65,9 +67,9 @@ MAY_IMPORT = {
         *TASK_NAMES,
     },
     # Runs each task, and loads its predictor.
-    "fine_tune": {"serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
-    # The demo starts the tools as processes. It shares `training.verdicts`.
-    "demo": {"notebook", "training"},
+    "fine_tune": {"recipe", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
+    # The demo starts the tools as processes.
+    "demo": {"notebook"},
     # What notebooks share; their tests learn a vocabulary.
     "notebook": {"tokenization"},
     # A stage before any task: raw text to the sentences that data/corpus.py reads.

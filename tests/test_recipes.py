@@ -1,6 +1,7 @@
 """Every recipe is a valid command and states the expected result."""
 
 import fnmatch
+import json
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ from bert_tf import command_line
 from bert_tf import files
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.tasks.classification import options as classification_options
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "bert_tf" / "recipes"
@@ -42,6 +44,55 @@ def parsed(tool, options_class, flags):
     )
     assert code == 0
     return seen[0]
+
+
+@pytest.mark.parametrize(
+    "flags, expected",
+    [
+        ([], {"model_size": "tiny", "learning_rate": 1e-3, "max_train_minutes": 60.0}),
+        (["--max_train_minutes=5000"], {"model_size": "tiny"}),  # A small text.
+        (["--model_size=base"], {"model_size": "base", "learning_rate": 1e-4}),
+        (["--learning_rate=0.5"], {"learning_rate": 0.5, "next_sentence": False}),
+        (["--num_train_steps=50"], {"max_train_minutes": None, "num_warmup_steps": 5}),
+        (
+            ["--init_checkpoint=bert-tf-mini"],
+            {"model_size": None, "learning_rate": 3e-4, "config_overrides": ()},
+        ),
+    ],
+)
+def test_the_recipe_auto_chooses_what_is_not_given(tmp_path, capsys, flags, expected):
+    text = tmp_path / "text.txt"
+    text.write_text("One sentence.\n")
+    common = [f"--input_file={text}", f"--output_dir={tmp_path}", *flags]
+    options = options_of_auto("--do_train", *common)
+    assert {name: getattr(options, name) for name in expected} == expected
+    assert options.bias_correction
+    assert "--recipe=auto: --" in capsys.readouterr().err
+    # A resumed run keeps what it has recorded, also after another choice.
+    flags = {"learning_rate": 0.25, "bias_correction": False, "model_size": None}
+    (tmp_path / "run.json").write_text(json.dumps({"flags": flags}))
+    again = options_of_auto(*common)
+    assert again.learning_rate in (0.25, 0.5)
+    assert not again.bias_correction
+
+
+def options_of_auto(*flags):
+    record = pretraining_options.RunPretrainingOptions
+    return parsed("pretrain", record, ["--recipe=auto", *flags])
+
+
+def test_the_recipe_auto_of_fine_tuning_follows_the_width(tmp_path, capsys):
+    flags = ["--train_file=a.csv", "--do_train", f"--output_dir={tmp_path}"]
+    record = classification_options.RunClassifierOptions
+    options = parsed("bert_tf classify", record, ["--recipe=auto", *flags])
+    assert (options.learning_rate, options.num_train_epochs) == (3e-4, 5.0)
+    before = parsed("bert_tf classify", record, flags)
+    assert (before.learning_rate, before.bias_correction) == (5e-5, False)
+    assert "Settings of 2018; --recipe=auto learns faster." in capsys.readouterr().err
+    record = pretraining_options.FillMaskOptions
+    flags = ["--recipe=auto", "--text=a", "--init_checkpoint=b"]
+    assert command_line.run("fill_mask", record, lambda _: None, flags) == 2
+    assert "--recipe=auto is for tools that train" in capsys.readouterr().err
 
 
 def runs_of(recipe):

@@ -56,19 +56,6 @@ class TaskOptions(training_options.FineTuningOptions):
     tasks. The defaults here are those of the release.
     """
 
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model configuration. Default: the configuration of "
-        "init_checkpoint.",
-        group="model",
-        on_resume=options_module.FREE,
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
-        group="model",
-        on_resume=options_module.FREE,
-    )
     # The cost of attention grows with the square of the length (appendix A.2 of the
     # paper), and the position embeddings of the released models end at 512. Texts are
     # truncated to one fixed length, because a TPU needs static shapes.
@@ -167,14 +154,6 @@ class TaskOptions(training_options.FineTuningOptions):
             for work, of_work in names.items()
         }
         return dataclasses.replace(self, **works)
-
-    def only_training(self) -> Self:
-        """Returns options that train and do nothing else."""
-        return dataclasses.replace(self, do_train=True, do_eval=False, do_predict=False)
-
-    def only_evaluation(self) -> Self:
-        """Returns options that evaluate and do nothing else."""
-        return dataclasses.replace(self, do_train=False, do_eval=True, do_predict=False)
 
     def _check_labels(self, labels: Sequence[str]) -> None:
         if len(set(labels)) != len(labels) or len(labels) == 1:

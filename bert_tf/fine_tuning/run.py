@@ -24,12 +24,12 @@ from bert_tf.fine_tuning import task_record
 from bert_tf.fine_tuning import tasks
 from bert_tf.fine_tuning import trials
 from bert_tf.training import distribution
-from bert_tf.training import estimates
 from bert_tf.training import loop
 from bert_tf.training import plots
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
 from bert_tf.training import stopping
+from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
 
@@ -74,19 +74,6 @@ def single_run(options: Any) -> str:
             options = options.single_run(do_train=False, do_eval=False)
         lines.append(Run(options).work())
     return "\n".join(lines)
-
-
-def train(options: Any) -> dict[str, float]:
-    """Trains; returns {"loss", "global_step"}. See `run`."""
-    options = _without_search(options).only_training()
-    with run_folder.locked(options):
-        return Run(options).train()
-
-
-def evaluate(options: Any) -> dict[str, float]:
-    """Evaluates the last checkpoint; returns the contents of eval_results.txt."""
-    options = _without_search(options).only_evaluation()
-    return Run(options).evaluate()
 
 
 def prepare(options: Any) -> task_module.Task:
@@ -156,7 +143,7 @@ class Run:
         options, lines = self.options, []
         if options.dry_run:
             source = self.task.training_data().source
-            return str(estimates.measure(self.trainer, source))
+            return str(timing.measure(self.trainer, source))
         if options.do_train:
             reached = self.train()
             step, loss = reached["global_step"], reached["loss"]
@@ -404,12 +391,6 @@ def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
         return []
     path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
     return [f"These scores are not on the run's own data; they are in {path}."]
-
-
-def _without_search(options):
-    if isinstance(options, fine_tuning_options.TrialOptions):
-        return options.single_run()
-    return options
 
 
 def _search(options):

@@ -15,10 +15,12 @@ from bert_tf.training import options as training_options
 from bert_tf.training import plots
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
-from bert_tf.training import verdicts
 
 FILE = "report.html"
 CURVES_FILE = "curves.png"
+# A score must cover this share of the distance from the baseline to a perfect score.
+MARGIN = 0.02
+NOT_LEARNED = "not learned"
 _NO_FACTS = {
     "summary": "A training run of bert_tf.",
     "num_wrong": None,
@@ -97,10 +99,44 @@ def _scores(results, baselines):
         baseline = baselines.get(name) or baselines.get(f"eval_{name}") or {}
         value, perfect = baseline.get("value"), baseline.get("perfect")
         shown = [run_folder.format_score(v) for v in (score, value) if v is not None]
-        verdict = verdicts.verdict(name, score, value, perfect=perfect)
+        judgement = verdict(name, score, value, perfect=perfect)
         rows.append((name, *shown, *[""] * (2 - len(shown)), baseline.get("name", "")))
-        rows[-1] += (verdict,)
+        rows[-1] += (judgement,)
     return rows
+
+
+def verdict(
+    name: str,
+    score: float,
+    baseline: float | None,
+    *,
+    perfect: float | None = None,
+) -> str:
+    """Returns "not learned" if a score is hardly better than its baseline.
+
+    Args:
+        name: of the score. A loss or a perplexity is better if it is lower.
+        score: of the model.
+        baseline: the score of the simplest prediction. None: unknown.
+        perfect: the best possible score; losses ignore it. None: 100 if the score or
+            the baseline is above 1, else 1.
+
+    Returns:
+        `NOT_LEARNED`, or "" if the score is clearly better or there is no baseline.
+
+    Example:
+        >>> verdict("eval_accuracy", 0.51, baseline=0.5)
+        'not learned'
+    """
+    if baseline is None:
+        return ""
+    if name.endswith(("loss", "perplexity")):
+        learned = score < baseline * (1 - MARGIN)
+    else:
+        if perfect is None:
+            perfect = 100 if max(score, baseline) > 1 else 1
+        learned = score > baseline + MARGIN * (perfect - baseline)
+    return "" if learned else NOT_LEARNED
 
 
 def _images(run_dir, data):

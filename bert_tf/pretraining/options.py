@@ -47,13 +47,6 @@ class RunPretrainingOptions(
         "that have its length, or makes examples of its length from text.",
         group="training",
     )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model's configuration. Default: that of "
-        "init_checkpoint, or of the run in output_dir.",
-        group="model",
-        on_resume=options_module.FREE,
-    )
     model_size: str | None = option(
         None,
         help="Size of a new model, instead of bert_config_file: tiny, mini, small, "
@@ -83,13 +76,6 @@ class RunPretrainingOptions(
         None,
         help="TFRecord or text files to evaluate on. Default: input_file.",
         group="evaluation",
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary of the examples, which is saved with the run. Default: that "
-        "of init_checkpoint, or the one recorded in the examples. Text needs one of "
-        "the first two.",
-        on_resume=options_module.FREE,
     )
     do_lower_case: bool | None = option(
         None,

@@ -17,7 +17,6 @@ from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import scores
 from bert_tf.training import distribution
-from bert_tf.training import estimates
 from bert_tf.training import loop
 from bert_tf.training import result_files
 from bert_tf.training import run_folder
@@ -375,7 +374,7 @@ class Pretraining:
                 last_step = self.trainer.num_train_steps
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
-            estimate = estimates.measure(self.trainer, source, num_steps=num_steps)
+            estimate = timing.measure(self.trainer, source, num_steps=num_steps)
             parts.append(str(estimate))
             if self.trainer.time_limit is None:
                 rates = self._describe_rates(first_step, last_step)

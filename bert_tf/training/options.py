@@ -288,6 +288,20 @@ class TrainingOptions(TrainerOptions):
         "Run the same command again; training continues from its last checkpoint."
     )
 
+    bert_config_file: str | None = option(
+        None,
+        help="JSON file with the model's configuration. Default: that of "
+        "init_checkpoint, or of the run in output_dir.",
+        group="model",
+        on_resume=options_module.FREE,
+    )
+    vocab_file: str | None = option(
+        None,
+        help="Vocabulary, saved with the run. Default: that of init_checkpoint, or the "
+        "one recorded in examples of pretraining.",
+        group="model",
+        on_resume=options_module.FREE,
+    )
     do_train: bool = option(
         False,
         help="Train the model.",

@@ -116,7 +116,9 @@ def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
     name = next(iter(contract.scores))
     steps = [line["step"] for line in lines if name in line]
     assert steps == [contract.num_steps // 2, contract.num_steps]
-    best = fine_tuning_run.evaluate(create(run_dir / "best"))
+    best = fine_tuning_run.Run(
+        create(run_dir / "best", do_train=False, do_eval=True)
+    ).evaluate()
     assert best["global_step"] in steps
 
 
@@ -135,7 +137,7 @@ def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, 
 
 def test_a_finished_run_is_not_trained_further(copied, create, contract):
     before = rotation.latest(str(copied))
-    fine_tuning_run.train(create(copied, **evaluations(contract)))
+    fine_tuning_run.Run(create(copied, **evaluations(contract))).train()
     assert rotation.latest(str(copied)) == before
 
 
@@ -143,7 +145,7 @@ def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path, create, recorded_config
 ):
     values = {"bert_config_file": recorded_config, "num_train_epochs": 2.0}
-    num_steps = fine_tuning_run.train(create(tmp_path / "whole", **values))
+    num_steps = fine_tuning_run.Run(create(tmp_path / "whole", **values)).train()
     num_steps = num_steps["global_step"]
 
     class StoppedError(Exception):
@@ -157,8 +159,8 @@ def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
         tmp_path / "parts", save_checkpoints_steps=num_steps // 4, **values
     )
     with pytest.raises(StoppedError), progress.reporting_to(stop):
-        fine_tuning_run.train(options)
-    assert fine_tuning_run.train(options)["global_step"] == num_steps
+        fine_tuning_run.Run(options).train()
+    assert fine_tuning_run.Run(options).train()["global_step"] == num_steps
     whole, parts = (
         bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
         for name in ("whole", "parts")
@@ -348,7 +350,7 @@ def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
     options = create(
         tmp_path, do_train=False, do_eval=True, init_checkpoint=str(run_dir), **given
     )
-    results = fine_tuning_run.evaluate(options)
+    results = fine_tuning_run.Run(options).evaluate()
     for name, least in contract.scores.items():
         assert results[name] >= least
 

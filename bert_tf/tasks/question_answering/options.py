@@ -2,7 +2,6 @@
 
 import dataclasses
 from typing import ClassVar
-from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -101,16 +100,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         group="advanced",
         on_resume=options_module.FREE,
     )
-
-    def only_training(self) -> Self:
-        """See `TaskOptions.only_training`."""
-        return dataclasses.replace(
-            self,
-            do_train=True,
-            do_eval=False,
-            do_predict=False,
-            tune_threshold=False,
-        )
 
     def __post_init__(self):
         super().__post_init__()

@@ -159,11 +159,11 @@ def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_optio
     assert len((run_dir / "test_results.tsv").read_text().splitlines()) == 2
 
     before = (run_dir / "eval_results.txt").read_text()
-    found = fine_tuning_run.evaluate(
+    found = fine_tuning_run.Run(
         glue_options(
             run_dir, "XNLI", tmp_path, do_train=False, do_eval=True, eval_language="de"
         )
-    )
+    ).evaluate()
     assert found["eval_accuracy"] == found["eval_accuracy_de"] == german
     assert (run_dir / "eval_results.txt").read_text() == before
     [first, *_] = (run_dir / "eval_results-xnli_de.txt").read_text().splitlines()

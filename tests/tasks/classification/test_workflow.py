@@ -88,7 +88,7 @@ def test_a_finished_run_keeps_its_settings_and_results(
 
     before = contents()
     same = weather_options(weather_run, eval_batch_size=3, **EVALUATIONS)
-    assert fine_tuning_run.train(same)["global_step"] == 60
+    assert fine_tuning_run.Run(same).train()["global_step"] == 60
     assert contents() == before
 
     for changed in (
@@ -98,9 +98,9 @@ def test_a_finished_run_keeps_its_settings_and_results(
         {"num_train_epochs": 99.0, "random_seed": 99},
     ):
         with pytest.raises(ValueError, match="contains a run"):
-            fine_tuning_run.train(
+            fine_tuning_run.Run(
                 weather_options(weather_run, **EVALUATIONS, **changed)
-            )
+            ).train()
         assert contents() == before
 
     other = tmp_path / "other.tsv"

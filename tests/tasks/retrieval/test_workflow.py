@@ -104,7 +104,12 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
         return original(self, texts)
 
     monkeypatch.setattr(search_module.Retriever, "passages", watched)
-    assert fine_tuning_run.evaluate(retrieval_options(run))["eval_mrr"] == 1.0
+    assert (
+        fine_tuning_run.Run(
+            retrieval_options(run, do_train=False, do_eval=True)
+        ).evaluate()["eval_mrr"]
+        == 1.0
+    )
     assert embedded == []
     rows = [{"query": "the bee", "passage": "a garden"}]
     options = retrieval_options(
@@ -158,7 +163,7 @@ def test_a_cross_encoder_learns_which_passage_is_right(
         num_train_epochs=60.0,
         log_every_steps=10,
     )
-    fine_tuning_run.train(options)
+    fine_tuning_run.Run(options).train()
     losses = [line["loss"] for line in read_lines(tmp_path / "metrics.jsonl")]
     assert losses[0] == pytest.approx(np.log(3), abs=0.1)  # Of three, nothing known.
     assert np.mean(losses[-3:]) < 0.6
@@ -196,7 +201,7 @@ def test_an_encoder_is_evaluated_as_it_is(
         init_checkpoint=prefix,
         bert_config_file=recorded_config,
     )
-    assert 0 < fine_tuning_run.evaluate(options)["eval_mrr"] < 1
+    assert 0 < fine_tuning_run.Run(options).evaluate()["eval_mrr"] < 1
     made_by = search_module.PassageIndex(
         str(tmp_path / search_module.VECTORS_FILE)
     ).made_by
@@ -289,7 +294,7 @@ def test_a_head_that_gives_no_score_does_not_rank(
             retrieval_options(tmp_path / "a", init_checkpoint=prefix, **values)
         )
     options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
-    found = fine_tuning_run.evaluate(options)[BEST]
+    found = fine_tuning_run.Run(options).evaluate()[BEST]
     assert found == pytest.approx(read_results(cross_dir)[BEST])
     values["retrieve_with"] = str(cross_dir)
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):

@@ -60,7 +60,7 @@ def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
         assert f"| {name} | {before[name]:.4f} |" in card
     run_dir = tmp_path / "run"
     shutil.copytree(names_run, run_dir)
-    fine_tuning_run.evaluate(names_options(run_dir))
+    fine_tuning_run.run(names_options(run_dir, do_train=False, do_eval=True))
     assert read_results(run_dir) == before
     # Scores of another step are of another model.
     (run_dir / "eval_results.txt").write_text("eval_f1 = 0.5\nglobal_step = 60\n")

@@ -1,6 +1,6 @@
 import pytest
 
-from bert_tf.training import verdicts
+from bert_tf.fine_tuning import run_report
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from bert_tf.training import verdicts
 def test_a_score_must_be_clearly_better_than_its_baseline(
     name, score, baseline, expected
 ):
-    assert verdicts.verdict(name, score, baseline) == expected
+    assert run_report.verdict(name, score, baseline) == expected
 
 
 def test_a_percentage_below_one_is_measured_by_its_scale():
-    assert verdicts.verdict("eval_f1", 0.8, 0.0, perfect=100) == "not learned"
-    assert verdicts.verdict("eval_f1", 2.5, 0.0, perfect=100) == ""
+    assert run_report.verdict("eval_f1", 0.8, 0.0, perfect=100) == "not learned"
+    assert run_report.verdict("eval_f1", 2.5, 0.0, perfect=100) == ""
