@@ -195,17 +195,21 @@ plots.curves({"pretraining": options.output_dir})
 # %% [markdown]
 # ## 5. Filling masks
 #
-# These sentences did not occur in training. Each has one masked word.
+# After two minutes on 76 kB of text, a model knows little more than which words are
+# frequent. The small model in the package, `bert-tf-mini`, has read 89 novels.
 
 # %%
-filler = bert_tf.load(options.output_dir)
-for masked_text, word in notebook.masked_texts(
-    heldout_text, 5, train_file=train_text, vocab_file=vocab_file
-):
-    (answer,) = filler.predict([masked_text], top_k=5)
-    (likeliest,) = answer["masks"]
-    found = ", ".join(f"{one['token']} {one['probability']:.2f}" for one in likeliest)
-    print(f"{masked_text}\n    was {word!r}; likeliest: {found}")
+SENTENCES = [
+    "She opened the [MASK] and went into the garden.",
+    "They sat by the fire and drank a cup of [MASK].",
+    "There was not a cloud in the blue [MASK].",
+]
+for checkpoint in (options.output_dir, "bert-tf-mini"):
+    print(os.path.basename(checkpoint))
+    for answer in bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3):
+        (likeliest,) = answer["masks"]
+        found = ", ".join(f"{x['token']} {x['probability']:.2f}" for x in likeliest)
+        print(f"    {answer['text']} {found}")
 
 # %% [markdown]
 # ## 6. The encoder's outputs
@@ -225,40 +229,32 @@ outputs["sequence_output"].shape, outputs["pooled_output"].shape
 #
 # The data set has a few hundred sentences with their topics. One new layer reads the
 # vector of `[CLS]`, and all weights are trained (sections 3.2 and 4.1). We fine-tune
-# with the same settings from the pretrained weights and from random weights, and
-# measure accuracy on unseen sentences. After these few epochs, pretraining helps. With
-# many more epochs, random weights catch up, because the pretraining text is very small.
+# with the same settings from `bert-tf-mini` and from random weights, and measure
+# accuracy on unseen sentences. The learning rate is chosen for the size of the model.
 
 # %%
-from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.classification import options as classification_options
-
 test_file = notebook.sample_file("topics_test.tsv")
 
 
-def fine_tune(name, checkpoint):
+def fine_tune(name, **start):
     """Trains a topic classifier. Returns its scores."""
-    options = classification_options.RunClassifierOptions(
-        train_file=notebook.sample_file("topics_train.tsv"),
-        eval_file=test_file,
-        vocab_file=vocab_file,
-        bert_config_file=config_file,
-        init_checkpoint=checkpoint,
+    model = bert_tf.fine_tune.classify(
+        notebook.sample_file("topics_train.tsv"),
         output_dir=setup.path(name),
-        do_train=True,
-        do_eval=True,
+        validation=test_file,
         max_seq_length=32,
         train_batch_size=16,
         num_train_epochs=1 if setup.is_tiny else 5,
-        learning_rate=3e-4,
+        **start,
     )
-    fine_tuning_run.train(options)
-    return fine_tuning_run.evaluate(options)
+    return model.scores
 
 
 scores = {
-    "random weights": fine_tune("random", None),
-    "pretrained": fine_tune("topics", options.output_dir),
+    "random weights": fine_tune(
+        "random", vocab_file=vocab_file, bert_config_file=config_file
+    ),
+    "pretrained": fine_tune("topics"),
 }
 
 # %%
@@ -272,7 +268,7 @@ axes = figure.subplots()
 axes.barh(list(accuracies), list(accuracies.values()))
 axes.set(xlim=(0, 1), title="accuracy on unseen sentences")
 # Few test sentences: on another processor, the scores differ by some points.
-assert setup.is_tiny or accuracies["pretrained"] > 0.3
+assert setup.is_tiny or accuracies["pretrained"] > 0.7
 figure
 
 # %% [markdown]

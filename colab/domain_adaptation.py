@@ -52,120 +52,75 @@ setup = notebook.prepare("domain_adaptation", RUN_DIR)
 print(setup)  # The device, the number format and the folder.
 
 # %% [markdown]
-# ## 1. A general model
+# ## 1. The domain
 #
-# On Colab, start from a released model: set `GENERAL = "bert-base-uncased"`. Here, a
-# very small model is pretrained first, on one half of the package's text.
+# The general model is `bert-tf-mini`, which has read 89 novels and is in the package.
+# The domain is the text of the package: cooking, gardens, music and weather. The tool
+# reads text with one sentence per line and a blank line between documents.
 
 # %%
-from bert_tf import files
-from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import workflow as pretraining_workflow
-from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import workflow as pretraining_data_workflow
-from bert_tf.tokenization import learning
-
-GENERAL = None
-NUM_STEPS = 2 if setup.is_tiny else 600
-lengths = {"max_seq_length": 32, "max_predictions_per_seq": 5}
-
-with open(notebook.sample_file("corpus.txt"), encoding="utf-8") as file:
-    documents = file.read().strip().split("\n\n")
-with open(notebook.sample_file("corpus_heldout.txt"), encoding="utf-8") as file:
-    held_out = file.read()
-half = len(documents) // 2
-parts = {
-    "general": "\n\n".join(documents[:half]),
-    "domain": "\n\n".join(documents[half:]),
-    "heldout": held_out,
-}
-for name, content in parts.items():
-    with files.open_file(setup.path(f"{name}.txt"), "w") as file:
-        file.write(content + "\n")
-
-vocabulary = learning.learn_vocabulary(
-    [setup.path("general.txt")], vocab_size=2000, do_lower_case=True
-)
-vocabulary.save(setup.path("vocab.txt"))
-config = bert_tf.BertConfig.of_size(
-    "tiny", vocab_size=len(vocabulary), max_position_embeddings=128
-)
-with files.open_file(setup.path("bert_config.json"), "w") as file:
-    file.write(config.to_json_string())
-
-for name in parts:
-    pretraining_data_workflow.create_data(
-        pretraining_data_options.CreatePretrainingDataOptions(
-            input_file=setup.path(f"{name}.txt"),
-            output_file=setup.path(f"{name}.tfrecord"),
-            vocab_file=setup.path("vocab.txt"),
-            dupe_factor=1 if setup.is_tiny else 20,
-            next_sentence=False,
-            **lengths,
-        )
-    )
-
-
-# %%
-def pretrain(name, records, learning_rate, **start):
-    """Pretrains; returns the scores on the held-out text."""
-    options = pretraining_options.RunPretrainingOptions(
-        input_file=setup.path(records),
-        eval_input_file=setup.path("heldout.tfrecord"),
-        vocab_file=setup.path("vocab.txt"),
-        output_dir=setup.path(name),
-        do_train=True,
-        do_eval=True,
-        train_batch_size=8 if setup.is_tiny else 32,
-        eval_batch_size=32,
-        max_eval_steps=0,
-        learning_rate=learning_rate,
-        num_train_steps=NUM_STEPS,
-        num_warmup_steps=NUM_STEPS // 10,
-        log_every_steps=max(1, NUM_STEPS // 50),
-        eval_every_steps=max(1, NUM_STEPS // 6),
-        device=setup.device,
-        dtype=setup.dtype,
-        **start,
-        **lengths,
-    )
-    pretraining_workflow.train(options)
-    return pretraining_workflow.evaluate(options)
-
-
-if GENERAL is None:
-    GENERAL = setup.path("general")
-    before = pretrain(
-        "general",
-        "general.tfrecord",
-        1e-3,
-        bert_config_file=setup.path("bert_config.json"),
-    )
-    print(before)
+train_file = notebook.sample_file("corpus.txt")
+heldout_file = notebook.sample_file("corpus_heldout.txt")
+with open(train_file, encoding="utf-8") as file:
+    print(file.read()[:400])
 
 # %% [markdown]
-# ## 2. The domain
+# ## 2. Continued pretraining
 #
-# The same tool continues from a checkpoint. With a lower learning rate and a new
-# warm-up, the model keeps what it has learned before.
+# `recipe.choose` is `--recipe=auto` of the command line. It chooses what is not given,
+# such as a learning rate that suits the size of the model. The run evaluates the
+# checkpoint before the first step, and warns if the held-out loss is higher later.
 
 # %%
-after = pretrain("adapted", "domain.tfrecord", 5e-4, init_checkpoint=GENERAL)
-after
+from bert_tf import recipe
+from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
+
+num_steps = 2 if setup.is_tiny else 300
+given = {
+    "init_checkpoint": "bert-tf-mini",
+    "input_file": train_file,
+    "eval_input_file": heldout_file,
+    "output_dir": setup.path("adapted"),
+    "do_train": True,
+    "do_eval": True,
+    "num_train_steps": num_steps,
+    "log_every_steps": max(1, num_steps // 50),
+    "eval_every_steps": max(1, num_steps // 6),
+    "device": setup.device,
+    "dtype": setup.dtype,
+}
+chosen = recipe.choose(pretraining_options.RunPretrainingOptions, given)
+print(recipe.shown(chosen))
+options = pretraining_options.RunPretrainingOptions(**given | chosen)
+print(pretraining_workflow.run(options))
 
 # %%
 # %matplotlib inline
 from bert_tf.training import plots
 
-plots.curves({"general": GENERAL, "adapted": setup.path("adapted")})
+plots.curves({"adapted": options.output_dir})
 
 # %%
 import math
 
-for name, scores in {"general": before, "adapted": after}.items():
-    perplexity = math.exp(scores["masked_lm_loss"])
-    print(f"{name:8} held-out perplexity {perplexity:.0f}")
-assert setup.is_tiny or after["masked_lm_loss"] < before["masked_lm_loss"]
+from bert_tf.training import run_folder
+
+losses = [
+    line["eval_masked_lm_loss"]
+    for line in run_folder.RunFolder(options.output_dir).read_metrics()
+    if "eval_masked_lm_loss" in line
+]
+for name, loss in {"before": losses[0], "after": losses[-1]}.items():
+    print(f"{name:8} held-out perplexity {math.exp(loss):.1f}")
+assert setup.is_tiny or losses[-1] < losses[0]
+
+# %%
+SENTENCES = ["Knead the [MASK] for ten minutes.", "Water the [MASK] in the evening."]
+for checkpoint in ("bert-tf-mini", options.output_dir):
+    for answer in bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3):
+        (likeliest,) = answer["masks"]
+        print(answer["text"], ", ".join(one["token"] for one in likeliest))
 
 # %% [markdown]
 # ## 3. Words of the domain
@@ -174,7 +129,7 @@ assert setup.is_tiny or after["masked_lm_loss"] < before["masked_lm_loss"]
 # the vocabulary, so that they are one piece instead of many.
 
 # %%
-_, tokenizer = bert_tf.from_pretrained(setup.path("adapted"), head="encoder")
+_, tokenizer = bert_tf.from_pretrained(options.output_dir, head="encoder")
 [tokenizer.tokenize(word) for word in ("sourdough", "mulching", "thunderstorm")]
 
 # %%

@@ -88,7 +88,7 @@ from bert_tf import files
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 
-checkpoint = setup.encoder("bert-mini")
+checkpoint = "bert-tf-mini"  # In the package.
 folder = setup.path("hugging_face")
 report = conversion_workflow.run(
     conversion_options.ConvertCheckpointOptions(
@@ -117,7 +117,7 @@ encoder, tokenizer = bert_tf.from_pretrained(folder, head="encoder")
 model = bert_tf.BertClassifier(encoder.config, num_labels=len(names))
 print(bert_tf.load_checkpoint(model, folder))
 encoded = tokenizer(texts, max_seq_length=32)
-model.compile(keras.optimizers.Adam(1e-4), metrics=["accuracy"])
+model.compile(keras.optimizers.Adam(3e-4), metrics=["accuracy"])
 history = model.fit(
     encoded, labels, batch_size=16, epochs=1 if setup.is_tiny else 5, verbose=2
 )

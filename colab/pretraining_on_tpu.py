@@ -213,7 +213,7 @@ print(f"{sorted(speeds)[len(speeds) // 2]:.0f} examples per second (median)")
 # ## 5. Use it
 #
 # The run folder is a starting point for the other notebooks: use its path in place of
-# `setup.encoder(...)`.
+# `bert-tf-mini`.
 
 # %%
 bert_tf.fill_masks(options.output_dir, ["The rain stopped in the [MASK]."], top_k=3)

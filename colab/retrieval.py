@@ -102,7 +102,7 @@ dev[:3]
 # %%
 import numpy as np
 
-encoder = setup.encoder("bert-mini")
+encoder = "bert-tf-mini"  # In the package.
 
 
 def ranks(vectors_of):
@@ -153,8 +153,7 @@ plots.curves({"run": setup.path("run")})
 # The relevant passage must come first among all, including those of training. In
 # the picture, each block of columns has the passages of one product. Before training,
 # the columns of the same problem look alike in all blocks; after training, one block
-# stands out in each row. The stored outputs are those of all-MiniLM-L6-v2, which was
-# already trained to match questions and answers.
+# stands out in each row.
 
 # %%
 from matplotlib import figure as matplotlib_figure

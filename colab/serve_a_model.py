@@ -56,15 +56,14 @@ print(setup)  # The device, the number format and the folder.
 
 model = bert_tf.fine_tune.classify(
     notebook.sample_file("topics_train.tsv"),
-    setup.encoder("bert-mini"),
+    "bert-tf-mini",
     setup.path("run"),
     validation=notebook.sample_file("topics_dev.tsv"),
     device=setup.device,
     dtype=setup.dtype,
     max_seq_length=32,
     train_batch_size=16,
-    learning_rate=1e-4,
-    num_train_epochs=1.0 if setup.is_tiny else 3.0,
+    num_train_epochs=1.0 if setup.is_tiny else 5.0,
     log_every_steps=5,
 )
 model.scores

@@ -70,8 +70,7 @@ MAY_IMPORT = {
     "fine_tune": {"recipe", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
     # The demo starts the tools as processes.
     "demo": {"notebook"},
-    # What notebooks share; their tests learn a vocabulary.
-    "notebook": {"tokenization"},
+    "notebook": set(),  # What notebooks share.
     # A stage before any task: raw text to the sentences that data/corpus.py reads.
     "preparation": {"data", "file_errors"},
 }
