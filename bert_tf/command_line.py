@@ -174,7 +174,7 @@ def run(
         # no name and says which extra to install.
         if flag_values["traceback"].value or getattr(error, "name", None):
             raise
-        return complain(typed, f"{error}{_recipe_advice(argv, error)}", FAILED)
+        return complain(typed, error, FAILED)
     except KeyboardInterrupt as interrupt:
         return _complain_of_interrupt(typed, interrupt, options_class.after_interrupt)
     if report:
@@ -356,15 +356,6 @@ def _recipe(name: str) -> pathlib.Path:
             f"of {', '.join(recipes)}."
         )
     return recipes[name]
-
-
-def _recipe_advice(argv: Sequence[str], failure: Exception) -> str:
-    """Returns how to create the files of a recipe if one is missing, "" otherwise."""
-    recipe = re.search(rf"{_RECIPE_PREFIX}(\S+)", " ".join(argv))
-    if recipe is None or not str(failure).startswith(("No such file:", "No file ")):
-        return ""
-    path = _recipe(recipe[1])
-    return f" {path} has the commands that create the recipe's files."
 
 
 def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:

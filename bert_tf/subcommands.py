@@ -23,10 +23,12 @@ _SHARED_FLAGS = {
     "--flagfile=FILE": "Read more flags from this file, one per line, or from a recipe "
     "of this package with recipe:NAME. Flags that follow on the command line take "
     "precedence.",
-    "--recipe=auto": "For tools that train: choose what learns fast for this model, "
-    "text, machine and time, instead of the settings of 2018. The choices are logged "
-    "and recorded with the run. Flags that are given take precedence.",
     "--traceback": "Show the Python traceback if the tool fails.",
+}
+_FLAGS_OF_TRAINING = {
+    "--recipe=auto": "Choose what learns fast for this model, text, machine and time, "
+    "instead of the settings of 2018. The choices are logged and recorded with the "
+    "run. Flags that are given take precedence.",
 }
 _EXIT_CODES = """\
 Exit codes: 0 success, 1 the job failed, 2 wrong usage.
@@ -126,8 +128,6 @@ SUBCOMMANDS = (
             "--recipe=auto --init_checkpoint=bert-base-uncased "
             "--input_file='domain/*.txt' --eval_input_file=heldout.txt "
             "--output_dir=runs/domain --do_train --do_eval --max_train_minutes=60",
-            "--input_file=train.tfrecord --eval_input_file=heldout.tfrecord "
-            "--model_size=base --output_dir=runs/base --do_train --do_eval",
         ),
     ),
     Subcommand(
@@ -372,6 +372,8 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
         }
         if group == options_module.GROUPS[-1]:
             entries |= _SHARED_FLAGS
+            trains = any(d.name == "bias_correction" for d in declared)
+            entries |= _FLAGS_OF_TRAINING if trains else {}
         for flag, text in entries.items():
             section.add_argument(
                 flag, action="store_true", help=text.replace("%", "%%")

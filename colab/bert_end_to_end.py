@@ -206,10 +206,11 @@ SENTENCES = [
 ]
 for checkpoint in (options.output_dir, "bert-tf-mini"):
     print(os.path.basename(checkpoint))
-    for answer in bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3):
+    answers = bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3)
+    for text, answer in zip(SENTENCES, answers, strict=True):
         (likeliest,) = answer["masks"]
         found = ", ".join(f"{x['token']} {x['probability']:.2f}" for x in likeliest)
-        print(f"    {answer['text']} {found}")
+        print(f"    {text} {found}")
 
 # %% [markdown]
 # ## 6. The encoder's outputs

@@ -20,8 +20,7 @@
 # that domain, and needs no labels. The training objective stays that of section 3.1 of
 # [the paper](https://arxiv.org/abs/1810.04805). This notebook measures the perplexity
 # on held-out text. To see what a classifier gains, pass both checkpoints to
-# `bert_tf.fine_tune.classify`. With models as small as these, the difference is only
-# noise.
+# `bert_tf.fine_tune.classify`.
 
 # %%
 import importlib.util
@@ -118,9 +117,10 @@ assert setup.is_tiny or losses[-1] < losses[0]
 # %%
 SENTENCES = ["Knead the [MASK] for ten minutes.", "Water the [MASK] in the evening."]
 for checkpoint in ("bert-tf-mini", options.output_dir):
-    for answer in bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3):
+    answers = bert_tf.fill_masks(checkpoint, SENTENCES, top_k=3)
+    for text, answer in zip(SENTENCES, answers, strict=True):
         (likeliest,) = answer["masks"]
-        print(answer["text"], ", ".join(one["token"] for one in likeliest))
+        print(text, ", ".join(one["token"] for one in likeliest))
 
 # %% [markdown]
 # ## 3. Words of the domain

@@ -167,13 +167,15 @@ except ValueError as error:
 # ## 6. Back again
 #
 # The weights of the encoder, read from Hugging Face's format and from the original, are
-# bit-identical.
+# bit-identical. The pooler of both is new, because `bert-tf-mini` has none.
 
 # %%
 original, _ = bert_tf.from_pretrained(checkpoint, head="encoder")
-for one, other in zip(original.weights, encoder.weights, strict=True):
+pairs = list(zip(original.weights, encoder.weights, strict=True))
+pairs = [pair for pair in pairs if "pooler" not in pair[0].path]
+for one, other in pairs:
     np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-print(f"{len(encoder.weights)} weights are equal.")
+print(f"{len(pairs)} weights are equal.")
 
 # %%
 print(setup.last_run_on())

@@ -205,13 +205,14 @@ SENTENCES = (
 )
 answers = bert_tf.fill_masks(CHECKPOINT, SENTENCES, top_k=5)
 figure = matplotlib_figure.Figure(figsize=(10, 2.6), layout="constrained")
-for axes, answer in zip(figure.subplots(1, len(SENTENCES)), answers, strict=True):
-    (candidates,) = answer["masks"]
+all_axes = figure.subplots(1, len(SENTENCES))
+for axes, text, answer in zip(all_axes, SENTENCES, answers, strict=True):
+    candidates = answer["masks"][0]
     axes.barh(
         [one["token"] for one in candidates][::-1],
         [one["probability"] for one in candidates][::-1],
     )
-    axes.set_title(answer["text"], fontsize="small", wrap=True)
+    axes.set_title(text, fontsize="small", wrap=True)
     axes.set(xlabel="probability")
 figure
 

@@ -8,7 +8,6 @@ import re
 import pytest
 
 from bert_tf import command_line
-from bert_tf import files
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tasks.classification import options as classification_options
@@ -185,18 +184,3 @@ def test_a_recipe_that_is_not_there_is_one_line(capsys, monkeypatch, given, want
     assert code == 2
     [line] = capsys.readouterr().err.splitlines()
     assert wanted in line
-
-
-def test_a_missing_file_of_a_recipe_says_how_to_create_it(
-    capsys, monkeypatch, tmp_path
-):
-    monkeypatch.chdir(tmp_path)
-    code = command_line.run(
-        "run_pretraining",
-        pretraining_options.RunPretrainingOptions,
-        lambda options: files.expand(options.input_file),
-        ["--flagfile=recipe:mini_two_cores", "--output_dir=run"],
-    )
-    assert code == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert "mini_two_cores.flags has the commands" in line

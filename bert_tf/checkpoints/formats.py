@@ -5,6 +5,7 @@ functions below it raise, too.
 """
 
 import dataclasses
+import difflib
 import importlib
 import logging
 import os
@@ -16,6 +17,7 @@ from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.catalogue import hub_names
+from bert_tf.modeling import released
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +126,9 @@ def detect(path: str | os.PathLike[str]) -> str:
         raise ValueError(
             f"{path} is a {kind} of an unknown format; expected one of: {expected}."
         )
+    names = [*released.MODELS, kinds.SHIPPED]
+    if near := difflib.get_close_matches(path, names, n=1, cutoff=0.8):
+        raise FileNotFoundError(f"No such checkpoint: {path}; did you mean {near[0]}?")
     raise FileNotFoundError(
         f"No such checkpoint: {path}, and no released model has that name (such as "
         f"bert-base-uncased); expected a folder, a file or a prefix: {expected}; or a "

@@ -82,6 +82,8 @@ def read_table(
     if suffix in ("jsonl", "json", "parquet"):
         values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
         rows = _json_rows(values, columns, list_columns, optional_lists, broken_rows)
+    elif files.is_folder(path):
+        raise ValueError(f"{path} is a folder; expected a file.")
     elif suffix not in ("tsv", "txt", "csv"):
         raise ValueError(
             f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "

@@ -245,6 +245,8 @@ class TableOptions(TfdsOptions):
         if self.trains:
             self._require("train_file", f"Training without --{flag}")
         if not has_dev and (self.do_eval or self.eval_every_steps):
+            if hasattr(self, "validation_split"):
+                flag += " or --validation_split"
             self._require("eval_file", f"Evaluating without --{flag}")
         if self.do_predict:
             self._require("predict_file", f"Predicting without --{flag}")
@@ -324,6 +326,11 @@ class TrialOptions(TaskOptions):
         for part in filter(str.strip, str(self.sweep).split(";")):
             name, separator, values = (text.strip() for text in part.partition("="))
             declaration = declared.get(name)
+            if separator and declaration is None:
+                raise OptionError(
+                    f"--sweep: unknown flag {name!r}; expected one such as "
+                    "learning_rate."
+                )
             if not separator or declaration is None or name in axes:
                 raise OptionError(
                     f"--sweep: expected NAME=VALUE,VALUE;NAME=VALUE with different "

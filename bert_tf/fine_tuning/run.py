@@ -91,6 +91,10 @@ def prepare(options: Any) -> task_module.Task:
     task.find_start()
     task.record = task.read()
     task.identities = task.data_sets()
+    sizes = [len(task.examples.get(name) or ()) for name in ("train", "dev")]
+    if 0 < sizes[0] < sizes[1]:
+        message = "Training on %d examples, evaluating on %d: are the files swapped?"
+        logger.warning(message, *sizes)
     head = task_record.head_to_apply(options, task.start.source)
     if head is not None:
         task.check_head(head)
@@ -143,13 +147,14 @@ class Run:
         options, lines = self.options, []
         if options.dry_run:
             source = self.task.training_data().source
-            return str(timing.measure(self.trainer, source))
+            return timing.measure(self.trainer, source)
         if options.do_train:
             reached = self.train()
             step, loss = reached["global_step"], reached["loss"]
             lines.append(f"Trained to step {step}, loss {loss:.4f}.")
         if options.do_eval:
-            lines += run_folder.score_lines(self.evaluate())
+            results = self.evaluate()
+            lines += run_report.score_lines(self.trainer.folder, results)
             lines += self._lines
             lines += other_data_lines(options.output_dir, self.task.identities["dev"])
         if options.do_predict:

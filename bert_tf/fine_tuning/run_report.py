@@ -8,6 +8,7 @@ older run.
 import base64
 import os
 import shlex
+from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf.fine_tuning import model_card
@@ -103,6 +104,20 @@ def _scores(results, baselines):
         rows.append((name, *shown, *[""] * (2 - len(shown)), baseline.get("name", "")))
         rows[-1] += (judgement,)
     return rows
+
+
+def score_lines(
+    folder: run_folder.RunFolder, results: Mapping[str, float]
+) -> list[str]:
+    """Returns lines as `run_folder.score_lines`, with the baseline of each score."""
+    remarks = {}
+    baselines = plots.read_data(folder.path).get("baselines", {})
+    if folder.read_eval_results() == results:  # Not those of other data.
+        for name, _, value, source, judgement in _scores(results, baselines):
+            facts = ", ".join(filter(None, (f"{source} {value}", judgement)))
+            remarks[name] = f"  ({facts})" if value else ""
+    lines = run_folder.score_lines(results)
+    return [line + remarks.get(line.partition(" = ")[0], "") for line in lines]
 
 
 def verdict(

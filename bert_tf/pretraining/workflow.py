@@ -374,8 +374,7 @@ class Pretraining:
                 last_step = self.trainer.num_train_steps
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
-            estimate = timing.measure(self.trainer, source, num_steps=num_steps)
-            parts.append(str(estimate))
+            parts.append(timing.measure(self.trainer, source, num_steps=num_steps))
             if self.trainer.time_limit is None:
                 rates = self._describe_rates(first_step, last_step)
                 parts.append(f"learning rate     {rates}")

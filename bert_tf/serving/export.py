@@ -215,6 +215,9 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
         names = ", ".join(files.list_folder(export_dir))
         kind = _NAMES.get(options.format, "SavedModel")
         report = f"The {kind} is in {export_dir} ({names})."
+        if kind == "SavedModel":
+            served = os.path.dirname(os.path.abspath(export_dir))
+            report += f"\nServe it: bert_tf serve --export_dir={served}"
         if folder is not None:
             report += f"\nFiles for a model server are in {folder}."
         return report

@@ -1,6 +1,7 @@
 """The clock of a run: steps per call, the time limit, and what --dry_run measures."""
 
 import dataclasses
+import datetime
 import resource
 import statistics
 import sys
@@ -138,31 +139,8 @@ def _now():
     return time.monotonic()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """Size and cost of a training run."""
-
-    num_parameters: int
-    num_train_steps: int  # Optimizer steps that remain.
-    seconds: float  # At the speed of the measured steps.
-    memory_bytes: int | None  # Peak of the measured steps. None: unknown, as on a TPU.
-
-    def __str__(self):
-        lines = [
-            f"parameters        {self.num_parameters:,}",
-            f"steps             {self.num_train_steps:,}",
-        ]
-        if self.memory_bytes is not None:
-            lines.append(f"memory            {self.memory_bytes / 2**30:.2f} GiB")
-        lines.append(
-            f"time              {format_seconds(self.seconds)} (at the speed of a few "
-            "steps now; evaluations come on top)"
-        )
-        return "\n".join(lines)
-
-
-def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> Estimate:
-    """Takes a few steps, which are not saved; returns the `Estimate` of the run.
+def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str:
+    """Takes a few steps, which are not saved; returns the size and time of the run.
 
     Args:
         trainer: `loop.Trainer` of the run.
@@ -187,12 +165,17 @@ def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> Est
     if trainer.time_limit is not None:
         limit = 60.0 * trainer.time_limit.minutes
         num_steps, seconds = int(num_steps * limit / seconds), limit
-    return Estimate(
-        num_parameters=trainer.model.count_params(),
-        num_train_steps=num_steps,
-        seconds=seconds,
-        memory_bytes=_peak_memory(trainer.strategy),
+    lines = [
+        f"parameters        {trainer.model.count_params():,}",
+        f"steps             {num_steps:,}",
+    ]
+    if (memory := _peak_memory(trainer.strategy)) is not None:
+        lines.append(f"memory            {memory / 2**30:.2f} GiB")
+    lines.append(
+        f"time              {datetime.timedelta(seconds=int(seconds))} (at the speed "
+        "of a few steps now; evaluations come on top)"
     )
+    return "\n".join(lines)
 
 
 def _peak_memory(strategy):
@@ -203,11 +186,3 @@ def _peak_memory(strategy):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
-
-
-def format_seconds(seconds: float) -> str:
-    """Returns a duration in words, such as "1 h 2 min 3 s" or "under a second"."""
-    if seconds < 1:
-        return "under a second"
-    hours, rest = divmod(int(seconds), 3600)
-    return f"{hours} h {rest // 60} min {rest % 60} s"

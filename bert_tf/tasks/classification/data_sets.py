@@ -280,6 +280,8 @@ class TableProcessor(examples_module.DataProcessor):
     def _collected_labels(self):
         counts = self._label_counts(self._train_examples)
         labels = sorted(counts)
+        if all(map(_is_number, counts)):
+            labels.sort(key=float)  # 2 before 10.
         if len(labels) < 2:
             problem = f"the labels contain {len(labels)} different classes"
             if labels and self.columns.kind == checkpoint_heads.SINGLE_LABEL:
