@@ -254,7 +254,7 @@ def test_a_run_that_was_trained_alone_is_not_replaced(create, tmp_path):
     "values, message",
     [
         ({"sweep": "learning_rate"}, "--sweep: expected NAME=VALUE,VALUE"),
-        ({"sweep": "speed=1,2"}, "--sweep: expected NAME=VALUE,VALUE"),
+        ({"sweep": "speed=1,2"}, "--sweep: unknown flag .speed.; expected one"),
         ({"sweep": "dtype=float32;dtype=float32"}, "with different flag names"),
         ({"sweep": "output_dir=a,b"}, "output_dir cannot be varied"),
         ({"sweep": "length_buckets=1,2"}, "length_buckets cannot be varied"),
