@@ -219,7 +219,8 @@ def _listed(name, values):
 def _has_nan(values):
     if isinstance(values, list):
         return any(map(_has_nan, values))
-    return isinstance(values, float) and math.isnan(values)
+    # Servers that write standard JSON send null.
+    return values is None or (isinstance(values, float) and math.isnan(values))
 
 
 def _has_labels(row, labels):

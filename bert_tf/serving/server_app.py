@@ -124,54 +124,50 @@ class Application:
         self._threads = concurrent.futures.ThreadPoolExecutor(2)
         names = ("localhost", "127.0.0.1", "::1", *options.allowed_host)
         self._hosts = {name.lower() for name in names}
-        predict, embed = (
-            functools.partial(self._compute, read)
-            for read in (server_formats.read_query, server_formats.read_embeddings)
-        )
+        models = server_formats.models(name)
+        predict = functools.partial(self._compute, server_formats.read_query)
+        embed = functools.partial(self._compute, server_formats.read_embeddings)
         self._routes = [
             routing.Route("/", _page),
             routing.Route("/livez", lambda _: responses.PlainTextResponse("ok")),
             routing.Route("/readyz", self._ready),
             routing.Route("/metrics", _metrics),
-            routing.Route("/v1/models", self._models),
+            routing.Route("/v1/models", lambda _: responses.JSONResponse(models)),
             routing.Route("/v1/embeddings", embed, methods=["POST"]),
         ]
+        status = functools.partial(self._describe, server_formats.status)
+        metadata = functools.partial(self._describe, server_formats.metadata)
         for path in (f"/v1/models/{name}", f"/v1/models/{name}/versions/{{version}}"):
             self._routes += [
                 routing.Route(f"{path}:predict", predict, methods=["POST"]),
-                routing.Route(f"{path}/metadata", self._metadata),
-                routing.Route(path, self._status),
+                routing.Route(f"{path}/metadata", metadata),
+                routing.Route(path, status),
             ]
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request."""
         exchange = _Exchange(scope, receive)
-        limit = self._options.queue_timeout_seconds
-        response = None  # The client is gone.
+        limit, status = self._options.queue_timeout_seconds, _CLIENT_IS_GONE
         try:
+            try:
+                async with asyncio.timeout(limit):
+                    response = await self._response(exchange)
+            except exceptions.HTTPException as error:
+                response = exchange.refusal(error)
+            except TimeoutError:
+                message = f"There was no answer within {limit:g} seconds."
+                response = exchange.refusal(exceptions.HTTPException(504, message))
+            self._hold(exchange, len(response.body))
             async with asyncio.timeout(limit):
-                response = await self._response(exchange)
-        except requests.ClientDisconnect:
+                await exchange.send(response, send)
+                status = response.status_code
+        except (requests.ClientDisconnect, TimeoutError):
             pass
-        except TimeoutError:
-            message = f"There was no answer within {limit:g} seconds."
-            response = exchange.refusal(exceptions.HTTPException(504, message))
-        except exceptions.HTTPException as error:
-            response = exchange.refusal(error)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"[:300]
             self._log({"error": reason, "id": exchange.id})
-            message = "The server failed; see its log."
-            response = exchange.refusal(exceptions.HTTPException(500, message))
-        status = _CLIENT_IS_GONE
-        try:
-            async with asyncio.timeout(limit):
-                if response is not None:
-                    self._hold(exchange, len(response.body))
-                    await exchange.send(response, send)
-                    status = response.status_code
-        except TimeoutError:
-            pass
+            status = 500
+            raise  # uvicorn answers.
         finally:
             self._hold(exchange, 0)
             self._record(exchange, status)
@@ -229,16 +225,8 @@ class Application:
             raise exceptions.HTTPException(503, "The model does not answer.")
         return responses.PlainTextResponse("ok")
 
-    def _models(self, exchange):
-        models = [{"id": self._name, "object": "model", "owned_by": "bert_tf"}]
-        return responses.JSONResponse({"object": "list", "data": models})
-
-    def _status(self, exchange):
-        state = server_formats.status(self._loaded(exchange).version)
-        return responses.JSONResponse(state)
-
-    def _metadata(self, exchange):
-        content = server_formats.metadata(self._name, self._loaded(exchange))
+    def _describe(self, describe, exchange):
+        content = describe(self._name, self._loaded(exchange))
         return responses.JSONResponse(content)
 
     async def _compute(self, read, exchange):
@@ -333,17 +321,17 @@ class Application:
         signature, model = "", self.model
         if job is not None:
             signature, model = job.signature, job.model
-            line["version"] = job.model.version
-            line["rows"] = len(job.positions)
+            line |= {"version": model.version, "rows": len(job.positions)}
             line["queue_ms"] = round(1000 * job.queue_seconds, 1)
             line["compute_ms"] = round(1000 * job.compute_seconds, 1)
             if status < 400:
                 times = (seconds, job.queue_seconds, job.compute_seconds)
                 for histogram, value in zip(_SECONDS, times, strict=True):
                     histogram.labels(signature).observe(value)
-        task = "" if model is None else str(model.task.get("task", ""))
-        version = "" if model is None else model.version
-        _REQUESTS.labels(signature, status, task, version).inc()
+        labels = ("", "")
+        if model is not None:
+            labels = (model.task.get("task", ""), str(model.version))
+        _REQUESTS.labels(signature, status, *labels).inc()
         if exchange.scope["path"] not in (*_PROBES, "/metrics"):
             self._log(line)
 

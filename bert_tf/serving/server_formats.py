@@ -18,14 +18,22 @@ _EMBEDDING = "embedding"
 MAX_ROWS = 2048  # Of a request, as OpenAI has it.
 
 
-def status(version: int) -> dict[str, Any]:
+def models(name: str) -> dict[str, Any]:
+    """Returns the reply to GET /v1/models, in OpenAI's form."""
+    return {
+        "object": "list",
+        "data": [{"id": name, "object": "model", "owned_by": "bert_tf"}],
+    }
+
+
+def status(name: str, model: LoadedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model status API".
     """
-    state = {"error_code": "OK", "error_message": ""}
-    version_state = {"version": str(version), "state": "AVAILABLE", "status": state}
-    return {"model_version_status": [version_state]}
+    status = {"error_code": "OK", "error_message": ""}
+    version = {"version": str(model.version), "state": "AVAILABLE", "status": status}
+    return {"model_version_status": [version]}
 
 
 def metadata(name: str, model: LoadedModel) -> dict[str, Any]:
