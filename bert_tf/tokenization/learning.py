@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import functools
 import re
+import string
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,8 +31,10 @@ UNUSED = re.compile(r"\[unused\d+\]")
 
 _MIN_FREQUENCY = 2  # How often two pieces must be adjacent to be merged.
 # Minimum share of words made of known characters only. The rarest characters beyond it
-# are left out.
+# are left out, unless the text has few different characters.
 _CHARACTER_COVERAGE = 0.99995
+_MAX_CHARACTERS_KEPT = 1000  # Beyond the coverage; the limit of Hugging Face's trainer.
+_PRINTABLE_ASCII = string.ascii_letters + string.digits + string.punctuation
 
 _LINES_PER_REPORT = 10_000
 _MEGABYTE = 1_000_000
@@ -57,7 +60,9 @@ def learn_vocabulary(
             small for the characters.
     """
     counts = count_words(input_files, do_lower_case=do_lower_case)
-    return vocabulary_from_counts(counts, vocab_size=vocab_size)
+    return vocabulary_from_counts(
+        counts, vocab_size=vocab_size, do_lower_case=do_lower_case
+    )
 
 
 def count_words(
@@ -99,22 +104,26 @@ def vocabulary_from_counts(
     counts: Mapping[str, int],
     *,
     vocab_size: int,
+    do_lower_case: bool = True,
 ) -> vocabulary_module.Vocabulary:
     """Returns a `Vocabulary` learned from counted words.
 
     The special and unused tokens come first, then the characters by code point, then
-    their "##" forms, then the learned pieces, roughly by descending frequency.
+    their "##" forms, then the learned pieces, roughly by descending frequency. All
+    printable ASCII characters are included, except capital letters if text is
+    lowercased.
 
     Args:
         counts: how often each word occurs.
         vocab_size: see `learn_vocabulary`.
+        do_lower_case: see `learn_vocabulary`.
 
     Raises:
         ValueError: `vocab_size` is too small for the special tokens, the unused tokens
             and the characters, or the package `tokenizers` is not installed.
     """
     reserved = _reserved_tokens(default_num_unused(vocab_size))
-    alphabet = _alphabet(counts)
+    alphabet = _alphabet(counts, vocab_size, do_lower_case)
     # Punctuation and ideographs are separate tokens, so they need no "##" form.
     inside = [wordpiece.CONTINUATION + c for c in alphabet if not _is_alone(c)]
     single = [*alphabet, *inside]
@@ -122,8 +131,9 @@ def vocabulary_from_counts(
     if num_pieces < 0:
         raise ValueError(
             f"--vocab_size={vocab_size} is too small: the {len(reserved)} special and "
-            f"unused tokens and the {len(single)} forms of the text's {len(alphabet)} "
-            f"characters already need {len(reserved) + len(single)}; raise it."
+            f"unused tokens and the {len(single)} forms of {len(alphabet)} characters "
+            f"(ASCII and the text's) already need {len(reserved) + len(single)}; raise "
+            "it."
         )
     known = frozenset(alphabet)
     learnable = {word: n for word, n in counts.items() if _is_learnable(word, known)}
@@ -157,24 +167,28 @@ def _reserved_tokens(num_unused):
     return [pad, *tokens]
 
 
-def _alphabet(counts):
-    """Returns, sorted, the characters needed to cover enough words."""
+def _alphabet(counts, vocab_size, do_lower_case):
+    """Returns, sorted, ASCII and the characters needed to cover enough words."""
     occurrences: collections.Counter[str] = collections.Counter()
     for word, count in counts.items():
         for character in word:
             occurrences[character] += count
-    by_frequency = sorted(occurrences, key=lambda c: (-occurrences[c], c))
-    rank = {character: number for number, character in enumerate(by_frequency)}
-    # Words by the rank of their rarest character.
+    # Words by the frequency of their rarest character. Characters of equal frequency
+    # are kept or left out together: one bracket is not kept without the other.
     num_words: collections.Counter[int] = collections.Counter()
     for word, count in counts.items():
-        num_words[max(rank[character] for character in word)] += count
+        num_words[min(occurrences[character] for character in word)] += count
     missing = (1 - _CHARACTER_COVERAGE) * sum(counts.values())
-    size = len(by_frequency)
-    while size > 1 and num_words[size - 1] <= missing:
-        missing -= num_words[size - 1]
-        size -= 1
-    return sorted(by_frequency[:size])
+    for frequency in sorted(num_words):
+        missing -= num_words[frequency]
+        if missing < 0:
+            break
+    most_frequent = sorted(occurrences.values(), reverse=True)
+    num_kept = max(1, min(_MAX_CHARACTERS_KEPT, vocab_size // 8))
+    frequency = min(frequency, most_frequent[:num_kept][-1])
+    covered = {c for c, number in occurrences.items() if number >= frequency}
+    ascii_forms = {c.lower() if do_lower_case else c for c in _PRINTABLE_ASCII}
+    return sorted(covered | ascii_forms)
 
 
 def _is_alone(character):

@@ -59,7 +59,9 @@ def build_vocabulary(
         if inputs:
             counts = learning.count_words(inputs, do_lower_case=options.do_lower_case)
             vocabulary = learning.vocabulary_from_counts(
-                counts, vocab_size=options.vocab_size
+                counts,
+                vocab_size=options.vocab_size,
+                do_lower_case=options.do_lower_case,
             )
             if options.vocab_size > len(vocabulary):
                 lines.append(

@@ -7,7 +7,7 @@ from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import workflow as tokenization_workflow
 
-pytest.importorskip("tokenizers")
+tokenizers = pytest.importorskip("tokenizers")
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -42,37 +42,58 @@ def test_special_and_unused_tokens_are_where_the_release_has_them():
         "[MASK]",
         "[unused99]",
     )
-    assert tokens[154:] == ("[unused149]", "a", "##a")
+    assert tokens[154:156] == ("[unused149]", "!")
 
 
-def test_every_character_has_both_forms_where_it_can_have_them():
-    counts = {"ab": 9, "c": 5, ".": 3, "中": 2}
-    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=19)
-    assert vocabulary.tokens == (
-        *SPECIAL, ".", "a", "b", "c", "中", "##a", "##b", "##c", "ab"
-    )  # fmt: skip
-
-
-def test_rare_characters_are_left_out_as_far_as_coverage_allows(monkeypatch):
-    monkeypatch.setattr(learning, "_CHARACTER_COVERAGE", 0.98)
-    counts = {"aa": 90, "ab": 8, "ac": 1, "ad": 1}
-    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=40)
-    characters = [token for token in vocabulary if len(token) == 1]
-    assert characters == ["a", "b"]
-    measured = tokenization_workflow.measure_coverage(vocabulary, counts)
-    assert (measured.num_words, measured.num_pieces) == (100, 100)
-    assert measured.num_unknown == 2
-    assert str(measured) == (
-        "100 words, 1.0000 pieces per word, 2.0000% of the pieces are [UNK]"
+@pytest.mark.parametrize("do_lower_case, num_letters", [(True, 26), (False, 52)])
+def test_ascii_and_every_character_have_both_forms_if_possible(
+    do_lower_case, num_letters
+):
+    vocabulary = learning.vocabulary_from_counts(
+        {"中": 9, "ß": 2}, vocab_size=200, do_lower_case=do_lower_case
     )
+    pieces = vocabulary.tokens[vocabulary.ids["!"] :]
+    single, inside = pieces[: 42 + num_letters + 2], pieces[42 + num_letters + 2 :]
+    ascii_characters = [chr(code) for code in range(33, 127)]
+    if do_lower_case:
+        ascii_characters = [c for c in ascii_characters if not c.isupper()]
+    assert single == (*ascii_characters, "ß", "中")
+    assert inside == tuple("##" + c for c in single if c.isalnum() and c != "中")
+
+
+@pytest.mark.parametrize(
+    "coverage, rare",
+    [
+        (0.98, []),
+        (0.99, ["γ", "δ"]),  # One could be left out, but both are equally frequent.
+    ],
+)
+def test_rare_characters_are_left_out_as_far_as_coverage_allows(
+    monkeypatch, coverage, rare
+):
+    monkeypatch.setattr(learning, "_CHARACTER_COVERAGE", coverage)
+    monkeypatch.setattr(learning, "_MAX_CHARACTERS_KEPT", 2)
+    counts = {"αα": 90, "αβ": 8, "αγ": 1, "αδ": 1}
+    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=140)
+    letters = [token for token in vocabulary if token in tuple("αβγδ")]
+    assert letters == ["α", "β", *rare]
+    measured = tokenization_workflow.measure_coverage(vocabulary, counts)
+    assert measured.num_words == 100
+    assert measured.num_unknown == 2 - len(rare)
+
+
+def test_rare_characters_are_kept_if_the_text_has_few(monkeypatch):
+    monkeypatch.setattr(learning, "_CHARACTER_COVERAGE", 0.5)
+    vocabulary = learning.vocabulary_from_counts({"α": 99, "β": 1}, vocab_size=140)
+    assert "β" in vocabulary
 
 
 def test_frequent_pieces_are_learned_first():
     counts = collections.Counter(low=50, lower=20, newer=40)
-    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=21)
-    # After 6 special or unused tokens and 6 characters in two forms: "l" and "##o" meet
+    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=117)
+    # After 10 special or unused tokens and 104 forms of characters: "l" and "##o" meet
     # 70 times, and so do "lo" and "##w"; "##e" and "##r" 60 times.
-    assert vocabulary.tokens[18:] == ("lo", "low", "##er")
+    assert vocabulary.tokens[114:] == ("lo", "low", "##er")
 
 
 def test_a_learned_vocabulary_leaves_nothing_of_its_text_unknown(sample_data):
@@ -84,8 +105,10 @@ def test_a_learned_vocabulary_leaves_nothing_of_its_text_unknown(sample_data):
 
 
 def test_a_size_that_the_characters_do_not_fit_into_is_refused():
-    with pytest.raises(ValueError, match="--vocab_size=8 is too small: the 5 special"):
-        learning.vocabulary_from_counts({"abc": 1}, vocab_size=8)
+    vocabulary = learning.vocabulary_from_counts({"abc": 1}, vocab_size=114)
+    assert len(vocabulary) == 114
+    with pytest.raises(ValueError, match="--vocab_size=113 is too small: the 10 spec"):
+        learning.vocabulary_from_counts({"abc": 1}, vocab_size=113)
 
 
 def test_text_without_words_is_refused(tmp_path):
@@ -118,15 +141,20 @@ def test_words_that_cannot_be_filled_in_are_refused(words, sentence):
         learning.fill_unused(vocabulary, words)
 
 
-def test_the_released_vocabulary_s_pieces_a_word_are_reached(shared):
-    text = str(shared / "data" / "corpus" / "wiki_sentences.train.txt")
-    path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
+def test_a_vocabulary_compares_with_the_release_s_and_hugging_face_s(shared):
+    folder = shared / "data" / "corpus"
+    text = str(folder / "wiki_sentences.train.txt")
     counts = learning.count_words(text)
-    vocabulary = learning.vocabulary_from_counts(counts, vocab_size=30522)
-    ours = tokenization_workflow.measure_coverage(vocabulary, counts)
-    released = tokenization_workflow.measure_coverage(
-        vocabulary_module.Vocabulary.load(path), counts
-    )
-    assert len(vocabulary) == 30522
-    assert ours.num_pieces < released.num_pieces
-    assert ours.num_unknown < ours.num_pieces / 10_000
+    new_counts = learning.count_words(str(folder / "wiki_sentences.heldout.txt"))
+    ours = learning.vocabulary_from_counts(counts, vocab_size=30522)
+    assert len(ours) == 30522
+    path = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
+    released = vocabulary_module.Vocabulary.load(path)
+    trained = tokenizers.BertWordPieceTokenizer()
+    trained.train([text], vocab_size=30522, show_progress=False)
+    theirs = vocabulary_module.Vocabulary(trained.get_vocab())
+    measure = tokenization_workflow.measure_coverage
+    assert measure(ours, counts).num_pieces < measure(released, counts).num_pieces
+    assert measure(ours, counts).num_unknown < sum(counts.values()) / 10_000
+    unknown = measure(ours, new_counts).num_unknown
+    assert unknown <= measure(theirs, new_counts).num_unknown
