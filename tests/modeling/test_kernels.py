@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.modeling import bert
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import kernels
-from bert_tf.modeling.kernels import chunks
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import inference
@@ -264,7 +263,8 @@ def test_the_cross_entropy_of_extreme_logits_keeps_its_digits(name):
 # A chunk is smaller than the rows, divides them, or is larger.
 @pytest.mark.parametrize("size", [3, 4, 50])
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_losses_in_chunks_are_those_of_all_rows_at_once(size, jit_compile):
+def test_losses_in_chunks_are_those_of_all_rows_at_once(size, jit_compile, monkeypatch):
+    monkeypatch.setattr(cpu, "CHUNK_SIZE", size)
     arguments = [tf.constant(x) for x in (X, TABLE, BIAS)]
 
     def compute(function):
@@ -274,12 +274,7 @@ def test_losses_in_chunks_are_those_of_all_rows_at_once(size, jit_compile):
         return values, hits, tape.gradient(values, arguments)
 
     in_chunks = tf.function(
-        lambda: compute(
-            lambda *rows: chunks.losses_and_hits(
-                rows, cpu.Cpu().cross_entropy, chunk_size=size
-            )
-        ),
-        jit_compile=jit_compile,
+        lambda: compute(cpu.Cpu().vocabulary_losses), jit_compile=jit_compile
     )
     at_once = compute(plain.Plain().vocabulary_losses)
     for found, one in zip(*map(tf.nest.flatten, (in_chunks(), at_once)), strict=True):

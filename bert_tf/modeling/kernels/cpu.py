@@ -11,10 +11,10 @@ import functools
 import math
 from typing import Any
 
+import keras
 from keras import ops
 
 from bert_tf.modeling import numerics
-from bert_tf.modeling.kernels import chunks
 from bert_tf.modeling.kernels import compiled
 from bert_tf.modeling.kernels import islands
 from bert_tf.modeling.kernels import plain
@@ -28,6 +28,8 @@ MIN_ELEMENTS = 1 << 18
 # Batches that are cut to their longest sequence have at least about this many pieces
 # per sequence.
 SHORT_LENGTH = 32
+# Rows whose logits exist at a time in `vocabulary_losses`.
+CHUNK_SIZE = 512
 
 
 class Cpu(plain.Plain):
@@ -204,9 +206,32 @@ class Cpu(plain.Plain):
     def vocabulary_losses(
         self, vectors: Tensor, table: Tensor, bias: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """See `Plain.vocabulary_losses`; computed in chunks of the rows."""
-        rows = (vectors, table, bias, labels)
-        return chunks.losses_and_hits(rows, self.cross_entropy)
+        """See `Plain.vocabulary_losses`; computed for `CHUNK_SIZE` rows at a time.
+
+        All logits at once would be the largest tensor of a model: 500 MB for 32
+        sequences of 128 pieces and a vocabulary of 30,522. Here the backward pass
+        computes them again: a fourth matrix product for every three.
+        """
+        compute = super().vocabulary_losses
+        num_rows, width = ops.shape(vectors)[0], vectors.shape[1]
+        padding = -num_rows % CHUNK_SIZE
+        # In bfloat16, the gradients of the chunks would be added in bfloat16.
+        weights = [ops.cast(one, "float32") for one in (table, bias)]
+
+        @keras.remat
+        def of_chunk(vectors, labels, *weights):
+            weights = [ops.cast(one, vectors.dtype) for one in weights]
+            return compute(vectors, *weights, labels)
+
+        chunks = (
+            ops.reshape(
+                ops.pad(vectors, ((0, padding), (0, 0))), (-1, CHUNK_SIZE, width)
+            ),
+            ops.reshape(ops.pad(labels, ((0, padding),)), (-1, CHUNK_SIZE)),
+        )
+        results = ops.map(lambda chunk: of_chunk(*chunk, *weights), chunks)
+        losses, hits = (ops.reshape(one, (-1,))[:num_rows] for one in results)
+        return losses, hits
 
 
 def gelu(x: Tensor) -> Tensor:
