@@ -220,8 +220,8 @@ class Cpu(plain.Plain):
 
         @keras.remat
         def of_chunk(vectors, labels, *weights):
-            weights = [ops.cast(one, vectors.dtype) for one in weights]
-            return compute(vectors, *weights, labels)
+            table, bias = (ops.cast(one, vectors.dtype) for one in weights)
+            return compute(vectors, table, bias, labels)
 
         chunks = (
             ops.reshape(
