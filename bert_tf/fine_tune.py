@@ -38,7 +38,6 @@ import keras
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf import recipe
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import kinds
 from bert_tf.data import hold_out
@@ -46,6 +45,7 @@ from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
+from bert_tf.training import result_files
 
 logger = logging.getLogger(__name__)
 
@@ -148,8 +148,7 @@ class Run:
 
     def predictor(self) -> Any:
         """Trains and evaluates; returns the predictor of the run."""
-        chosen = recipe.choose(self._options_class, self.values)
-        options = self._options_class(**self.values | chosen)
+        options = self._options_class(**self.values)
         folder = self.values["output_dir"]
         given_data.write(folder, self._contents, self._training)
         logger.info("%s", fine_tuning_run.run(options))
@@ -192,6 +191,9 @@ def _function(
             else:
                 stack.enter_context(progress_module.reporting_to(progress))
             try:
+                # A run keeps its own setting.
+                flags = result_files.read_run(values["output_dir"]).get("flags", {})
+                values.setdefault("bias_correction", flags.get("bias_correction", True))
                 run = Run(options_class, values)
                 run.use_casing_of_checkpoint()
                 declaration.give_data(run, train, validation, **data)
@@ -211,11 +213,15 @@ def _check_names(name, options, options_class):
     declared = {one.name for one in options_module.declarations(options_class)}
     for option in options:
         if option in _SET_BY_CALL:
+            instead = _ARGUMENTS.get(option)
+            advice = f"pass {instead} instead" if instead else f"omit {option}"
             raise TypeError(
-                f"{name}() has no argument {option!r}; it sets this flag itself."
+                f"{name}() sets {option} itself and has no such argument; {advice}."
             )
         if option not in declared:
-            near = difflib.get_close_matches(option, declared - _SET_BY_CALL, n=1)
+            names = sorted(declared - _SET_BY_CALL)
+            near = [one for one in names if len(option) > 3 and option in one]
+            near += difflib.get_close_matches(option, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see its tool's flags."
             raise TypeError(f"{name}() has no argument {option!r}; {hint}")
 
@@ -259,8 +265,8 @@ _OF_ALL_FUNCTIONS = """
         progress: see `bert_tf.progress`. None: shows progress and scores on standard
             error; `bert_tf.progress.report` shows nothing unless a reporter is set.
         **options: other flags of the tool, such as `num_train_epochs`,
-            `train_batch_size`, `learning_rate` and `max_seq_length`. Those that you
-            leave out are chosen as by the tool's `--recipe=auto`.
+            `train_batch_size`, `learning_rate` and `max_seq_length`. Unlike in the
+            tool, `bias_correction` is True by default.
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `scores` are those of the

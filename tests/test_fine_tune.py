@@ -316,7 +316,7 @@ def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_pa
             {"learning_rat": 1e-3},
             "no argument 'learning_rat'; did you mean 'learning_rate'",
         ),
-        ({"do_train": True}, "no argument 'do_train'; it sets this flag itself"),
+        ({"do_train": True}, "omit do_train"),
         ({"qqqqq": 1}, r"classify\(\) has no argument 'qqqqq'; see its tool's flags"),
     ],
 )

@@ -25,7 +25,7 @@ class FullTokenizer(full.FullTokenizer):
     """The release's tokenizer, with the settings of a checkpoint.
 
     Args:
-        source: the file of a vocabulary, or a `Vocabulary`, as in 2018; or a source
+        vocab_file: the file of a vocabulary, or a `Vocabulary`, as in 2018; or a source
             that also has settings: a checkpoint of any format (a folder, a file or a
             name, as for `bert_tf.load_checkpoint`), a run's folder, a folder with only
             the files of a tokenizer, an opened `Source`, or another `FullTokenizer`.
@@ -56,16 +56,16 @@ class FullTokenizer(full.FullTokenizer):
 
     def __init__(
         self,
-        source: Any,
+        vocab_file: Any,
         do_lower_case: bool | None = None,
         *,
         strip_accents: bool | None = None,
         never_split: Sequence[str] = (),
     ):
         self.max_seq_length: int | None = None
-        if _is_vocabulary(source):
+        if _is_vocabulary(vocab_file):
             super().__init__(
-                source,
+                vocab_file,
                 True if do_lower_case is None else do_lower_case,
                 strip_accents=strip_accents,
                 never_split=never_split,
@@ -75,7 +75,7 @@ class FullTokenizer(full.FullTokenizer):
         from bert_tf.checkpoints import tokenizer_settings
 
         text = tokenizer_settings.find(
-            source,
+            vocab_file,
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,
             never_split=basic.checked_never_split(never_split),

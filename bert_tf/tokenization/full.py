@@ -17,6 +17,7 @@ convert_to_unicode = basic.convert_to_unicode
 
 # Tokens such as [CLS], [unused1] and <S>, which no text becomes.
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
+_SPACE_BEFORE = re.compile(r" ([.,!?;:%)\]])")
 # Words repeat, and the pieces of a word do not depend on its neighbors, so they are
 # cached.
 MAX_CACHED_WORDS = 200_000
@@ -99,6 +100,21 @@ class FullTokenizer:
             KeyError: an id is not in the vocabulary.
         """
         return [self.inv_vocab[token_id] for token_id in ids]
+
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> str:
+        """Returns the text of ids; lowercasing and removed spaces are not undone.
+
+        Args:
+            ids: of one row, such as `features["input_ids"][0]`.
+            skip_special_tokens: whether to leave out tokens such as [CLS] and [PAD].
+
+        Example: tokenizer.decode([1996, 4937, 2938, 1012]) is "the cat sat."
+        """
+        pieces = self.convert_ids_to_tokens(map(int, ids))
+        if skip_special_tokens:
+            pieces = [piece for piece in pieces if not _SPECIAL.fullmatch(piece)]
+        text = " ".join(pieces).replace(" ##", "")
+        return _SPACE_BEFORE.sub(r"\1", text)
 
     def with_vocabulary(self, vocabulary: vocabulary_module.Vocabulary) -> Self:
         """Returns a tokenizer with a different vocabulary and the same settings."""

@@ -158,3 +158,12 @@ def test_what_is_no_tokenizer_gets_a_clear_line(released, tmp_path):
     (folder / "vocab.txt").unlink()
     with pytest.raises(ValueError, match=r"has no vocabulary; expected a vocab\.txt"):
         bert_tf.FullTokenizer(folder)
+
+
+def test_decode_joins_pieces_and_can_leave_out_special_tokens(tmp_path):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nsit\n##ting\n.\nhe\n")
+    tokenizer = bert_tf.FullTokenizer(vocab_file=vocab)
+    ids = tokenizer(["He sitting."], max_seq_length=7)["input_ids"][0]
+    assert tokenizer.decode(ids) == "[CLS] he sitting. [SEP] [PAD]"
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "he sitting."
