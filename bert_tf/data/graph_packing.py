@@ -81,8 +81,8 @@ def pack_windows(
     """
     lengths_a = ids_a.row_lengths()
     if ids_b is None:
-        windows = _windows(lengths_a, max_seq_length - 2, doc_stride)
-        ids_a = _part(ids_a, windows.text, windows.start, windows.length)
+        windows = windows_over(lengths_a, max_seq_length - 2, doc_stride)
+        ids_a = part(ids_a, windows.text, windows.start, windows.length)
         return framed(ids_a, cls_id=cls_id, sep_id=sep_id), windows.text
     lengths_b = ids_b.row_lengths()
     room = max_seq_length - 3
@@ -91,12 +91,12 @@ def pack_windows(
     # Every window repeats the shorter text, up to half of the row.
     kept = tf.minimum(tf.minimum(lengths_a, lengths_b), room // 2)
     longer = tf.maximum(lengths_a, lengths_b)
-    windows = _windows(longer, tf.where(fits, longer, room - kept), doc_stride)
+    windows = windows_over(longer, tf.where(fits, longer, room - kept), doc_stride)
     kept = tf.where(fits, tf.minimum(lengths_a, lengths_b), kept)
     kept = tf.gather(kept, windows.text)
     is_a = tf.gather(a_is_longer, windows.text)
     ids_a, ids_b = (
-        _part(
+        part(
             ids,
             windows.text,
             tf.where(is_divided, windows.start, 0),
@@ -158,7 +158,7 @@ def cut(ids: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Windows:
+class Windows:
     """Windows over texts, int64 [rows] each."""
 
     text: tf.Tensor  # The number of the text.
@@ -166,7 +166,7 @@ class _Windows:
     length: tf.Tensor  # The number of pieces.
 
 
-def _windows(lengths, room, doc_stride):
+def windows_over(lengths: tf.Tensor, room: tf.Tensor | int, doc_stride: int) -> Windows:
     """Returns windows of `room` pieces over texts of the given lengths, int64 [B]."""
     room = tf.broadcast_to(tf.cast(room, tf.int64), tf.shape(lengths))
     stride = tf.maximum(tf.minimum(tf.cast(doc_stride, tf.int64), room), 1)
@@ -174,12 +174,14 @@ def _windows(lengths, room, doc_stride):
     text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
     start = tf.ragged.range(counts).values * tf.gather(stride, text)
     left = tf.gather(lengths, text) - start
-    return _Windows(
+    return Windows(
         text=text, start=start, length=tf.minimum(tf.gather(room, text), left)
     )
 
 
-def _part(ids, text, start, length):
+def part(
+    ids: tf.RaggedTensor, text: tf.Tensor, start: tf.Tensor, length: tf.Tensor
+) -> tf.RaggedTensor:
     """Returns pieces start to start + length of the given texts, [rows, pieces]."""
     first = tf.gather(ids.row_starts(), text) + start
     indices = tf.ragged.range(first, first + length)

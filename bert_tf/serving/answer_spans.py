@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.data import packing
 from bert_tf.modeling import numerics
+from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import (
@@ -39,6 +39,7 @@ class Windows:
     first_piece: tf.Tensor  # The window's first piece of the context.
     num_pieces: tf.Tensor  # How many pieces of the context it contains.
     context_start: tf.Tensor  # Where the context starts among all contexts' pieces.
+    best_window: tf.Tensor  # Of each piece of all contexts; see `best_windows`.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,20 +74,16 @@ def windows_of(
         context_ids: int32 [B, P].
         sizes: lengths and stride.
     """
-    lengths = context_ids.row_lengths()
     room = sizes.row_room - question_ids.row_lengths()
-    step = tf.minimum(room, tf.constant(sizes.doc_stride, tf.int64))
-    # The first window that reaches the end is the last one.
-    counts = 1 + tf.maximum(tf.constant(0, tf.int64), -(-(lengths - room) // step))
-    question = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)
-    first_piece = tf.ragged.range(counts).values * tf.gather(step, question)
-    left = tf.gather(lengths, question) - first_piece
+    cut = graph_packing.windows_over(context_ids.row_lengths(), room, sizes.doc_stride)
+    row_starts = context_ids.row_starts()
     return Windows(
-        question=question,
-        offset=tf.gather(question_ids.row_lengths(), question) + 2,
-        first_piece=first_piece,
-        num_pieces=tf.minimum(tf.gather(room, question), left),
-        context_start=tf.gather(context_ids.row_starts(), question),
+        question=cut.text,
+        offset=tf.gather(question_ids.row_lengths(), cut.text) + 2,
+        first_piece=cut.start,
+        num_pieces=cut.length,
+        context_start=tf.gather(row_starts, cut.text),
+        best_window=text_windows.best_windows(cut, row_starts),
     )
 
 
@@ -99,9 +96,9 @@ def features(
     sep_id: int,
 ) -> dict[str, tf.Tensor]:
     """Returns `input_ids`, `input_mask`, `segment_ids` of windows: int32 [W, S]."""
-    start = windows.context_start + windows.first_piece
-    indices = tf.ragged.range(start, start + windows.num_pieces)
-    pieces = indices.with_values(tf.gather(context_ids.values, indices.values))
+    pieces = graph_packing.part(
+        context_ids, windows.question, windows.first_piece, windows.num_pieces
+    )
     questions = tf.gather(question_ids, windows.question)
     return graph_packing.framed(questions, pieces, cls_id=cls_id, sep_id=sep_id)
 
@@ -265,26 +262,10 @@ def _pieces(windows, indices):
 
 def _is_max_context(windows, pieces, exists):
     """Returns whether no other window shows more context of a piece, [W, K]."""
-    # The pieces of all windows, concatenated.
-    inside = tf.ragged.range(windows.num_pieces)
-    window = inside.value_rowids()
-    count = tf.gather(windows.num_pieces, window)
-    poorer = tf.minimum(inside.values, count - 1 - inside.values)
-    score = tf.cast(poorer, tf.float64)
-    score += packing.CONTEXT_LENGTH_WEIGHT * tf.cast(count, tf.float64)
-    first = windows.context_start + windows.first_piece  # [W]
-    piece = tf.gather(first, window) + inside.values
-    total = tf.reduce_max(tf.concat([piece, [-1]], axis=0)) + 1
-    best = tf.math.unsorted_segment_max(score, piece, total)
-    is_best = score == tf.gather(best, piece)
-    # Among equally good windows the first one wins.
-    best_window = tf.math.unsorted_segment_min(
-        tf.boolean_mask(window, is_best), tf.boolean_mask(piece, is_best), total
-    )
     asked = tf.where(exists, pieces + windows.context_start[:, tf.newaxis], 0)
-    own = tf.range(tf.size(first, tf.int64))[:, tf.newaxis]
+    own = tf.range(tf.size(windows.question, tf.int64))[:, tf.newaxis]
     # One more entry, so that index 0 exists even if there are no pieces.
-    best_window = tf.concat([best_window, [-1]], axis=0)
+    best_window = tf.concat([windows.best_window, [-1]], axis=0)
     return tf.gather(best_window, asked) == own
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.data import packing
 from bert_tf.serving import signatures
+from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
+from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.tokenization import characters
 
@@ -31,15 +32,21 @@ class TagSignatures(signatures.TaskSignatures):
     Attributes:
         functions: `serving_default` takes `text`, string [B], of any length. It returns
             `words` and `tags`, string [B, W], padded with "", and `starts` and `ends`,
-            int64 [B, W], characters of the text, padded with `NO_WORD`. `ids` returns
-            `logits`, float32 [B, S, C].
+            int64 [B, W], characters of the text, padded with `NO_WORD`. `entities`
+            returns also `probabilities`, float32 [B, W], of the tags, and for each
+            entity its `entity_labels`, `entity_texts`, `entity_starts`, `entity_ends`
+            and `entity_scores` [B, E]. `ids` returns `logits`, float32 [B, S, C].
     """
 
     HAS_POSITIONS = True
 
     def __init__(self, predictor: Any):
         texts = signatures.texts("text")
-        super().__init__(predictor, serving_default=(self._of_texts, texts))
+        super().__init__(
+            predictor,
+            serving_default=(self._of_texts, texts),
+            entities=(self._with_entities, texts),
+        )
         self._split = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)
@@ -50,7 +57,22 @@ class TagSignatures(signatures.TaskSignatures):
 
     def _of_texts(self, text):
         found = self._split(text)
-        tags = found.words.with_values(self._tags(found.words))
+        return self._tagged(found, self._word_logits(found.words))
+
+    def _with_entities(self, text):
+        found = self._split(text)
+        logits = self._word_logits(found.words)
+        best = tf.argmax(logits, axis=-1)
+        probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+        return {
+            **self._tagged(found, logits),
+            "probabilities": found.words.with_values(probabilities).to_tensor(),
+            **self._entities(found, best, probabilities),
+        }
+
+    def _tagged(self, found, logits):
+        labels = tf.constant(self.predictor.task.labels)
+        tags = found.words.with_values(tf.gather(labels, tf.argmax(logits, axis=-1)))
         return {
             "words": found.words.to_tensor(""),
             "tags": tags.to_tensor(""),
@@ -58,8 +80,46 @@ class TagSignatures(signatures.TaskSignatures):
             "ends": found.ends.to_tensor(NO_WORD),
         }
 
-    def _tags(self, words):
-        """Returns the tags of all words, string [words of all texts]."""
+    def _entities(self, found, best, probabilities):
+        """Returns the entities of texts, as `schemes.entities` finds them."""
+        task = self.predictor.task
+        begins = [  # After each label, and at the start of a text.
+            [schemes.begins_entity(before, tag, task.tag_scheme) for tag in task.labels]
+            for before in (*task.labels, schemes.OUTSIDE)
+        ]
+        kinds = [schemes.type_of(tag, task.tag_scheme) for tag in task.labels]
+        number = tf.ragged.range(found.words.row_lengths()).values
+        start = tf.constant(len(task.labels), tf.int64)
+        before = tf.where(number == 0, start, tf.roll(best, 1, axis=0))
+        begins = tf.gather_nd(tf.constant(begins), tf.stack([before, best], axis=1))
+        entity = tf.cumsum(tf.cast(begins, tf.int64)) - 1  # Of each word [W].
+        is_inside = [tag != schemes.OUTSIDE for tag in task.labels]
+        word = tf.where(tf.gather(tf.constant(is_inside), best))[:, 0]
+        entity = tf.gather(entity, word)
+        first, last = tf.where(begins)[:, 0], tf.math.segment_max(word, entity)
+        text = tf.gather(found.words.value_rowids(), first)
+        starts = tf.gather(found.starts.values, first)
+        ends = tf.gather(found.ends.values, last)
+        columns = {
+            "labels": tf.gather(tf.constant(kinds), tf.gather(best, first)),
+            "texts": tf.strings.substr(
+                tf.gather(found.texts, text), starts, ends - starts, unit="UTF8_CHAR"
+            ),
+            "starts": starts,
+            "ends": ends,
+            "scores": tf.math.segment_mean(tf.gather(probabilities, word), entity),
+        }
+        padding = {"starts": NO_WORD, "ends": NO_WORD}
+        count = found.words.nrows()
+        return {
+            f"entity_{name}": tf.RaggedTensor.from_value_rowids(
+                values, text, count, validate=False
+            ).to_tensor(padding.get(name))
+            for name, values in columns.items()
+        }
+
+    def _word_logits(self, words):
+        """Returns the logits of all words, float32 [words of all texts, C]."""
         vocabulary, task = self.predictor.vocabulary, self.predictor.task
         if self._true_casing is not None:
             words = self._true_casing(words)
@@ -69,83 +129,18 @@ class TagSignatures(signatures.TaskSignatures):
         unknown = tf.RaggedTensor.from_row_lengths(
             tf.fill([tf.reduce_sum(unknown)], vocabulary.unk_id), unknown
         )
-        pieces = words.with_values(tf.concat([pieces, unknown], axis=1))
-        windows = _windows(pieces, task)
-        features = graph_packing.framed(windows.piece_ids, **self._frame)
-        logits = self.in_parts(features)["logits"]
-        indices = tf.stack([windows.row, windows.position + 1], axis=1)  # After [CLS].
-        best = tf.argmax(tf.gather_nd(logits, indices), axis=-1)
-        return tf.gather(tf.constant(task.labels), best)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Windows:
-    """The windows over some texts, in order."""
-
-    piece_ids: tf.RaggedTensor  # int32 [N, pieces]
-    row: tf.Tensor  # int64 [W]: the window from which each word takes its tag.
-    position: tf.Tensor  # int64 [W]: the word's first piece there, without [CLS].
-
-
-def _windows(pieces, task):
-    """Returns the windows, and from which of them each word takes its tag.
-
-    The TensorFlow version of `token_classification.features`, which has the reasons.
-
-    Args:
-        pieces: int32 [B, words, pieces]; a word has at least one piece.
-        task: capacity and stride.
-    """
-    ids = pieces.merge_dims(1, 2)  # [B, P]
-    lengths = ids.row_lengths()
-    capacity = tf.constant(task.capacity, tf.int64)
-    stride = tf.constant(task.doc_stride, tf.int64)
-    counts = 1 - (-tf.maximum(lengths - capacity, 0) // stride)  # [B]
-    text = tf.repeat(tf.range(tf.size(counts, tf.int64)), counts)  # [N]
-    start = tf.ragged.range(counts).values * stride
-    end = tf.minimum(start + capacity, tf.gather(lengths, text))
-    begin = tf.gather(ids.row_starts(), text)
-    indices = tf.ragged.range(begin + start, begin + end)
-    row = _best_windows(pieces, start, end, counts, task)
-    return _Windows(
-        piece_ids=indices.with_values(tf.gather(ids.values, indices.values)),
-        row=row,
-        position=pieces.values.row_starts() - tf.gather(begin + start, row),
-    )
-
-
-def _best_windows(pieces, start, end, counts, task):
-    """Returns for each word the window with the most context on its shorter side, [W].
-
-    Args:
-        pieces: the pieces by text and word.
-        start, end: int64 [N], each window's first piece in its text and the one after
-            its last.
-        counts: int64 [B], windows of each text.
-        task: capacity and stride.
-    """
-    capacity = tf.constant(task.capacity, tf.int64)
-    stride = tf.constant(task.doc_stride, tf.int64)
-    text = pieces.value_rowids()  # [W]
-    words = pieces.values.row_starts()  # [W], the first piece of each word.
-    first = words - tf.gather(pieces.merge_dims(1, 2).row_starts(), text)
-    # Windows start at the multiples of the stride, so those with the word are a range.
-    earliest = tf.maximum(-(-(first - capacity + 1) // stride), 0)
-    latest = tf.minimum(first // stride, tf.gather(counts, text) - 1)
-    first_window = tf.gather(tf.cumsum(counts, exclusive=True), text)
-    window = tf.ragged.range(first_window + earliest, first_window + latest + 1)
-    word = window.value_rowids()  # [pairs of a word and a window]
-    window = window.values
-    before = tf.gather(first, word) - tf.gather(start, window)
-    after = tf.gather(end, window) - 1 - tf.gather(first, word)
-    length = tf.cast(tf.gather(end - start, window), tf.float64)
-    score = tf.cast(tf.minimum(before, after), tf.float64)
-    score += packing.CONTEXT_LENGTH_WEIGHT * length
-    best = tf.math.segment_max(score, word)
-    is_best = score == tf.gather(best, word)
-    return tf.math.segment_min(
-        tf.boolean_mask(window, is_best), tf.boolean_mask(word, is_best)
-    )
+        pieces = tf.concat([pieces, unknown], axis=1)  # [words, pieces]
+        ids = words.with_values(pieces).merge_dims(1, 2)  # [B, P]
+        windows = graph_packing.windows_over(
+            ids.row_lengths(), task.capacity, task.doc_stride
+        )
+        piece_ids = graph_packing.part(ids, windows.text, windows.start, windows.length)
+        logits = self.in_parts(graph_packing.framed(piece_ids, **self._frame))["logits"]
+        first = pieces.row_starts()  # Of each word, among the pieces of all texts.
+        row = tf.gather(text_windows.best_windows(windows, ids.row_starts()), first)
+        begin = tf.gather(ids.row_starts(), windows.text) + windows.start
+        position = first - tf.gather(begin, row) + 1  # After [CLS].
+        return tf.gather_nd(logits, tf.stack([row, position], axis=1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

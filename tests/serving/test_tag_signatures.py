@@ -74,7 +74,7 @@ def test_a_graph_finds_the_words_of_python(whole_words):
         {"doc_stride": 1},
         {"doc_stride": 14},  # Windows that touch.
         {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
-        {"whole_words": ("'S", "Corp.", "?!")},
+        {"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"},
     ],
     ids=str,
 )
@@ -83,7 +83,20 @@ def test_a_saved_model_tags_as_python(write_tag_run, tmp_path, task):
     asked = texts(30)
     expected = predictors.load(run_dir).predict(asked)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
-    assert client.open_saved_model(folder).ask(text=asked) == expected
+    model = client.open_saved_model(folder)
+    assert model.ask(text=asked) == expected
+    expected_entities = predictors.load(run_dir).predict(asked, entities=True)
+    with_entities = model.ask(text=asked, signature="entities")
+    assert any(len(one["entities"]) > 1 for one in with_entities)
+    for one, expected_one in zip(with_entities, expected_entities, strict=True):
+        for name in ("words", "tags", "starts", "ends"):
+            assert one[name] == expected_one[name]
+        assert one["probabilities"] == pytest.approx(expected_one["probabilities"])
+        for entity, expected_entity in zip(
+            one["entities"], expected_one["entities"], strict=True
+        ):
+            assert entity.pop("score") == pytest.approx(expected_entity.pop("score"))
+            assert entity == expected_entity
     # Capitals decide something: without true-casing other tags come out.
     if "true_cases" in task:
         plain = write_tag_run(str(tmp_path / "plain"), do_lower_case=False)

@@ -13,7 +13,6 @@ See `schemes` for the tags.
 
 import dataclasses
 import itertools
-import json
 import logging
 import os
 import re
@@ -245,35 +244,22 @@ def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str
         yield text + "\n"
 
 
-def plain_text_lines(
-    path: str, tags: Sequence[str], whole_words: Collection[str]
-) -> Iterator[str]:
-    """Yields one JSON object per line of a text: its number, words, tags, places.
+def plain_text_words(
+    path: str, whole_words: Collection[str]
+) -> list[words_module.Words]:
+    """Returns the words of each line of a text.
 
     Args:
-        path: of the file that was tagged.
-        tags: the tags of all words, in order.
+        path: the file, in UTF-8.
         whole_words: see `words.split_text`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: the file has changed since it was tagged.
+        ValueError: the file is not UTF-8.
     """
-    lines = [
+    return [
         words_module.split_text(line, whole_words) for line in files.read_lines(path)
     ]
-    if len(tags) != sum(len(line.words) for line in lines):
-        raise ValueError(f"{path} changed while it was tagged; predict again.")
-    rest = iter(tags)
-    for number, line in enumerate(lines, start=1):
-        record = {
-            "line": number,
-            "words": line.words,
-            "tags": list(itertools.islice(rest, len(line.words))),
-            "starts": line.starts,
-            "ends": line.ends,
-        }
-        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def resolved_columns(path: str, columns: Columns) -> Columns:
@@ -311,9 +297,9 @@ def read_plain_text(
         ValueError: the file is not UTF-8 or has no words.
     """
     sentences = [
-        Sentence(words=split.words, document=number, path=path, lines=(number,))
-        for number, line in enumerate(files.read_lines(path), start=1)
-        if (split := words_module.split_text(line, whole_words)).words
+        Sentence(words=line.words, document=number, path=path, lines=(number,))
+        for number, line in enumerate(plain_text_words(path, whole_words), start=1)
+        if line.words
     ]
     if not sentences:
         raise ValueError(f"{path} has no words; expected one sentence per line.")

@@ -4,8 +4,10 @@ Shape letters: N rows, S sequence, W words, C classes.
 """
 
 import dataclasses
+import functools
+import itertools
+import statistics
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -51,6 +53,7 @@ class Record(task_record.TaskRecord):
     true_cases: Mapping[str, str] | None = None
     # Words of the training data that plain text keeps whole; see `words.split_text`.
     whole_words: tuple[str, ...] = ()
+    longest_word: int = 0  # Characters of a word of the training data; 0: unknown.
 
     def __post_init__(self):
         if not 1 <= self.doc_stride <= self.capacity:
@@ -107,17 +110,6 @@ class Features:
             rows=rows[is_here],
             positions=self.positions[is_here],
         )
-
-    def parts(self, num_rows: int) -> Iterator["Features"]:
-        """Yields the features in parts of `num_rows` rows, each with its words."""
-        for start in range(0, len(self.columns["input_ids"]), num_rows):
-            stop = start + num_rows
-            words = slice(*np.searchsorted(self.rows, [start, stop]))
-            yield Features(
-                columns={name: c[start:stop] for name, c in self.columns.items()},
-                rows=self.rows[words] - start,
-                positions=self.positions[words],
-            )
 
 
 def convert_sentences_to_features(
@@ -215,6 +207,51 @@ def _piece_ids(sentences, tokenizer):
     return piece_ids
 
 
+def tagged(logits: np.ndarray, labels: Sequence[str]) -> list[tuple[str, float]]:
+    """Returns the best tag of each word and its probability.
+
+    Args:
+        logits: float [W, C].
+        labels: the tags, C.
+    """
+    best = np.argmax(logits, axis=-1)
+    highest = np.max(logits, axis=-1, keepdims=True)
+    probabilities = 1 / np.sum(np.exp(logits - highest), axis=-1)
+    names = [labels[index] for index in best]
+    return list(zip(names, probabilities.tolist(), strict=True))
+
+
+def answer(
+    words: words_module.Words,
+    tagged_words: Iterable[tuple[str, float]],
+    scheme: str | None = None,
+) -> dict[str, Any]:
+    """Returns the answer of `Predictor.predict` for a text.
+
+    Args:
+        words: of the text.
+        tagged_words: the `tagged` words.
+        scheme: of the tags, to add probabilities and entities; None: without them.
+    """
+    pairs = list(tagged_words)
+    tags, probabilities = [tag for tag, _ in pairs], [value for _, value in pairs]
+    starts, ends = list(words.starts), list(words.ends)
+    found = {"words": list(words.words), "tags": tags, "starts": starts, "ends": ends}
+    if scheme is None:
+        return found
+    entities = [
+        {
+            "label": label,
+            "text": words.text[starts[first] : ends[last]],
+            "start": starts[first],
+            "end": ends[last],
+            "score": statistics.fmean(probabilities[first : last + 1]),
+        }
+        for label, first, last in schemes.entities(tags, scheme)
+    ]
+    return {**found, "probabilities": probabilities, "entities": entities}
+
+
 class Predictor(fine_tuning_predictor.Predictor):
     """A trained tagger; see `fine_tuning.predictor.Predictor`.
 
@@ -243,14 +280,49 @@ class Predictor(fine_tuning_predictor.Predictor):
             **values,
         )
 
+    def predict(
+        self,
+        inputs: Iterable[Any],
+        *,
+        entities: bool = False,
+        progress: progress_module.Progress = progress_module.report,
+    ) -> list[dict[str, Any]]:
+        """Returns one answer per sentence; see `Predictor.predict`.
+
+        Args:
+            inputs: any iterable of sentences.
+            entities: whether answers also have `probabilities`, one per tag, and
+                `entities`, dicts of `label`, `text`, `start`, `end` (characters of the
+                sentence) and `score`, the mean of the probabilities of its tags.
+            progress: see `bert_tf.progress`.
+        """
+        return self._answered(
+            self.items(inputs),
+            functools.partial(self.answers, entities=entities),
+            progress=progress,
+            unit=self.UNIT,
+            length_of=self.length,
+        )
+
     def items(self, inputs: Iterable[Any]) -> list[words_module.Words]:
         """See `Predictor.items`."""
         whole_words = frozenset(self.task.whole_words)
         sentences = input_items.read(inputs, "a list of sentences")
-        return [
+        found = [
             _words_of(index, sentence, whole_words)
             for index, sentence in enumerate(sentences)
         ]
+        words_module.warn_of_undivided(
+            (
+                w
+                for w, one in zip(found, sentences, strict=True)
+                if isinstance(one, str)
+            ),
+            whole_words,
+            self.task.longest_word,
+            advice='Pass the words as a list, such as predict([["Anna", ",", "Bob"]]).',
+        )
+        return found
 
     def length(self, item: words_module.Words) -> int:
         """See `Predictor.length`."""
@@ -260,37 +332,34 @@ class Predictor(fine_tuning_predictor.Predictor):
         """See `Predictor.outputs`."""
         return self.model(features)["logits"]
 
-    def answers(self, items: Sequence[words_module.Words]) -> list[dict[str, Any]]:
+    def answers(
+        self, items: Sequence[words_module.Words], *, entities: bool = False
+    ) -> list[dict[str, Any]]:
         """See `Predictor.answers`."""
         sentences = [
             examples.Sentence(words=item.words, document=index)
             for index, item in enumerate(items)
             if item.words
         ]
-        tags = iter(self._tags(sentences) if sentences else ())
+        rest = iter(self._tagged(sentences) if sentences else ())
+        scheme = self.task.tag_scheme if entities else None
         return [
-            {
-                "words": list(item.words),
-                "tags": [next(tags) for _ in item.words],
-                "starts": list(item.starts),
-                "ends": list(item.ends),
-            }
+            answer(item, itertools.islice(rest, len(item.words)), scheme)
             for item in items
         ]
 
-    def _tags(self, sentences):
-        """Returns the tags of the words of all sentences."""
+    def _tagged(self, sentences):
+        """Returns the `tagged` words of all sentences."""
         labels = self.task.labels
         features = convert_sentences_to_features(sentences, self.tokenizer, self.task)
         lengths = np.sum(features.columns["input_mask"], axis=1)
-        best = np.zeros(len(features.rows), np.int64)
+        logits = np.zeros((len(features.rows), len(labels)))
         for numbers in fine_tuning_predictor.row_batches(lengths, self.batch_size):
             is_here, part = features.selected(numbers)
             rows = {name: part.columns[name] for name in input_names.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
-            logits = part.first_pieces(np.asarray(self.apply(rows)))
-            best[is_here] = np.argmax(logits, axis=-1)
-        return [labels[index] for index in best]
+            logits[is_here] = part.first_pieces(np.asarray(self.apply(rows)))
+        return tagged(logits, labels)
 
 
 def _words_of(index, item, whole_words):
@@ -303,10 +372,4 @@ def _words_of(index, item, whole_words):
             f"Input {index} is {item!r:.60}; expected a string or a list of non-empty "
             "words."
         )
-    lengths = np.array([len(word) for word in item], np.int64)
-    starts = np.cumsum(lengths + 1) - lengths - 1
-    return words_module.Words(
-        words=tuple(item),
-        starts=tuple(starts.tolist()),
-        ends=tuple((starts + lengths).tolist()),
-    )
+    return words_module.joined(item)

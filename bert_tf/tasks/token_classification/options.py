@@ -44,6 +44,13 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         "per line. The tags are written to predictions.jsonl.",
         on_resume=options_module.FREE,
     )
+    entities: bool = option(
+        False,
+        help="With --do_predict: also write the probability of each tag, and the "
+        "entities with label, text, start, end and score, to predictions.jsonl.",
+        on_resume=options_module.FREE,
+        group="evaluation",
+    )
     word_column: int | None = option(
         None,
         minimum=0,
@@ -67,13 +74,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         (),
         help="All tags, in the order of the model's outputs. Default: O and, for every "
         "entity type in train.txt, all prefixes of the scheme.",
-    )
-    doc_stride: int | None = option(
-        None,
-        minimum=1,
-        help="Distance between the starts of two consecutive windows, in word pieces. "
-        "Default: half of max_seq_length.",
-        group="model",
     )
     document_context: bool = option(
         False,
@@ -99,22 +99,18 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
         super().__post_init__()
         self._check_files()
         self._check_labels(self.labels)
-        self._check_windows()
         if self.true_case and self.do_lower_case:
             raise options_module.OptionError(
                 "--true_case has no effect on lowercased text; use it with "
                 "--do_lower_case=False."
             )
+        if self.entities and not self.do_predict:
+            raise options_module.OptionError("--entities needs --do_predict.")
         if self.feature_based and self.frozen_layers is not None:
             raise options_module.OptionError(
                 f"--feature_based={self.feature_based} freezes the whole encoder; "
                 "omit --frozen_layers."
             )
-
-    @property
-    def stride(self) -> int:
-        """Pieces between the starts of two windows."""
-        return self.doc_stride or max(1, self.max_seq_length // 2)
 
     def _check_files(self):
         reads_folder = self.trains or self.do_eval or self.check
@@ -124,12 +120,4 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
             raise options_module.OptionError(
                 "--data_dir is required (a folder with train.txt, dev.txt and "
                 "test.txt), except for --do_predict with --predict_file."
-            )
-
-    def _check_windows(self):
-        if self.stride > self.max_seq_length - 2:
-            raise options_module.OptionError(
-                f"--doc_stride={self.stride}: expected at most "
-                f"{self.max_seq_length - 2} (max_seq_length - 2); a larger stride "
-                "would skip words."
             )

@@ -33,6 +33,7 @@ PREFIXES = {
 }
 SCHEMES = (*PREFIXES, NONE)
 _ALL_PREFIXES = frozenset("BIESLU")
+_BEGIN, _LAST = frozenset("BSU"), frozenset("ESLU")
 # BILOU is IOBES with other letters for the last and the only word.
 _AS_IOBES = {"L": "E", "U": "S"}
 # In order of preference if several schemes fit equally well.
@@ -54,6 +55,45 @@ def split_tag(tag: str) -> tuple[str, str]:
     if dash and kind and prefix in _ALL_PREFIXES:
         return prefix, kind
     return "", tag
+
+
+def type_of(tag: str, scheme: str) -> str:
+    """Returns the type of a tag, "O" for O; with the scheme "none" the tag itself."""
+    return tag if scheme == NONE else split_tag(tag)[1] or tag
+
+
+def begins_entity(before: str, tag: str, scheme: str) -> bool:
+    """Returns whether an entity begins at a tag, also where tags break their scheme.
+
+    Args:
+        before: the tag of the word before; O at the start of a sentence.
+        tag: the tag of the word.
+        scheme: one of `SCHEMES`. With "none", equal tags in a row are an entity.
+
+    Source: conlleval of CoNLL-2000.
+    """
+    if tag == OUTSIDE:
+        return False
+    if before == OUTSIDE or type_of(before, scheme) != type_of(tag, scheme):
+        return True
+    is_marked = split_tag(tag)[0] in _BEGIN or split_tag(before)[0] in _LAST
+    return scheme != NONE and is_marked
+
+
+def entities(tags: Sequence[str], scheme: str) -> list[tuple[str, int, int]]:
+    """Returns the type, the first and the last word of each entity of a sentence.
+
+    Example:
+        >>> entities(["B-PER", "I-PER", "O", "B-LOC"], "iob2")
+        [('PER', 0, 1), ('LOC', 3, 3)]
+    """
+    found: list[tuple[str, int, int]] = []
+    for index, (before, tag) in enumerate(zip([OUTSIDE, *tags], tags, strict=False)):
+        if begins_entity(before, tag, scheme):
+            found.append((type_of(tag, scheme), index, index))
+        elif tag != OUTSIDE:
+            found[-1] = (*found[-1][:2], index)
+    return found
 
 
 def breach(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:

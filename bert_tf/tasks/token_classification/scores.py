@@ -99,8 +99,10 @@ def plot_values(
     true = list(itertools.chain.from_iterable(tags))
     [(constant, _)] = collections.Counter(true).most_common(1)
     baselines = tag_scores(tags, [[constant] * len(s) for s in tags], scheme)
-    types = [_type_of(tag, scheme) for tag in true]
-    found = [_type_of(tag, scheme) for tag in itertools.chain.from_iterable(predicted)]
+    types = [schemes.type_of(tag, scheme) for tag in true]
+    found = [
+        schemes.type_of(tag, scheme) for tag in itertools.chain.from_iterable(predicted)
+    ]
     labels = sorted({*types, *found} - {schemes.OUTSIDE})
     if schemes.OUTSIDE in {*types, *found}:
         labels.append(schemes.OUTSIDE)
@@ -140,7 +142,3 @@ def _seqeval():
             "'bert_tf[entities]'"
         ) from None
     return sequence_labeling
-
-
-def _type_of(tag, scheme):
-    return tag if scheme == schemes.NONE else schemes.split_tag(tag)[1] or tag

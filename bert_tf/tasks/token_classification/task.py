@@ -44,7 +44,6 @@ class TokenClassification(task_module.Task):
     FIXED = (
         "max_seq_length",
         "do_lower_case",
-        "doc_stride",
         "document_context",
         "feature_based",
         "tag_scheme",
@@ -89,6 +88,13 @@ class TokenClassification(task_module.Task):
     ) -> list[examples.Sentence]:
         if self.is_plain_text(name):
             whole_words = frozenset(self._whole_words())
+            words_module.warn_of_undivided(
+                examples.plain_text_words(path, whole_words),
+                whole_words,
+                self._longest_word(),
+                advice="Write one word per line into test.txt of --data_dir, with a "
+                "blank line after each sentence, and omit --predict_file.",
+            )
             return examples.read_plain_text(path, whole_words=whole_words)
         if not self.trained and not self.examples and name != "test":
             self.columns = examples.resolved_columns(path, self.columns)
@@ -134,7 +140,7 @@ class TokenClassification(task_module.Task):
             labels=labels,
             tag_scheme=scheme,
             max_seq_length=options.max_seq_length,
-            doc_stride=options.stride,
+            doc_stride=max(1, options.max_seq_length // 2),
             **self.start.tokenizer_arguments(),
             document_context=options.document_context,
             feature_based=options.feature_based,
@@ -142,6 +148,7 @@ class TokenClassification(task_module.Task):
             tag_column=self.columns.word + 1 if tag_column is None else tag_column,
             true_cases=words_module.learned_cases(words) if options.true_case else None,
             whole_words=self._whole_words(),
+            longest_word=self._longest_word(),
         )
 
     def applied_record(self) -> features_module.Record:
@@ -208,7 +215,8 @@ class TokenClassification(task_module.Task):
         """
         logits = self._word_logits("dev", predict)
         losses = np.asarray(kernels.current().cross_entropy(logits, self._tag_ids()))
-        predicted = self._by_sentence("dev", self._best_tags(logits))
+        tagged = features_module.tagged(logits, self.record.labels)
+        predicted = self._by_sentence("dev", [tag for tag, _ in tagged])
         return task_module.Evaluation(
             scores={
                 **self._scores("dev", predicted, "eval"),
@@ -241,21 +249,43 @@ class TokenClassification(task_module.Task):
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        tags = self._best_tags(self._word_logits("test", predict))
-        path = str(self.paths()["test"])
-        if self.is_plain_text("test"):
-            whole_words = frozenset(self.record.whole_words)
-            lines = examples.plain_text_lines(path, tags, whole_words)
-        else:
-            lines = examples.lines_with_tags(path, self.record.tag_column, tags)
+        logits = self._word_logits("test", predict)
+        tagged = features_module.tagged(logits, self.record.labels)
+        tags = [tag for tag, _ in tagged]
+        path, is_plain = str(self.paths()["test"]), self.is_plain_text("test")
+        contents: dict[str, Any] = {}
+        if is_plain or self.options.entities:
+            answers = task_module.json_lines(self._answers(path, tagged))
+            contents["predictions.jsonl"] = answers
+        if not is_plain:
+            contents[self.predictions_file] = examples.lines_with_tags(
+                path, self.record.tag_column, tags
+            )
         test_scores: dict[str, float] = {}
         if self._has_tags("test"):
             predicted = self._by_sentence("test", tags)
             self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
-        return task_module.Predicted(
-            files={self.predictions_file: lines}, scores=test_scores
-        )
+        return task_module.Predicted(files=contents, scores=test_scores)
+
+    def _answers(self, path, tagged):
+        """Returns the records of predictions.jsonl: per line, or per sentence."""
+        if self.is_plain_text("test"):
+            whole_words = frozenset(self.record.whole_words)
+            lines = examples.plain_text_words(path, whole_words)
+            if len(tagged) != sum(len(line.words) for line in lines):
+                raise ValueError(f"{path} changed while it was tagged; predict again.")
+            numbered = list(enumerate(lines, start=1))
+        else:
+            numbered = [
+                (sentence.lines[0], words_module.joined(sentence.words))
+                for sentence in self.examples["test"]
+            ]
+        scheme = self.record.tag_scheme if self.options.entities else None
+        rest = iter(tagged)
+        for line, words in numbered:
+            own = itertools.islice(rest, len(words.words))
+            yield {"line": line, **features_module.answer(words, own, scheme)}
 
     def card(self) -> model_card.Card:
         record = self.record
@@ -322,10 +352,11 @@ class TokenClassification(task_module.Task):
 
     def num_windows(self, lengths: np.ndarray) -> np.ndarray:
         options = self.options
+        stride = max(1, options.max_seq_length // 2)
         if options.document_context:
-            return lengths / options.stride  # About, because documents are divided.
+            return lengths / stride  # About, because documents are divided.
         beyond = np.maximum(lengths - (options.max_seq_length - 2), 0)
-        return 1 + -(-beyond // options.stride)
+        return 1 + -(-beyond // stride)
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
@@ -370,6 +401,13 @@ class TokenClassification(task_module.Task):
         sentences = self.examples.get("train", ())
         return words_module.learned_whole_words(one.words for one in sentences)
 
+    def _longest_word(self):
+        """Returns the length of the longest word of the training data; 0: unknown."""
+        if self.trained:
+            return self.trained.longest_word
+        sentences = self.examples.get("train", ())
+        return max((len(w) for one in sentences for w in one.words), default=0)
+
     def _labels_and_scheme(self):
         """Returns the tags of a new model and their scheme."""
         labels, scheme = self.options.labels, self.options.tag_scheme
@@ -399,14 +437,12 @@ class TokenClassification(task_module.Task):
         features = self.features("dev")
         return features.first_pieces(features.columns["tag_ids"])
 
-    def _best_tags(self, logits):
-        labels = self.record.labels
-        return [labels[index] for index in np.argmax(logits, axis=-1)]
-
     def _word_logits(self, name, predict):
         """Returns the logits of all words, float32 [W, C]."""
-        logits = []
-        for part in self.features(name).parts(ROWS_PER_PART):
+        features, logits = self.features(name), []
+        for start in range(0, len(features.columns["input_ids"]), ROWS_PER_PART):
+            stop = min(start + ROWS_PER_PART, len(features.columns["input_ids"]))
+            _, part = features.selected(range(start, stop))
             outputs = predict(batching.ArraySource(part.columns), keys=("logits",))
             logits.append(part.first_pieces(outputs["logits"]))
         return np.concatenate(logits)

@@ -15,6 +15,8 @@ sentence the case that they have elsewhere: "Japan get lucky win".
 import collections
 import dataclasses
 import itertools
+import logging
+import math
 import re
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -23,6 +25,8 @@ from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import unicode_14
+
+logger = logging.getLogger(__name__)
 
 # The punctuation of Chinese and Japanese, which have no spaces between words.
 _WIDE_BLOCKS = (range(0x3000, 0x3040), range(0xFE10, 0xFE70), range(0xFF00, 0xFF65))
@@ -43,6 +47,7 @@ APOSTROPHE, TYPOGRAPHIC_APOSTROPHE = "'", "\u2019"
 class Words:
     """The words of a text and their positions."""
 
+    text: str
     words: tuple[str, ...]
     starts: tuple[int, ...]  # Index of each word's first character.
     ends: tuple[int, ...]  # Index after each word's last character.
@@ -78,10 +83,51 @@ def split_text(text: str, whole_words: Collection[str] = frozenset()) -> Words:
             for start, end in itertools.pairwise(within)
         ]
     return Words(
+        text=text,
         words=tuple(text[start:end] for start, end in borders),
         starts=tuple(start for start, _ in borders),
         ends=tuple(end for _, end in borders),
     )
+
+
+def joined(words: Sequence[str]) -> Words:
+    """Returns words as a text with one space between them."""
+    ends = list(itertools.accumulate((len(word) + 1 for word in words), initial=0))
+    return Words(
+        text=" ".join(words),
+        words=tuple(words),
+        starts=tuple(ends[:-1]),
+        ends=tuple(end - 1 for end in ends[1:]),
+    )
+
+
+def warn_of_undivided(
+    texts: Iterable[Words], whole_words: Collection[str], longest: int, *, advice: str
+) -> None:
+    """Logs a warning if words of plain text are probably several words each.
+
+    Args:
+        texts: from `split_text`.
+        whole_words: as for `split_text`.
+        longest: length of the longest word of the training data; 0: unknown.
+        advice: what to do instead of passing plain text.
+    """
+    limit = 2 * longest or math.inf
+    words = [
+        word
+        for text in texts
+        for word in text.words
+        if word not in whole_words and (len(word) > limit or _SEVERAL.search(word))
+    ]
+    if words:
+        logger.warning(
+            "%d words of the text, such as %r, are probably several words, but get one "
+            "tag each: text is divided only at white space and at the punctuation "
+            "around words. %s",
+            len(words),
+            f"{words[0]:.40}",
+            advice,
+        )
 
 
 def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -176,6 +222,11 @@ def character_class(codes: Iterable[int]) -> str:
 _CHUNK = re.compile(
     f"[{character_class(ALONE)}]"
     f"|[^{character_class(ALONE)}{character_class(characters.WHITESPACE)}]+"
+)
+# "Anna,Bob", or more than one character, at least one of a script without spaces.
+_SEVERAL = re.compile(
+    rf"[^\W\d_][,;!?][^\W\d_]|[{characters.SCRIPTS_WITHOUT_SPACES}]."
+    f"|.[{characters.SCRIPTS_WITHOUT_SPACES}]"
 )
 _LETTER = f"[{character_class(unicode_14.CASED)}]"
 INITIAL = rf"{_LETTER}\."  # "J."

@@ -12,7 +12,6 @@ TRAIN = {**MODEL, "data_dir": "conll", "do_train": True}
     [
         ({"vocab_file": None}, "Training without --init_checkpoint needs --vocab_file"),
         ({"labels": "O"}, "--labels=O: expected two or more different names"),
-        ({"doc_stride": 127}, "--doc_stride=127: expected at most 126"),
         ({"true_case": True}, "--true_case has no effect on lowercased text"),
         (
             {"feature_based": "last", "frozen_layers": "2"},

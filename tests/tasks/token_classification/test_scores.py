@@ -38,6 +38,8 @@ def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(schem
             for tags in (true[-1], predicted[-1])
         ]
         hits += len(sets[0] & sets[1])
+        found = schemes.entities(true[-1], scheme)
+        assert {(first, last, kind) for kind, first, last in found} == sets[0]
         num_true, num_predicted = num_true + len(sets[0]), num_predicted + len(sets[1])
     found = scores.tag_scores(true, predicted, scheme)
     assert found["precision"] == pytest.approx(hits / num_predicted)

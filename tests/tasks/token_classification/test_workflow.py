@@ -247,11 +247,10 @@ def test_windows_follow_length_stride_and_documents(small):
         for name, values in {
             "whole": {"max_seq_length": 12},
             "cut": {"max_seq_length": 8},
-            "closer": {"max_seq_length": 8, "doc_stride": 1},
             "document": {"max_seq_length": 16, "document_context": True},
         }.items()
     }
-    assert rows == {"whole": 3, "cut": 3 + 1, "closer": 3 + 4, "document": 1}
+    assert rows == {"whole": 3, "cut": 3 + 1, "document": 1}
 
 
 def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
