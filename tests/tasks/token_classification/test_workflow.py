@@ -91,7 +91,7 @@ def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
     assert tags == told
 
 
-def test_a_run_answers_texts_and_lists_of_words(names_run):
+def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
     tagger = bert_tf.load(str(names_run))
     text = "Anna Winter\tmakes bread in Lund."
     answers = tagger.predict([text, ["Anna", "Winter", "makes"], "", []])
@@ -105,6 +105,16 @@ def test_a_run_answers_texts_and_lists_of_words(names_run):
     assert answers[1]["ends"] == [4, 11, 17]
     empty = {"words": [], "tags": [], "starts": [], "ends": []}
     assert answers[2:] == [empty, empty]
+    [found] = tagger.predict([text], entities=True)
+    assert min(found["probabilities"]) > 0.5
+    names = [(one["label"], one["text"], one["start"]) for one in found["entities"]]
+    assert names == [("PER", "Anna Winter", 0), ("LOC", "Lund", 27)]
+    score = found["entities"][0]["score"]
+    assert score == pytest.approx(sum(found["probabilities"][:2]) / 2)
+    tagger.predict([["Anna,Otto"], "Rock-End 3,000"])
+    assert "probably several words" not in caplog.text
+    tagger.predict(["Anna,Otto"])
+    assert "1 words of the text, such as 'Anna,Otto'" in caplog.text
 
 
 def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
@@ -121,6 +131,7 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
         num_train_epochs=1.0,
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
+        entities=True,
     )
     fine_tuning_run.run(options)
     words = [word for word, _ in sentence]
@@ -133,6 +144,8 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     [of_text, of_words] = tagger.predict([text, words])
     assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
     assert written["tags"] == of_text["tags"]
+    assert len(written["probabilities"]) == len(words)
+    assert {one["label"] for one in written["entities"]} <= {"LOC", "PER"}
 
 
 def conll(*sentences):
