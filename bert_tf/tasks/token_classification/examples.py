@@ -283,7 +283,7 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
 
 
 def read_plain_text(
-    path: str, *, whole_words: Collection[str] = frozenset()
+    path: str, *, whole_words: Collection[str] = frozenset(), longest_word: int = 0
 ) -> list[Sentence]:
     """Returns the sentences of a text file; each one is its own document.
 
@@ -291,14 +291,23 @@ def read_plain_text(
         path: the file, in UTF-8. Lines without words are skipped; see
             `words.split_text`.
         whole_words: see `words.split_text`.
+        longest_word: see `words.warn_of_undivided`.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: the file is not UTF-8 or has no words.
     """
+    lines = plain_text_words(path, whole_words)
+    words_module.warn_of_undivided(
+        lines,
+        whole_words,
+        longest_word,
+        advice="Write one word per line into test.txt of --data_dir, with a blank line "
+        "after each sentence, and omit --predict_file.",
+    )
     sentences = [
         Sentence(words=line.words, document=number, path=path, lines=(number,))
-        for number, line in enumerate(plain_text_words(path, whole_words), start=1)
+        for number, line in enumerate(lines, start=1)
         if line.words
     ]
     if not sentences:

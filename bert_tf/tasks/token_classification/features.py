@@ -8,6 +8,7 @@ import functools
 import itertools
 import statistics
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -250,6 +251,39 @@ def answer(
         for label, first, last in schemes.entities(tags, scheme)
     ]
     return {**found, "probabilities": probabilities, "entities": entities}
+
+
+def line_answers(
+    source: str | Sequence[examples.Sentence],
+    tagged_words: Sequence[tuple[str, float]],
+    record: Record,
+    *,
+    entities: bool,
+) -> Iterator[dict[str, Any]]:
+    """Yields the records of predictions.jsonl: one per line of text, or per sentence.
+
+    Args:
+        source: path of plain text, or the sentences of a column file.
+        tagged_words: the `tagged` words of all of them.
+        record: of the model.
+        entities: whether to add probabilities and entities.
+
+    Raises:
+        ValueError: the plain text has changed since it was tagged.
+    """
+    if isinstance(source, str):
+        lines = examples.plain_text_words(source, frozenset(record.whole_words))
+        numbered = list(enumerate(lines, start=1))
+    else:
+        numbered = [(one.lines[0], words_module.joined(one.words)) for one in source]
+    if len(tagged_words) != sum(len(words.words) for _, words in numbered):
+        raise ValueError(f"{source} changed while it was tagged; predict again.")
+    rest = iter(tagged_words)
+    for line, words in numbered:
+        own = itertools.islice(rest, len(words.words))
+        yield {"line": line} | answer(
+            words, own, record.tag_scheme if entities else None
+        )
 
 
 class Predictor(fine_tuning_predictor.Predictor):

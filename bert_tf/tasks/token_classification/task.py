@@ -88,14 +88,9 @@ class TokenClassification(task_module.Task):
     ) -> list[examples.Sentence]:
         if self.is_plain_text(name):
             whole_words = frozenset(self._whole_words())
-            words_module.warn_of_undivided(
-                examples.plain_text_words(path, whole_words),
-                whole_words,
-                self._longest_word(),
-                advice="Write one word per line into test.txt of --data_dir, with a "
-                "blank line after each sentence, and omit --predict_file.",
+            return examples.read_plain_text(
+                path, whole_words=whole_words, longest_word=self._longest_word()
             )
-            return examples.read_plain_text(path, whole_words=whole_words)
         if not self.trained and not self.examples and name != "test":
             self.columns = examples.resolved_columns(path, self.columns)
         return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
@@ -140,7 +135,7 @@ class TokenClassification(task_module.Task):
             labels=labels,
             tag_scheme=scheme,
             max_seq_length=options.max_seq_length,
-            doc_stride=max(1, options.max_seq_length // 2),
+            doc_stride=options.max_seq_length // 2,
             **self.start.tokenizer_arguments(),
             document_context=options.document_context,
             feature_based=options.feature_based,
@@ -233,8 +228,8 @@ class TokenClassification(task_module.Task):
             wrong=[
                 model_card.WrongExample(
                     text=" ".join(sentence.words),
-                    expected=_tagged(sentence.words, sentence.tags),
-                    predicted=_tagged(sentence.words, tags),
+                    expected=schemes.tagged_text(sentence.words, sentence.tags),
+                    predicted=schemes.tagged_text(sentence.words, tags),
                 )
                 for sentence, tags in zip(self.examples["dev"], predicted, strict=True)
                 if list(sentence.tags) != tags
@@ -255,8 +250,13 @@ class TokenClassification(task_module.Task):
         path, is_plain = str(self.paths()["test"]), self.is_plain_text("test")
         contents: dict[str, Any] = {}
         if is_plain or self.options.entities:
-            answers = task_module.json_lines(self._answers(path, tagged))
-            contents["predictions.jsonl"] = answers
+            answers = features_module.line_answers(
+                path if is_plain else self.examples["test"],
+                tagged,
+                self.record,
+                entities=self.options.entities,
+            )
+            contents["predictions.jsonl"] = task_module.json_lines(answers)
         if not is_plain:
             contents[self.predictions_file] = examples.lines_with_tags(
                 path, self.record.tag_column, tags
@@ -267,25 +267,6 @@ class TokenClassification(task_module.Task):
             self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
         return task_module.Predicted(files=contents, scores=test_scores)
-
-    def _answers(self, path, tagged):
-        """Returns the records of predictions.jsonl: per line, or per sentence."""
-        if self.is_plain_text("test"):
-            whole_words = frozenset(self.record.whole_words)
-            lines = examples.plain_text_words(path, whole_words)
-            if len(tagged) != sum(len(line.words) for line in lines):
-                raise ValueError(f"{path} changed while it was tagged; predict again.")
-            numbered = list(enumerate(lines, start=1))
-        else:
-            numbered = [
-                (sentence.lines[0], words_module.joined(sentence.words))
-                for sentence in self.examples["test"]
-            ]
-        scheme = self.record.tag_scheme if self.options.entities else None
-        rest = iter(tagged)
-        for line, words in numbered:
-            own = itertools.islice(rest, len(words.words))
-            yield {"line": line, **features_module.answer(words, own, scheme)}
 
     def card(self) -> model_card.Card:
         record = self.record
@@ -352,11 +333,10 @@ class TokenClassification(task_module.Task):
 
     def num_windows(self, lengths: np.ndarray) -> np.ndarray:
         options = self.options
-        stride = max(1, options.max_seq_length // 2)
+        stride = options.max_seq_length // 2
         if options.document_context:
             return lengths / stride  # About, because documents are divided.
-        beyond = np.maximum(lengths - (options.max_seq_length - 2), 0)
-        return 1 + -(-beyond // stride)
+        return 1 + -(-np.maximum(lengths - options.max_seq_length + 2, 0) // stride)
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
@@ -430,8 +410,7 @@ class TokenClassification(task_module.Task):
         return tuple(labels), schemes.scheme_of_labels(labels) if is_auto else scheme
 
     def _has_tags(self, name):
-        sentences = self.examples.get(name)
-        return sentences is not None and sentences[0].tags is not None
+        return name in self.examples and self.examples[name][0].tags is not None
 
     def _tag_ids(self):
         features = self.features("dev")
@@ -469,10 +448,3 @@ class TokenClassification(task_module.Task):
         if scheme != schemes.NONE:
             report = scores.report_by_type(self._true_tags(name), predicted, scheme)
             logger.info("Entities of %s by type:\n%s", name, report.rstrip())
-
-
-def _tagged(words, tags):
-    """Returns the words in entities, such as "Rome/B-LOC"; "O" if there are none."""
-    pairs = zip(words, tags, strict=True)
-    named = [f"{word}/{tag}" for word, tag in pairs if tag != schemes.OUTSIDE]
-    return " ".join(named) or schemes.OUTSIDE
