@@ -306,6 +306,16 @@ def test_tensorflow_computes_in_the_dtype_of_the_export():
         server_options.ServeModelOptions(export_dir="models", dtype="bfloat16")
 
 
+def test_openvino_answers_in_a_server(single_export):
+    pytest.importorskip("openvino", reason="needs the extra openvino")
+    expected = client.open_saved_model(single_export).predict(TEXTS)
+    with running_server(single_export, "--backend=openvino") as (port, _):
+        url = f"http://localhost:{port}/v1/models/single"
+        answers = client.open_server(url).predict(TEXTS)
+    for answer, one in zip(answers, expected, strict=True):
+        assert answer["probabilities"] == pytest.approx(one["probabilities"], abs=1e-4)
+
+
 def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
     exports, run_tool_process
 ):
