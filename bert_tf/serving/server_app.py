@@ -157,17 +157,19 @@ class Application:
             except TimeoutError:
                 message = f"There was no answer within {limit:g} seconds."
                 response = exchange.refusal(exceptions.HTTPException(504, message))
+            except requests.ClientDisconnect:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"[:300]
+                self._log({"error": reason, "id": exchange.id})
+                message = f"The server has an error; see {exchange.id} in its log."
+                response = exchange.refusal(exceptions.HTTPException(500, message))
             self._hold(exchange, len(response.body))
             async with asyncio.timeout(limit):
                 await exchange.send(response, send)
                 status = response.status_code
         except (requests.ClientDisconnect, TimeoutError):
             pass
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:300]
-            self._log({"error": reason, "id": exchange.id})
-            status = 500
-            raise  # uvicorn answers.
         finally:
             self._hold(exchange, 0)
             self._record(exchange, status)

@@ -281,6 +281,18 @@ def test_a_request_has_an_id_and_a_line_in_the_log():
     assert "bert_tf_queue_seconds_count" in metrics
 
 
+def test_an_error_of_the_server_has_the_form_and_headers_of_every_answer():
+    lines = []
+    complex_numbers = {"embedding": np.zeros([1, 2], np.complex64)}
+    broken = fake_model(lambda *call: complex_numbers, *ENCODER.signatures.values())
+    asked = client(broken, log=lines)
+    reply = asyncio.run(asked.post(PREDICT, json={"inputs": ["a"]}))
+    assert reply.status_code == 500
+    assert reply.headers["x-request-id"] in reply.json()["error"]
+    assert [line.get("status") for line in lines] == [None, 500]
+    assert lines[0]["error"].startswith("TypeError")
+
+
 def blocking_model():
     """Returns a model, and the events that say that it computes and let it go on."""
     is_computing, may_answer = asyncio.Event(), asyncio.Event()
