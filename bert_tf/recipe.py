@@ -73,8 +73,13 @@ def choose(
     run_dir = values.get("output_dir")
     flags = result_files.read_run(run_dir).get("flags", {}) if run_dir else {}
     chosen = {name: flags.get(name, value) for name, value in chosen.items()}
-    replaced = [_REPLACES.get(name, ()) for name in values]
-    without = {*values, None}.union(*replaced)
+    given = dict(values)
+    overrides = tuple(given.pop("config_overrides", ()))
+    if "config_overrides" in chosen:
+        merged = {one.partition("=")[0]: one for one in chosen["config_overrides"]}
+        merged |= {one.partition("=")[0]: one for one in overrides}
+        chosen["config_overrides"] = tuple(merged.values())
+    without = {*given}.union(*(_REPLACES.get(name, ()) for name in given))
     return {n: v for n, v in chosen.items() if n not in without and v is not None}
 
 
@@ -88,8 +93,15 @@ def _for_pretraining(values):
         "max_train_minutes": minutes,
         "train_batch_size": 512 if has_accelerator else 32,
     }
+    if phases := values.get("phases"):
+        parts = [phase.partition("@")[0] for phase in phases]
+        steps = sum(int(part) for part in parts if part.isdecimal())
     if steps is not None:
         chosen["num_warmup_steps"] = steps // 10
+    elif "num_warmup_steps" in values:
+        raise options_module.OptionError(
+            "--num_warmup_steps with --recipe=auto needs --num_train_steps."
+        )
     if values.get("eval_input_file"):
         chosen |= {"eval_every_steps": 500, "eval_batch_size": 64, "max_eval_steps": 16}
     is_small = minutes * num_cores < _MINUTES_OF_TINY
@@ -109,7 +121,7 @@ def _for_pretraining(values):
     chosen["learning_rate"] = rate
     if record_index.are_text(paths):
         # The next-sentence task delays learning from context.
-        length = 128 if has_accelerator else 64
+        length = values.get("max_seq_length", 128 if has_accelerator else 64)
         chosen |= {"next_sentence": False, "max_seq_length": length}
         chosen["max_predictions_per_seq"] = math.ceil(0.15 * length)
     return chosen

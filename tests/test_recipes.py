@@ -53,6 +53,17 @@ def parsed(tool, options_class, flags):
         (["--model_size=base"], {"model_size": "base", "learning_rate": 1e-4}),
         (["--learning_rate=0.5"], {"learning_rate": 0.5, "next_sentence": False}),
         (["--num_train_steps=50"], {"max_train_minutes": None, "num_warmup_steps": 5}),
+        (["--phases=30@64,20@128"], {"num_train_steps": 50, "num_warmup_steps": 5}),
+        (["--max_seq_length=256"], {"max_predictions_per_seq": 39}),
+        (
+            ["--config_overrides=initializer_range=0.5"],
+            {
+                "config_overrides": (
+                    "initializer_range=0.5",
+                    "position_initializer=sinusoidal",
+                )
+            },
+        ),
         (
             ["--init_checkpoint=bert-tf-mini"],
             {"model_size": None, "learning_rate": 3e-4, "config_overrides": ()},
@@ -87,7 +98,12 @@ def test_the_recipe_auto_of_fine_tuning_follows_the_width(tmp_path, capsys):
     assert (options.learning_rate, options.num_train_epochs) == (3e-4, 5.0)
     before = parsed("bert_tf classify", record, flags)
     assert (before.learning_rate, before.bias_correction) == (5e-5, False)
-    assert "Settings of 2018; --recipe=auto learns faster." in capsys.readouterr().err
+    assert "These are the settings of 2018;" in capsys.readouterr().err
+    record = pretraining_options.RunPretrainingOptions
+    flags = ["--recipe=auto", f"--input_file={__file__}", "--num_warmup_steps=5"]
+    flags += ["--do_train", f"--output_dir={tmp_path}"]
+    assert command_line.run("pretrain", record, lambda _: None, flags) == 2
+    assert "needs --num_train_steps" in capsys.readouterr().err
     record = pretraining_options.FillMaskOptions
     flags = ["--recipe=auto", "--text=a", "--init_checkpoint=b"]
     assert command_line.run("fill_mask", record, lambda _: None, flags) == 2

@@ -225,10 +225,11 @@ class _Protocol(h11_impl.H11Protocol):
     def _watch(self, previous, seconds):
         is_answered = self.cycle is None or self.cycle.response_complete
         is_idle = is_answered or self.transport.is_closing()
-        seconds = seconds + 1 if is_idle and self.cycle is previous else 0
+        state = (self.cycle, self.transport.get_write_buffer_size())
+        seconds = seconds + 1 if is_idle and state == previous else 0
         if seconds > _IDLE_SECONDS:
             self.transport.abort()
-        self._timer = self.loop.call_later(1, self._watch, self.cycle, seconds)
+        self._timer = self.loop.call_later(1, self._watch, state, seconds)
 
 
 def _uvicorn_server(app):

@@ -31,6 +31,7 @@ from bert_tf.serving import server_options
 
 MAX_BYTES_IN_PROGRESS = 64 * 2**20
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
+_SENDING_SECONDS = 30.0  # Of an answer.
 _PROBES = ("/livez", "/readyz")
 _JSON = "application/json"
 _CHUNK_BYTES = 2**16
@@ -165,7 +166,7 @@ class Application:
                 message = f"The server has an error; see {exchange.id} in its log."
                 response = exchange.refusal(exceptions.HTTPException(500, message))
             self._hold(exchange, len(response.body))
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(min(limit, _SENDING_SECONDS)):
                 await exchange.send(response, send)
                 status = response.status_code
         except (requests.ClientDisconnect, TimeoutError):
@@ -239,8 +240,9 @@ class Application:
         job = await self._in_thread(self._read, read, body, model)
         exchange.job = job
         self._hold(exchange, server_model.num_bytes(job.inputs))
-        outputs = await self._outputs(exchange, job)
+        outputs = {}
         try:
+            outputs = await self._outputs(exchange, job)
             self._reserve(exchange, _ANSWER * server_model.num_bytes(outputs))
             content = await self._in_thread(job.encode, outputs)
             return responses.Response(content, media_type=_JSON)

@@ -130,9 +130,11 @@ def _prediction(outputs, *, ragged, is_rows):
     padding.
     """
     columns: dict[str, Any] = dict(sorted(outputs.items()))
-    if is_rows and ragged:
-        widths = _widths([outputs[name] for name in ragged])
-        for name in ragged:
+    entities = [name for name in ragged if name.startswith("entity_")]
+    words = [name for name in ragged if name not in entities]
+    for names in (words, entities) if is_rows else ():
+        widths = _widths([outputs[name] for name in names]) if names else ()
+        for name in names:
             pairs = zip(outputs[name], widths, strict=True)
             columns[name] = [row[:width] for row, width in pairs]
     content: Any = columns

@@ -289,6 +289,7 @@ class _Worker:
                 answer.set_result(_computed(parts))
             except Exception as error:
                 answer.set_exception(error)
+            del parts, answer  # Otherwise they stay in memory until the next call.
 
     async def _compute_all(self):
         while True:

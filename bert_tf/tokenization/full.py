@@ -113,7 +113,7 @@ class FullTokenizer:
         pieces = self.convert_ids_to_tokens(map(int, ids))
         if skip_special_tokens:
             pieces = [piece for piece in pieces if not _SPECIAL.fullmatch(piece)]
-        text = " ".join(pieces).replace(" ##", "")
+        text = " ".join(pieces).replace(" ##", "").removeprefix("##")
         return _SPACE_BEFORE.sub(r"\1", text)
 
     def with_vocabulary(self, vocabulary: vocabulary_module.Vocabulary) -> Self:

@@ -179,11 +179,12 @@ def _alphabet(counts, vocab_size, do_lower_case):
     for word, count in counts.items():
         num_words[min(occurrences[character] for character in word)] += count
     missing = (1 - _CHARACTER_COVERAGE) * sum(counts.values())
+    frequency = 0
     for frequency in sorted(num_words):
         missing -= num_words[frequency]
         if missing < 0:
             break
-    most_frequent = sorted(occurrences.values(), reverse=True)
+    most_frequent = sorted([*occurrences.values(), 0], reverse=True)
     num_kept = max(1, min(_MAX_CHARACTERS_KEPT, vocab_size // 8))
     frequency = min(frequency, most_frequent[:num_kept][-1])
     covered = {c for c, number in occurrences.items() if number >= frequency}

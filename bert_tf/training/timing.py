@@ -151,7 +151,7 @@ def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str
         num_steps = max(trainer.num_train_steps - trainer.step, 0)
     count = min(num_steps, _WARM_UP_STEPS + _TIMED_STEPS)
     train_steps, iterator = trainer.prepare_steps(examples)
-    durations = [0.0]
+    durations = []
     for number in range(count):
         started = time.monotonic()
         batches = distribution.steps_iterator(iterator, 1)
@@ -161,8 +161,9 @@ def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str
         progress_module.report(
             "measure", number + 1, count, unit="steps", values=values
         )
-    seconds = num_steps * statistics.median(durations[-_TIMED_STEPS:])
-    if trainer.time_limit is not None:
+    timed = durations[_WARM_UP_STEPS:] or durations[-1:] or [0.0]
+    seconds = num_steps * statistics.median(timed)
+    if trainer.time_limit is not None and seconds:
         limit = 60.0 * trainer.time_limit.minutes
         num_steps, seconds = int(num_steps * limit / seconds), limit
     lines = [

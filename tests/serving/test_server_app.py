@@ -58,6 +58,15 @@ def tags(name, inputs):
     }
 
 
+def entities(name, inputs):
+    """Returns `tags`, and as entities the characters in upper case."""
+    names = [[x for x in text.decode() if x.isupper()] for text in inputs["text"]]
+    width = max(map(len, names))
+    rows = [[x.encode() for x in row] + [b""] * (width - len(row)) for row in names]
+    words = tags(name, inputs)
+    return {**words, "entity_texts": np.array(rows, object).reshape(len(rows), width)}
+
+
 def fake_model(compute, *signatures):
     model = types.SimpleNamespace(
         version=3,
@@ -121,6 +130,17 @@ def post(path, model=ENCODER, **values):
 def test_an_answer_has_the_form_of_its_request(body, answer):
     for path in (PREDICT, "/v1/models/m/versions/3:predict"):
         assert post(path, json=body).json() == answer
+
+
+def test_rows_of_entities_have_their_own_lengths():
+    model = fake_model(
+        entities,
+        signature("serving_default", words=(-1,), starts=(-1,), entity_texts=(-1,)),
+    )
+    body = {"instances": ["aBC", "f"]}
+    rows = post(PREDICT, model, json=body).json()["predictions"]
+    assert [row["entity_texts"] for row in rows] == [["B", "C"], []]
+    assert [len(row["words"]) for row in rows] == [3, 1]
 
 
 def test_rows_have_no_padding():

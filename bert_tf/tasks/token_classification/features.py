@@ -59,8 +59,9 @@ class Record(task_record.TaskRecord):
     def __post_init__(self):
         if not 1 <= self.doc_stride <= self.capacity:
             raise ValueError(
-                f"doc_stride: expected 1 to max_seq_length - 2 ({self.capacity}), got "
-                f"{self.doc_stride}; a larger stride would skip words."
+                f"max_seq_length {self.max_seq_length} and doc_stride "
+                f"{self.doc_stride}: expected a stride of 1 to max_seq_length - 2, or "
+                "words would be skipped; raise max_seq_length."
             )
 
     @property
