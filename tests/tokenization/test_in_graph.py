@@ -95,6 +95,25 @@ def test_accents_can_be_kept():
     assert tokens(tokenizer, ["THE É İ"]) == [["the", "é", "i\u0307"]]
 
 
+def test_marks_that_remain_are_in_canonical_order():
+    # Spacing marks of classes 224 and 216, in the wrong order.
+    vocabulary = vocabulary_module.Vocabulary([*SPECIAL, "a\U0001d165\u302e"])
+    tokenizer = in_graph.InGraphTokenizer(vocabulary)
+    assert tokens(tokenizer, ["a\u302e\U0001d165"]) == [["a\U0001d165\u302e"]]
+
+
+def test_without_tensorflow_text_the_ids_come_from_python(monkeypatch):
+    monkeypatch.setattr(in_graph, "tf_text", None)
+    tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=("[MASK]",))
+    assert tokens(tokenizer, ["The cats[MASK]", "", "THÉ ΟΣ≠"]) == [
+        ["the", "cat", "##s", "[MASK]"],
+        [],
+        ["the", "ος", "="],
+    ]
+    with pytest.raises(ImportError, match="TensorFlow Text is not installed"):
+        tf.function(tokenizer.tokenize, autograph=False)(tf.constant(["the"]))
+
+
 def test_special_tokens_can_be_kept_whole():
     tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=("[MASK]", "[SEP]"))
     texts = ["the [MASK]É.[SEP][MASK]", "", "[MASK]", b"[MA\xffSK]", "cat\x00s"]
