@@ -105,9 +105,9 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 58_082,
-    "modules in the closure of the core tools": 187,
-    "lines in the closure of the core tools": 37_107,
+    "lines of bert_tf and tools": 58_059,
+    "modules in the closure of the core tools": 185,
+    "lines in the closure of the core tools": 37_021,
     "lines of the encoder": 700,
     "files in a task folder": 8,
     "files that name a task outside its folder": 5,

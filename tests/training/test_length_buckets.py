@@ -166,19 +166,8 @@ def padded(tmp_path_factory):
         ("classes", {"jit_compile": True}),  # One compilation per bucket.
         ("classes", {"iterations_per_loop": 1}),
         ("choices", {}),
-        pytest.param(
-            "choices",
-            {"gradient_accumulation_steps": 2, "jit_compile": True},
-            marks=pytest.mark.slow,
-        ),
         ("tags", {}),
-        pytest.param(
-            "tags", {"device": "mirrored", "num_replicas": 2}, marks=pytest.mark.slow
-        ),
         ("spans", {}),
-        pytest.param(
-            "spans", {"gradient_accumulation_steps": 2}, marks=pytest.mark.slow
-        ),
     ],
 )
 def test_losses_are_those_of_padded_batches(kind, flags, padded, tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
-"""Layers recomputed in the backward pass: gradients and memory."""
+"""Layers recomputed in the backward pass give the same gradients."""
 
 import functools
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -15,39 +13,6 @@ from bert_tf.training import building
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
-
-# Prints the most memory, in MB, that a backward pass takes beyond the weights.
-PEAK = """
-import sys
-import numpy as np
-import tensorflow as tf
-from bert_tf.modeling import config
-from bert_tf.modeling import pretrainer
-from bert_tf.data.parallel.process_pool import peak_memory_mb
-from bert_tf.training import steps
-
-size = dict(vocab_size=100, hidden_size=128, num_attention_heads=2)
-size |= dict(num_hidden_layers=8, intermediate_size=512)
-model = pretrainer.BertPretrainer(config.BertConfig(**size))
-model.build()
-model.bert.encoder.recomputes_layers = sys.argv[1] == "True"
-batch = {
-    "input_ids": tf.ones([8, 512], tf.int32),
-    "masked_lm_positions": tf.ones([8, 1], tf.int32),
-    "masked_lm_ids": tf.ones([8, 1], tf.int32),
-    "masked_lm_weights": tf.ones([8, 1]),
-    "next_sentence_labels": tf.ones([8, 1], tf.int32),
-    "example_index": tf.range(8),
-    "step": tf.zeros([8], tf.int32),
-}
-weights = {name: tf.constant(1.0) for name in model.loss_names}
-gradients_of = steps.build_gradient_function(model, 1)
-compute = tf.function(lambda: gradients_of(batch, weights), autograph=False)
-compute = compute.get_concrete_function()
-before = peak_memory_mb()
-compute()
-print(peak_memory_mb() - before)
-"""
 
 
 def features(num_examples=4, length=12):
@@ -139,21 +104,3 @@ def test_every_layer_is_computed_twice(monkeypatch):
     gradients(True)
     names = [f"layer_{index}" for index in range(3)]
     assert computed == [*names, *reversed(names)]
-
-
-@pytest.mark.slow
-def test_a_backward_pass_takes_much_less_memory(project_root):
-    peaks = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", PEAK, str(recomputes)],
-                cwd=project_root,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-        )
-        for recomputes in (False, True)
-    ]
-    print("MB kept and recomputed:", peaks)
-    assert peaks[1] < 0.6 * peaks[0]
