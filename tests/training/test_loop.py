@@ -13,6 +13,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
+from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
@@ -102,16 +103,14 @@ def traced_graph(golden, output_dir, **flags):
         ),
         num_train_steps=9,
     )
-    train_steps = trainer._build_train_steps()
-    batch = {
-        "input_ids": tf.ones([4, 6], tf.int32),
-        "masked_lm_positions": tf.ones([4, 1], tf.int32),
-        "masked_lm_ids": tf.ones([4, 1], tf.int32),
-        "masked_lm_weights": tf.ones([4, 1]),
-        "example_index": tf.range(4),
-        "step": tf.zeros([4], tf.int32),
+    columns = {
+        "input_ids": np.ones([4, 6], "int32"),
+        "masked_lm_positions": np.ones([4, 1], "int32"),
+        "masked_lm_ids": np.ones([4, 1], "int32"),
+        "masked_lm_weights": np.ones([4, 1], "float32"),
     }
-    iterator = iter(tf.data.Dataset.from_tensors(batch))
+    train_steps, batches = trainer.prepare_steps(batching.ArraySource(columns))
+    iterator = distribution.steps_iterator(batches, 1)
     return train_steps.get_concrete_function(iterator, tf.constant(1)).graph
 
 
