@@ -90,6 +90,6 @@ def test_a_hugging_face_folder_works_in_tensorflow(folder, run_tool, monkeypatch
 def test_own_text_becomes_a_pretrained_model(folder, run_tool, monkeypatch):
     pytest.importorskip("sentencex")
     monkeypatch.chdir(folder)
-    small = ("--vocab_size=60", "--max_train_minutes=0.02", "--model_size=L-1_H-32_A-2")
+    small = ("--vocab_size=130", "--max_train_minutes=0.02", "--model_size=L-1_H-64")
     answer = run(block("Pretrain on your own text", "bash"), run_tool, *small)
     assert "She opened the" in answer

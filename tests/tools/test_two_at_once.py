@@ -11,7 +11,7 @@ TABLES = ["--train_file={table}", "--eval_file={table}", "--predict_file={table}
 DATA = ["--input_file={text}", "--vocab_file={vocab}"]
 # One tool of each kind: its flags, and the flag of its output.
 FOLDER_TOOLS = {
-    "run_classifier": [*MODEL, *TABLES, "--do_train"],
+    "run_classifier": [*MODEL, *TABLES, "--do_train", "--bias_correction"],
     "prepare_corpus": ["--input_file={text}"],
     "run_demo": ["--tiny"],
 }
