@@ -115,11 +115,6 @@ def test_a_vocabulary_and_a_length_are_checked_against_the_tables():
         small.check_sequence_length(17)
 
 
-def test_there_are_33_released_models():
-    assert len(released.MODELS) == 33
-    assert sum(name.startswith("uncased_L-") for name in released.MODELS) == 24
-
-
 @pytest.mark.parametrize(
     "name, sizes",
     [

@@ -57,10 +57,6 @@ def test_models_of_all_tasks_on_a_server_are_asked_as_their_runs(exports):
 @pytest.mark.parametrize(
     "reply, message",
     [
-        (
-            (404, {"error": "Servable not found"}),
-            "refused the query: 404, Servable not found",
-        ),
         ((500, b"<html>oh</html>"), "refused the query: 500, <html>oh</html>"),
         ((200, b"hello"), "is not JSON"),
         ((200, {"predictions": []}), "returned no outputs but"),

@@ -28,15 +28,6 @@ def test_a_run_answers_texts_with_names_and_probabilities(single_run):
         assert answer["label"] == best
 
 
-def test_more_texts_than_a_call_takes_are_all_answered_in_order(single_run):
-    classifier = bert_tf.load(single_run)
-    texts = [f"{i} rain" for i in range(70)]
-    answers = classifier.predict(texts)
-    assert len(answers) == 70
-    alone = classifier.predict([texts[69]])[0]["probabilities"]
-    assert answers[69]["probabilities"] == pytest.approx(alone, abs=1e-6)
-
-
 _CLASSES = {
     "task": "classification",
     "max_seq_length": 24,

@@ -70,8 +70,6 @@ def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [
-        ({"predictions_file": "{files}/odds.json"}, 1, "a: expected text, got -4.0"),
-        ({"null_odds_file": "{files}/predictions.json"}, 1, "expected a number"),
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),
         (
             {"na_prob_thresh": "1", "null_odds_file": None},

@@ -77,8 +77,6 @@ def refusal(result):
     "changes, exit_code, message",
     [
         ({"input_file": "none.txt"}, 1, "No such file: none.txt"),
-        ({"layers": "-1,5"}, 1, "layer 5 does not exist"),
-        ({"max_seq_length": 100}, 1, "max_position_embeddings"),
         ({"normalize": "true"}, 2, "needs --pooling"),
     ],
 )

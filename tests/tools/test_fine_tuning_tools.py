@@ -128,25 +128,6 @@ def test_queries_in_scores_and_rankings_out(complete, tmp_path):
     assert [len(record["passages"]) for record in records(tmp_path)] == [2, 2]
 
 
-def test_a_folder_of_tagged_words_in_scores_and_predictions_out(
-    complete, call, tmp_path
-):
-    result = complete("run_ner")
-    assert "eval_f1 = " in result.stdout
-    assert "test_f1 = " in result.stdout
-    lines = (tmp_path / "run" / "test_predictions.txt").read_text().splitlines()
-    words = [line.split()[:1] for line in TAGGED.splitlines()]
-    assert [line.split()[:1] for line in lines] == words
-    path = tmp_path / "run" / "eval_results.txt"
-    scores = path.read_text()
-    path.unlink()
-    trained = {"do_train": None, "bert_config_file": None, "vocab_file": None}
-    again = call("run_ner", do_eval="true", **trained)
-    assert again.exit_code == 0, again.stderr
-    # The test file's scores are added by --do_predict.
-    assert path.read_text() == scores[: scores.index("test_accuracy")]
-
-
 def test_plain_text_is_tagged_line_by_line(call, tmp_path):
     assert call("run_ner").exit_code == 0
     (tmp_path / "text.txt").write_text("Anna, in Lund.\n\nis Rod")

@@ -111,12 +111,6 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
 @pytest.mark.parametrize(
     "name, values, message",
     [
-        ("no_such_thing", {}, "--tfds_name=no_such_thing: the data set does"),
-        (
-            "weather_texts",
-            {"tfds_splits": "train,dev,test"},
-            "has no split dev, only",
-        ),
         ("weather_texts", {"text_column": "body"}, "has no column body; the columns"),
         ("weather_texts", {"label_column": "text"}, "has no class names; choose an"),
     ],

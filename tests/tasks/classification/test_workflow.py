@@ -149,10 +149,6 @@ def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options
             {"text_column": "words"},
             "no column 'words'; the columns are 'text', 'label'",
         ),
-        (
-            {"init_checkpoint": "nowhere/model.ckpt", "vocab_file": None},
-            "No such checkpoint: nowhere/model.ckpt",
-        ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_training(

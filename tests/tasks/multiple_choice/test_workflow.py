@@ -1,9 +1,7 @@
 """What only multiple choice does; see `tests/tasks/test_contract.py` for the rest."""
 
-import json
 import shutil
 
-import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -28,16 +26,6 @@ def run_dir(tmp_path_factory, choice_options):
     report = fine_tuning_run.run(options)
     assert "eval_accuracy = 1.0" in report
     return folder
-
-
-def test_both_files_of_predictions_say_the_same(run_dir):
-    lines = (run_dir / "predictions.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    assert [record["id"] for record in records] == [f"test-{i}" for i in range(1, 6)]
-    assert [record["label"] for record in records] == ["2", "0", "1", "2", "0"]
-    columns = np.loadtxt(run_dir / "test_results.tsv", delimiter="\t")
-    by_number = [[record["probabilities"][n] for n in "012"] for record in records]
-    np.testing.assert_allclose(columns, by_number, rtol=1e-6)
 
 
 def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
