@@ -123,8 +123,8 @@ class _Server:
         seen = tried = None
         limit = max(_STUCK_SECONDS, self._options.queue_timeout_seconds * _STUCK)
         while self._error is None:
-            # The folder may be unreachable for a time. This thread must not end.
-            with contextlib.suppress(Exception):
+            version = content = None
+            try:
                 folder, _, version = find_model(self._options.export_dir)
                 content = (version, _sizes(folder))
                 # A version that is still being copied changes.
@@ -132,7 +132,13 @@ class _Server:
                 if is_complete and content != tried:
                     tried = content
                     self._load(folder, version)
-                seen = content
+            except Exception as error:
+                if self._app.model is None:
+                    self._fail(error)
+                elif content is not None:
+                    reason = f"Version {version} is not served: {error}"
+                    self._log({"error": reason[:500]})
+            seen = content
             time.sleep(_POLL_SECONDS)
             if self._queue.busy_seconds() > limit:
                 sys.stderr.write("serve_model: The model does not answer.\n")
@@ -145,16 +151,9 @@ class _Server:
         previous = self._app.model
         if previous is not None and previous.version == version:
             return
-        try:
-            self._app.model = server_model.LoadedModel(
-                folder, options.backend, options.dtype, version
-            )
-        except Exception as error:
-            if previous is None:
-                self._fail(error)
-            else:
-                self._log({"error": f"Version {version} is not served: {error}"[:500]})
-            return
+        self._app.model = server_model.LoadedModel(
+            folder, options.backend, options.dtype, version
+        )
         if previous is not None:
             self._log({"message": f"Version {version} is served."})
             return

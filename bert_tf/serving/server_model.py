@@ -152,7 +152,7 @@ class _Slice:
         self.positions = job.positions[rows]
         shapes = {name: part.shape[1:] for name, part in self.inputs.items()}
         self.kind = (job.model, job.signature, shapes)
-        self.outputs = asyncio.get_running_loop().create_future()
+        self.outputs: concurrent.futures.Future[Columns] = concurrent.futures.Future()
 
     def fits(self, others: "list[_Slice]") -> bool:
         """Returns whether it can be computed with slices of other jobs."""
@@ -263,59 +263,51 @@ class _Worker:
 
     def __init__(self, fail: Callable[[Exception], object]):
         self._fail = fail
-        self._calls: queue.SimpleQueue = queue.SimpleQueue()
-        # A daemon, because a call of the model cannot be interrupted.
-        threading.Thread(target=self._answer_calls, daemon=True).start()
+        self._arrived: queue.SimpleQueue[_Slice] = queue.SimpleQueue()
         self._waiting: list[_Slice] = []
-        self._task: asyncio.Task | None = None
         self.busy_since: float | None = None
+        # A daemon, because a call of the model cannot be interrupted.
+        threading.Thread(target=self._compute_all, daemon=True).start()
 
     async def compute(self, part: _Slice) -> Columns:
         """Returns the outputs of a slice; it no longer waits if this is cancelled."""
-        self._waiting.append(part)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._compute_all())
+        self._arrived.put(part)
+        return await asyncio.wrap_future(part.outputs)
+
+    def _compute_all(self):
+        """Computes slices until an error, of the model or of this code."""
         try:
-            return await part.outputs
+            while True:
+                if not self._waiting:
+                    self._waiting.append(self._arrived.get())
+                self._compute_next()
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300].rstrip(".")
+            self._fail(OSError(f"The model can no longer answer: {reason}."))
+
+    def _compute_next(self):
+        time.sleep(_BATCH_SECONDS)
+        while not self._arrived.empty():
+            self._waiting.append(self._arrived.get())
+        self._waiting = [one for one in self._waiting if not one.outputs.cancelled()]
+        parts: list[_Slice] = []
+        for part in self._waiting:
+            if part.fits(parts):
+                parts.append(part)
+        self._waiting = [part for part in self._waiting if part not in parts]
+        # From now on they cannot be cancelled.
+        parts = [part for part in parts if part.outputs.set_running_or_notify_cancel()]
+        if not parts:
+            return
+        self.busy_since = started = time.monotonic()
+        outputs = [exceptions.HTTPException(500, "The model cannot answer.")]
+        outputs *= len(parts)
+        try:
+            outputs = _computed(parts)
         finally:
-            if part in self._waiting:
-                self._waiting.remove(part)
-
-    def _answer_calls(self):
-        while True:
-            parts, answer = self._calls.get()
-            answer.set_running_or_notify_cancel()  # From now on it is not cancelled.
-            try:
-                answer.set_result(_computed(parts))
-            except Exception as error:
-                answer.set_exception(error)
-            del parts, answer  # Otherwise they stay in memory until the next call.
-
-    async def _compute_all(self):
-        while True:
-            await asyncio.sleep(_BATCH_SECONDS)
-            parts: list[_Slice] = []
-            for part in self._waiting:
-                if part.fits(parts):
-                    parts.append(part)
-            if not parts:
-                return
-            self._waiting = [part for part in self._waiting if part not in parts]
-            self.busy_since = started = time.monotonic()
-            answer: concurrent.futures.Future = concurrent.futures.Future()
-            self._calls.put((parts, answer))
-            try:
-                outputs = await asyncio.wrap_future(answer)
-            except Exception as error:
-                reason = " ".join(str(error).split())[:300].rstrip(".")
-                self._fail(OSError(f"The model can no longer answer: {reason}."))
-                refusal = exceptions.HTTPException(500, "The model cannot answer.")
-                outputs = [refusal] * len(parts)
             self.busy_since = None
             for part, output in zip(parts, outputs, strict=True):
                 part.job.compute_seconds += time.monotonic() - started
-                if part.outputs.done():  # The client is gone.
-                    continue
                 if isinstance(output, Exception):
                     part.outputs.set_exception(output)
                 else:

@@ -18,6 +18,11 @@ def model(single_export):
     return server_model.LoadedModel(single_export)
 
 
+@pytest.fixture(autouse=True)
+def requests_arrive_together(monkeypatch):
+    monkeypatch.setattr(server_model, "_BATCH_SECONDS", 0.05)
+
+
 def texts(*values):
     return {"text": np.array([text.encode() for text in values], object)}
 
@@ -147,6 +152,24 @@ def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
     assert error.status_code == 500
     assert "can no longer answer: " in str(failures[0])
     assert "failed a warm-up request to its signature ids: Out" in str(failures[0])
+
+
+def test_an_error_of_the_queue_itself_is_reported(model, monkeypatch):
+    monkeypatch.setattr(server_model._Slice, "fits", None)
+
+    async def compute():
+        failures = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        queue = server_model.Queue(
+            1, lambda error: loop.call_soon_threadsafe(failures.put_nowait, error)
+        )
+        job = server_model.Job(model, "ids", ids(2, 9, 3))
+        lost = asyncio.create_task(queue.compute(job))
+        error = await asyncio.wait_for(failures.get(), timeout=60)
+        lost.cancel()
+        return str(error)
+
+    assert "can no longer answer: 'NoneType'" in asyncio.run(compute())
 
 
 @pytest.mark.parametrize(
