@@ -10,11 +10,11 @@
 
 | function | tool | task |
 |---|---|---|
-| `classify` | run_classifier | a class, several classes or a number for each text |
-| `tag` | run_ner | a tag for each word |
-| `answer_questions` | run_squad | the part of a context that answers a question |
-| `choose` | run_swag | one of several endings of a text |
-| `retrieve` | run_retrieval | passages for a query |
+| `classify` | bert_tf classify | a class, several classes or a number for each text |
+| `tag` | bert_tf tag | a tag for each word |
+| `answer_questions` | bert_tf answer | the part of a context that answers a question |
+| `choose` | bert_tf choose | one of several endings of a text |
+| `retrieve` | bert_tf retrieve | passages for a query |
 
 Each function runs the workflow of the tool and takes its other flags as keyword
 arguments. The run in `output_dir` is the same as one of the tool: the same call resumes

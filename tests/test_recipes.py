@@ -141,7 +141,7 @@ def test_no_recipe_trains_on_what_another_one_evaluates():
 def test_data_recipes_make_what_the_phases_read(recipe):
     made = data_options_of(recipe)
     assert len(DATA_RECIPES) == 2
-    named = f"create_pretraining_data --flagfile=recipe:data/{recipe.stem}"
+    named = f"bert_tf create-data --flagfile=recipe:data/{recipe.stem}"
     readers = [r for r in RECIPES if named in r.read_text()]
     assert readers
     for reader in readers:

@@ -249,7 +249,7 @@ def _check_shapes(shapes, source):
         if checkpoint_heads.is_sized_by_task(name):
             advice = (
                 "its head is of a different size: extract the encoder with "
-                "convert_checkpoint --head=encoder, and start from that."
+                "bert_tf convert --head=encoder, and start from that."
             )
         raise ValueError(
             f"{name} has shape {shape} in the checkpoint {source.path}, expected "

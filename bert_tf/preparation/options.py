@@ -12,7 +12,7 @@ class PrepareCorpusOptions(execution.RunnerOptions):
     """Turns raw text into one sentence per line, with blank lines between documents.
 
     Reads plain text, JSON lines, tables and Wikipedia dumps, compressed or not. The
-    output is the input of build_vocabulary and create_pretraining_data.
+    output is the input of bert_tf vocabulary and bert_tf create-data.
     """
 
     after_interrupt: ClassVar[str] = (

@@ -133,7 +133,7 @@ def check_options(
             if not options.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} applies to text, but {examples.paths[0]} contains "
-                    "records; pass it to create_pretraining_data."
+                    "records; pass it to bert_tf create-data."
                 )
         return
     if options.shuffle_buffer_size:
@@ -150,7 +150,7 @@ def _check_next_sentence(output_dir, examples):
     if not has_pairs or rotation.latest(output_dir) is None:
         return
     if companion_files.read_task(output_dir).get("next_sentence") is False:
-        where = "run_pretraining" if is_text(examples) else "create_pretraining_data"
+        where = "bert_tf pretrain" if is_text(examples) else "bert_tf create-data"
         raise ValueError(
             f"{output_dir} contains a run without the next-sentence task, but the "
             f"examples of {examples.paths[0]} are sentence pairs; pass "

@@ -21,7 +21,7 @@ class RunPretrainingOptions(
     """
 
     input_file: str = option(
-        help="TFRecord files written by create_pretraining_data, or text files with "
+        help="TFRecord files written by bert_tf create-data, or text files with "
         "one sentence per line and a blank line between documents: names and globs, "
         "separated by commas.",
         on_resume=options_module.FREE,
@@ -234,7 +234,7 @@ class FillMaskOptions(options_module.Options):
     """
 
     init_checkpoint: str = option(
-        help="Pretrained checkpoint in any format, the output_dir of run_pretraining, "
+        help="Pretrained checkpoint in any format, the output_dir of bert_tf pretrain, "
         "or the name of a released model, such as bert-base-uncased.",
         group="model",
     )

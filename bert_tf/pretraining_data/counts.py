@@ -74,7 +74,7 @@ def check_unknown(counts: Counts, largest_share: float) -> None:
             f"{counts.unknown_share:.1%} of {counts.pieces:,} pieces are [UNK], and "
             f"--max_unknown_share={largest_share:g}: the vocabulary, or "
             "--do_lower_case, does not suit the text. Learn one with "
-            "build_vocabulary, or pass a larger share."
+            "bert_tf vocabulary, or pass a larger share."
         )
 
 

@@ -114,7 +114,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     )
     dynamic_masking: bool = option(
         False,
-        help="Write unmasked examples. run_pretraining then masks them differently "
+        help="Write unmasked examples. bert_tf pretrain then masks them differently "
         "each time it reads them.",
     )
     max_seq_length: int = option(
@@ -206,7 +206,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
             if not self.is_default(name):
                 raise options_module.OptionError(
                     f"--{name} cannot be combined with --dynamic_masking; pass it to "
-                    "run_pretraining, which draws the masks."
+                    "bert_tf pretrain, which draws the masks."
                 )
         for name in _UNSUPPORTED.get(self.sampler, ()):
             if not self.is_default(name):

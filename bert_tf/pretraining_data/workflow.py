@@ -62,7 +62,7 @@ class CreationReport:
                 f"{1 - counts.filled / places:.1%} with one sequence per row"
             )
         if not self.is_masked:
-            lines["masked"] = "no; run_pretraining draws the masks"
+            lines["masked"] = "no; bert_tf pretrain draws the masks"
         if self.num_resumed:
             lines["shards"] += f", {self.num_resumed:,} of them from an earlier run"
         if self.has_next_sentence:
@@ -165,7 +165,7 @@ def _warn_about_predictions(options):
         logger.warning(
             "--max_predictions_per_seq=%d limits a full example to %d masks; "
             "--masked_lm_prob=%g would mask %d. Pass --max_predictions_per_seq=%d here "
-            "and to run_pretraining, or a smaller --masked_lm_prob.",
+            "and to bert_tf pretrain, or a smaller --masked_lm_prob.",
             limit,
             limit,
             options.masked_lm_prob,

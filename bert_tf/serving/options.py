@@ -225,14 +225,12 @@ class QuerySavedModelOptions(options_module.Options):
         repeated=True,
         help="Text that contains the answer: one for each --question, or one for all.",
     )
-    export_dir: str | None = option(
-        None, help="SavedModel written by export_saved_model."
-    )
+    export_dir: str | None = option(None, help="SavedModel written by bert_tf export.")
     server: str | None = option(
         None,
         help="URL of a model on a server, instead of --export_dir: "
         "http://localhost:8501/v1/models/NAME, or with https, of TensorFlow Serving "
-        "or serve_model. /versions/2 or /labels/stable at the end selects a version.",
+        "or bert_tf serve. /versions/2 or /labels/stable at the end selects a version.",
     )
     input_file: str | None = option(
         None,

@@ -105,7 +105,7 @@ def read(export_dir: str) -> dict[str, Signature]:
     if not found:
         raise ValueError(
             f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "
-            "expected a model written by export_saved_model."
+            "expected a model written by bert_tf export."
         )
     return found
 

@@ -66,7 +66,7 @@ def latest_folder(export_dir: str) -> str:
     if not files.exists(os.path.join(folder, MODEL_FILE)):
         raise FileNotFoundError(
             f"{export_dir} contains no {MODEL_FILE} and no version of a model; "
-            "expected a folder written by export_saved_model."
+            "expected a folder written by bert_tf export."
         )
     return folder
 

@@ -29,7 +29,7 @@ def unmasked(golden, run_tool, tmp_path_factory):
         "--dynamic_masking",
     )
     assert done.exit_code == 0, done.stderr
-    assert "run_pretraining draws the masks" in done.stdout
+    assert "bert_tf pretrain draws the masks" in done.stdout
     return path
 
 

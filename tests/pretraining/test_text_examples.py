@@ -329,4 +329,4 @@ def test_casing_and_objective_stay_with_a_run(pretrain, tmp_path):
         assert "do_lower_case=False" in done.stderr
         done = pretrain(**flags)
         assert done.exit_code == 1
-        assert "pass --next_sentence=False to run_pretraining" in done.stderr
+        assert "pass --next_sentence=False to bert_tf pretrain" in done.stderr

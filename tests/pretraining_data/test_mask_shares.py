@@ -46,5 +46,5 @@ def test_shares_that_do_not_add_up_are_refused(create, shares, said):
 
 
 def test_shares_are_given_where_the_masks_are_drawn():
-    with pytest.raises(options_module.OptionError, match="pass it to run_pretraining"):
+    with pytest.raises(options_module.OptionError, match="pass it to bert_tf pretrain"):
         created(dynamic_masking=True, mask_share=1.0, same_share=0.0, random_share=0.0)

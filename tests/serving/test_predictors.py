@@ -61,7 +61,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path, files, message):
 
 
 def test_an_export_is_no_checkpoint(single_export):
-    with pytest.raises(ValueError, match="written by export_saved_model, and no check"):
+    with pytest.raises(ValueError, match="written by bert_tf export, and no check"):
         bert_tf.load(single_export)
 
 

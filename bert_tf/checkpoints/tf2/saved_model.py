@@ -48,9 +48,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     path = os.fspath(path)
     if files.exists(os.path.join(path, _EXPORT_ASSETS, companion_files.TASK_FILE)):
         raise ValueError(
-            f"{path} was written by export_saved_model, and no checkpoint can be read "
+            f"{path} was written by bert_tf export, and no checkpoint can be read "
             "from it; pass the run or the checkpoint that was exported, or query the "
-            "export with query_saved_model."
+            "export with bert_tf query."
         )
     meta_graph = _read(path)
     prefix = os.path.join(path, "variables", "variables")

@@ -240,4 +240,4 @@ class RunClassifierOptions(
 class EvaluateGlueOptions(options_module.Options):
     """Collects the scores of the GLUE tasks in one table, with the paper's average."""
 
-    input_dir: str = option(help="Folder of the run folders of run_classifier.")
+    input_dir: str = option(help="Folder of the run folders of bert_tf classify.")

@@ -114,7 +114,7 @@ class Record(task_record.TaskRecord):
                 f"{source.path} reads up to {text.max_seq_length} word pieces and the "
                 f"prompt {text.prompt()!r:.60}; pass --max_seq_length="
                 f"{text.max_seq_length} for its own scores. With a prompt, use "
-                "run_retrieval --model=cross_encoder."
+                "bert_tf retrieve --model=cross_encoder."
             )
         return dataclasses.replace(
             self, output_activation=text.output_activation, longer_keeps_more=True

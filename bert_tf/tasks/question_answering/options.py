@@ -169,7 +169,7 @@ class EvaluateSquadOptions(options_module.Options):
 
     data_file: str = option(help="SQuAD JSON file with the correct answers.")
     predictions_file: str = option(
-        help="JSON file {id: answer}, as run_squad writes it."
+        help="JSON file {id: answer}, as bert_tf answer writes it."
     )
     null_odds_file: str | None = option(
         None,

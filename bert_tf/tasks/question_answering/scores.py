@@ -349,7 +349,7 @@ def _log_thresholds(options, answers, null_odds):
     if count:
         logger.warning(
             "%d answers in %s are empty. If a threshold was applied to them, the best "
-            "thresholds are wrong, as in the official script; run_squad --do_eval "
+            "thresholds are wrong, as in the official script; bert_tf answer --do_eval "
             "writes the right ones.",
             count,
             options.predictions_file,
