@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -23,15 +24,10 @@ class Signature:
     definition: Any  # The `SignatureDef`.
 
     @property
-    def takes_text(self) -> bool:
-        """Whether all inputs are text."""
-        return all(kind is None for kind in self._kinds().values())
-
-    @property
     def ragged_answers(self) -> list[str]:
         """Names of outputs as wide as the answer to the longest of several texts."""
-        if not self.takes_text or max(self.ranks().values()) > 1:
-            return []  # The answers to endings are as wide as their input.
+        if max(self.ranks().values()) > 1:
+            return []  # The answers to ids and endings are as wide as their input.
         return [
             name
             for name, info in self.definition.outputs.items()
@@ -55,7 +51,7 @@ class Signature:
             ValueError: they are not what the signature takes.
         """
         kinds = self._kinds()
-        if not isinstance(inputs, dict) or set(inputs) == {"b64"}:
+        if not isinstance(inputs, dict):
             if len(kinds) != 1:
                 raise ValueError(f"inputs must be an object with {_and(kinds)}.")
             inputs = {next(iter(kinds)): inputs}
@@ -130,70 +126,49 @@ def read_definition(export_dir: str) -> Any:
 
 def _array(name, values, kind, rank):
     """Returns nested lists as an array: texts in UTF-8, or whole numbers of a kind."""
-    values = _decoded(values)
-    array = _converted(values, kind, rank)
-    if array is not None:
-        return array
-    place, part = _first_bad(values, kind, rank)
-    lists = " of ".join(["a list", *["non-empty lists"] * (rank - 1)])
     items = "Unicode texts" if kind is None else f"whole numbers ({kind.__name__})"
-    expected = f"{lists} of {items}"
-    if place and _converted([part], kind, rank) is not None:
-        expected = f"as many items as in the first list, {len(values[0])}"
-    raise ValueError(f"{name}{place}: expected {expected}, got {part!r:.80}.")
+    lists = "a list of" if rank == 1 else "a list of non-empty lists of"
+    convert = _encoded
+    if kind is not None:
+        convert = functools.partial(_whole_number, np.iinfo(kind))
+
+    def refuse(place, part, expected=f"{lists} {items}"):
+        raise ValueError(f"{name}{place}: expected {expected}, got {part!r:.80}.")
+
+    def converted(row, place):
+        found = [*map(convert, row)]
+        if None in found:
+            index = found.index(None)
+            refuse(f"{place}[{index}]", row[index])
+        return found
+
+    if not isinstance(values, list):
+        refuse("", values)
+    if rank == 1:
+        return np.array(converted(values, ""), kind or object)
+    for index, row in enumerate(values):
+        if not isinstance(row, list) or not row:
+            refuse(f"[{index}]", row)
+        if len(row) != len(values[0]):
+            count = len(values[0])
+            refuse(f"[{index}]", row, f"as many items as in the first list, {count}")
+    rows = [converted(row, f"[{index}]") for index, row in enumerate(values)]
+    return np.array(rows or np.empty([0, 0]), kind or object)
 
 
-def _converted(values, kind, rank):
-    """Returns nested lists as an array, or None if they are no lists of that kind."""
-    types = (str, bytes) if kind is None else (int,)
+def _whole_number(limits, item):
+    """Returns a whole number within the limits of its NumPy type; otherwise None."""
+    return item if type(item) is int and limits.min <= item <= limits.max else None
+
+
+def _encoded(item):
+    """Returns the bytes of a text or of {"b64": ...}; None if it is neither."""
     try:
-        array = np.array(values, object)
-        if array.shape[:1] == (0,):
-            array = array.reshape([0] * rank)
-        if array.ndim != rank or not all(type(item) in types for item in array.flat):
-            return None
-        if len(array) > 0 and array.size == 0:
-            return None
-        if kind is None:
-            return np.frompyfunc(_encoded, 1, 1)(array)
-        numbers = array.astype(np.int64).astype(kind)
-    except (ValueError, OverflowError):
+        if isinstance(item, dict) and set(item) == {"b64"}:
+            return base64.b64decode(item["b64"], validate=True)
+        return item.encode() if isinstance(item, str) else None
+    except (TypeError, ValueError):
         return None
-    return numbers if np.array_equal(numbers, array) else None
-
-
-def _first_bad(values, kind, rank):
-    """Returns the indices, such as "[1][0]", of the first bad part, and the part."""
-    if rank == 0 or not isinstance(values, list) or not values:
-        return "", values
-    good, bad = 0, len(values)  # values[:good] are good, values[:bad] are not.
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if _converted(values[:1] + values[good:middle], kind, rank) is None:
-            bad = middle
-        else:
-            good = middle
-    part = values[good]
-    if _converted([part], kind, rank) is not None:  # But of another length.
-        return f"[{good}]", part
-    place, part = _first_bad(part, kind, rank - 1)
-    return f"[{good}]{place}", part
-
-
-def _encoded(text):
-    return text.encode() if isinstance(text, str) else text
-
-
-def _decoded(values):
-    """Returns nested lists with {"b64": ...} replaced by the bytes that it encodes."""
-    if isinstance(values, list):
-        return [_decoded(value) for value in values]
-    if isinstance(values, dict) and set(values) == {"b64"}:
-        try:
-            return base64.b64decode(values["b64"], validate=True)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"b64 is not valid base64: {error}.") from error
-    return values
 
 
 def _and(names):

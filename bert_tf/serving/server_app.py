@@ -6,7 +6,6 @@ and size of its body, and the limits on its rows and its work.
 
 import asyncio
 import base64
-import concurrent.futures
 import contextlib
 import functools
 import hashlib
@@ -121,8 +120,6 @@ class Application:
         self._num_bytes = 0
         _QUEUED.set_function(queue.size)
         _BYTES.set_function(lambda: self._num_bytes)
-        # JSON is read and written outside the event loop.
-        self._threads = concurrent.futures.ThreadPoolExecutor(2)
         names = ("localhost", "127.0.0.1", "::1", *options.allowed_host)
         self._hosts = {name.lower() for name in names}
         models = server_formats.models(name)
@@ -233,18 +230,18 @@ class Application:
         return responses.JSONResponse(content)
 
     async def _compute(self, read, exchange):
-        """Returns the answer to a request to the model."""
+        """Returns the answer to a request to the model; its JSON is a thread's work."""
         model = self._loaded(exchange)
         self._queue.check_room()
         body = await self._body(exchange)
-        job = await self._in_thread(self._read, read, body, model)
+        job = await asyncio.to_thread(self._read, read, body, model)
         exchange.job = job
         self._hold(exchange, server_model.num_bytes(job.inputs))
         outputs = {}
         try:
             outputs = await self._outputs(exchange, job)
             self._reserve(exchange, _ANSWER * server_model.num_bytes(outputs))
-            content = await self._in_thread(job.encode, outputs)
+            content = await asyncio.to_thread(job.encode, outputs)
             return responses.Response(content, media_type=_JSON)
         finally:  # The job is needed for the log.
             job.inputs.clear()
@@ -299,10 +296,6 @@ class Application:
         except ValueError as error:
             raise exceptions.HTTPException(400, str(error)) from None
         return job
-
-    def _in_thread(self, function, *arguments):
-        loop = asyncio.get_running_loop()
-        return loop.run_in_executor(self._threads, function, *arguments)
 
     async def _outputs(self, exchange, job):
         """Returns the outputs of a job, unless its client disconnects."""

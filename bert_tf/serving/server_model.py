@@ -201,9 +201,8 @@ def _joined(parts):
 
 
 def _widened(array, width, fill):
-    padded = np.full([len(array), width, *array.shape[2:]], fill, array.dtype)
-    padded[:, : array.shape[1]] = array
-    return padded
+    padding = [(0, 0), (0, width - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
+    return np.pad(array, padding, constant_values=fill)
 
 
 class Queue:
