@@ -280,7 +280,7 @@ _OF_ALL_FUNCTIONS = """
 
 classify = _function(
     "classify",
-    kinds.CLASSIFICATION,
+    kinds.Head.CLASSIFICATION,
     """Trains a classifier of texts, or of pairs of texts; returns its predictor.
 
     Args:
@@ -309,7 +309,7 @@ classify = _function(
 
 tag = _function(
     "tag",
-    kinds.TOKEN_CLASSIFICATION,
+    kinds.Head.TOKEN_CLASSIFICATION,
     """Trains a model that gives every word a tag; returns its predictor.
 
     Args:
@@ -328,7 +328,7 @@ tag = _function(
 
 answer_questions = _function(
     "answer_questions",
-    kinds.QUESTION_ANSWERING,
+    kinds.Head.QUESTION_ANSWERING,
     """Trains a model that finds answers in a text; returns its predictor.
 
     Args:
@@ -349,7 +349,7 @@ answer_questions = _function(
 
 choose = _function(
     "choose",
-    kinds.MULTIPLE_CHOICE,
+    kinds.Head.MULTIPLE_CHOICE,
     """Trains a model that chooses one of several endings; returns its predictor.
 
     Args:
@@ -367,7 +367,7 @@ choose = _function(
 
 retrieve = _function(
     "retrieve",
-    kinds.RETRIEVAL,
+    tasks.RETRIEVAL,
     """Trains a model that finds passages for queries; returns its predictor.
 
     Args:

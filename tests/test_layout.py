@@ -64,7 +64,6 @@ MAY_IMPORT = {
     "serving": {
         *("tokenization", "data", "modeling", "checkpoints", "fine_tuning"),
         "pretraining",
-        *TASK_NAMES,
     },
     # Runs each task, and loads its predictor.
     "fine_tune": {"recipe", "serving", *LIBRARY, "fine_tuning", *TASK_NAMES},
@@ -517,7 +516,6 @@ def test_what_is_allowed_is_not_reported(tmp_path):
         bert_tf__checkpoints__native="from bert_tf import files",
         bert_tf__modeling__bert="import keras\nimport math",
         bert_tf__tasks__classification__model="from bert_tf.modeling import bert",
-        bert_tf__serving__runs="import bert_tf.tasks.classification.model",
         tools__run_one="from bert_tf import command_line\nprint(1)",
         bert_tf__command_line="from absl import flags",
         bert_tf__data__rows=_LONG_DOCSTRING,

@@ -89,7 +89,7 @@ class HeadKind:
 # When several kinds are in one checkpoint, the later row counts: a fine-tuned head
 # before the pretraining heads that were left in.
 HEADS: Mapping[str, HeadKind] = {
-    kinds.ENCODER: HeadKind(
+    kinds.Head.ENCODER: HeadKind(
         models={SINGLE_LABEL: bert.BertModel},
         weights={},
         shown_by="",
@@ -97,7 +97,7 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=True,
     ),
     # With causal attention the same weights predict the next word.
-    kinds.MASKED_LM: HeadKind(
+    kinds.Head.MASKED_LM: HeadKind(
         models={SINGLE_LABEL: pretrainer.BertPretrainer},
         arguments={"next_sentence": False},
         causal_model=left_to_right.BertLeftToRight,
@@ -107,7 +107,7 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=False,
         features=_WITH_MASKED_WORDS,
     ),
-    kinds.PRETRAINING: HeadKind(
+    kinds.Head.PRETRAINING: HeadKind(
         models={SINGLE_LABEL: pretrainer.BertPretrainer},
         arguments={"next_sentence": True},
         weights=_MASKED_WORDS | _NEXT_SENTENCE,
@@ -116,28 +116,28 @@ HEADS: Mapping[str, HeadKind] = {
         hugging_face_has_pooler=True,
         features=_WITH_MASKED_WORDS,
     ),
-    kinds.CLASSIFICATION: HeadKind(
+    kinds.Head.CLASSIFICATION: HeadKind(
         models=classifier.MODELS,
         weights=_LABELS,
         shown_by=OUTPUT_WEIGHTS,
         hugging_face_class="BertForSequenceClassification",
         hugging_face_has_pooler=True,
     ),
-    kinds.QUESTION_ANSWERING: HeadKind(
+    kinds.Head.QUESTION_ANSWERING: HeadKind(
         models={SINGLE_LABEL: span_predictor.BertSpanPredictor},
         weights=_SPANS,
         shown_by="cls/squad/",
         hugging_face_class="BertForQuestionAnswering",
         hugging_face_has_pooler=False,
     ),
-    kinds.TOKEN_CLASSIFICATION: HeadKind(
+    kinds.Head.TOKEN_CLASSIFICATION: HeadKind(
         models={SINGLE_LABEL: token_classifier.BertTokenClassifier},
         weights=_LABELS,
         shown_by=None,
         hugging_face_class="BertForTokenClassification",
         hugging_face_has_pooler=False,
     ),
-    kinds.MULTIPLE_CHOICE: HeadKind(
+    kinds.Head.MULTIPLE_CHOICE: HeadKind(
         models={SINGLE_LABEL: multiple_choice.BertMultipleChoice},
         weights=_CHOICES,
         shown_by=None,
@@ -216,7 +216,7 @@ def head_of(
         num_labels=num_labels,
         labels=None if not labels else tuple(labels),
         is_known=is_known,
-        label_kind=label_kind if kind == kinds.CLASSIFICATION else SINGLE_LABEL,
+        label_kind=label_kind if kind == kinds.Head.CLASSIFICATION else SINGLE_LABEL,
     )
 
 
@@ -229,7 +229,7 @@ def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -
     kind, labels = task.get("task"), task.get("labels")
     label_kind = task.get("label_kind", SINGLE_LABEL)
     if task.get("model") == _CROSS_ENCODER:
-        kind, label_kind = kinds.CLASSIFICATION, REGRESSION
+        kind, label_kind = kinds.Head.CLASSIFICATION, REGRESSION
     if OUTPUT_WEIGHTS not in shapes or kind not in KINDS_WITH_OUTPUT_WEIGHTS:
         return head
     head = head_of(shapes, kind=kind, label_kind=label_kind)

@@ -56,7 +56,7 @@ _ACTIVATION = "gelu"
 _EPSILON = 1e-12
 # The one head that both packages have, and KerasHub's class for it; the name of that
 # class in older versions.
-_HEAD_KIND = kinds.CLASSIFICATION
+_HEAD_KIND = kinds.Head.CLASSIFICATION
 _CLASSIFIER = "BertTextClassifier"
 _OLD_CLASSIFIER = "BertClassifier"
 _EMBEDDER = "BertTextEmbedder"  # Has no weights of its own.

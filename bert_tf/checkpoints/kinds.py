@@ -1,21 +1,23 @@
 """Names of written formats and of heads; importing this module is quick."""
 
+import enum
+
 # The model in this package, in catalogue/; its README.md says what it learned.
 SHIPPED = "bert-tf-mini"
 WRITTEN_FORMATS = ("bert", "hugging_face", "keras_hub", "keras")
 
-ENCODER = "encoder"  # No head.
-MASKED_LM = "masked_lm"
-PRETRAINING = "pretraining"
-CLASSIFICATION = "classification"
-QUESTION_ANSWERING = "question_answering"
-TOKEN_CLASSIFICATION = "token_classification"
-MULTIPLE_CHOICE = "multiple_choice"
-RETRIEVAL = "retrieval"  # A task without a head of its own.
-TASK_HEADS = (
-    CLASSIFICATION,
-    QUESTION_ANSWERING,
-    TOKEN_CLASSIFICATION,
-    MULTIPLE_CHOICE,
-)
-HEADS = (ENCODER, MASKED_LM, PRETRAINING, *TASK_HEADS)
+
+class Head(enum.StrEnum):
+    """The kinds of heads. A task that has a head is called like it."""
+
+    ENCODER = enum.auto()  # No head.
+    MASKED_LM = enum.auto()
+    PRETRAINING = enum.auto()
+    CLASSIFICATION = enum.auto()
+    QUESTION_ANSWERING = enum.auto()
+    TOKEN_CLASSIFICATION = enum.auto()
+    MULTIPLE_CHOICE = enum.auto()
+
+
+HEADS = tuple(Head)
+TASK_HEADS = HEADS[HEADS.index(Head.CLASSIFICATION) :]

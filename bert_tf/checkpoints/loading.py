@@ -154,7 +154,7 @@ def model_of(source: source_module.Source, **kwargs: Any) -> Any:
 
 def _warn_of_pooler(model: Any, report: LoadReport) -> None:
     """Logs that an encoder's pooler is untrained, because its checkpoint has none."""
-    is_encoder = checkpoint_heads.kind_of(model) == kinds.ENCODER
+    is_encoder = checkpoint_heads.kind_of(model) == kinds.Head.ENCODER
     if is_encoder and len(checkpoint_names.without_pooler(report.missing)) < len(
         report.missing
     ):

@@ -156,7 +156,7 @@ class Source:
     def _with_head(self, head: checkpoint_heads.Head) -> "Source":
         """Returns a source with a head; only a classifier has an output activation."""
         text = self.encoder_text if head.kind == "encoder" else self.text
-        if head.kind != kinds.CLASSIFICATION and text.output_activation is not None:
+        if text.output_activation and head.kind != kinds.Head.CLASSIFICATION:
             text = dataclasses.replace(
                 text, output_activation=None, max_seq_length=None
             )

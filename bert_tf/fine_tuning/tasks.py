@@ -1,8 +1,4 @@
-"""All fine-tuning tasks. The only place outside a task's folder that names it.
-
-It imports none of them: each task works where another one cannot be imported, and
-the help of a tool does not wait for TensorFlow.
-"""
+"""All fine-tuning tasks, which are imported only when they are used."""
 
 import dataclasses
 import importlib
@@ -19,6 +15,7 @@ class Entry:
     predictor: str | None = None  # Loads a predictor, for an entry without `task`.
 
 
+RETRIEVAL = "retrieval"
 TASKS = {
     "classification": Entry(
         task="bert_tf.tasks.classification.task:Classification",
@@ -39,7 +36,7 @@ TASKS = {
         options="bert_tf.tasks.question_answering.options:RunSquadOptions",
         signatures="bert_tf.serving.span_signatures:SpanSignatures",
     ),
-    "retrieval": Entry(
+    RETRIEVAL: Entry(
         task="bert_tf.tasks.retrieval.task:Retrieval",
         options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
         signatures="bert_tf.serving.vector_signatures:create",

@@ -343,7 +343,7 @@ def _checked(texts, check, check_pair=None):
 def _has_next_sentence(source):
     """Returns whether a checkpoint has a next-sentence head and its pooler."""
     pooler = f"{checkpoint_names.POOLER}dense/kernel"
-    return source.head.kind == kinds.PRETRAINING and pooler in source.shapes
+    return source.head.kind == kinds.Head.PRETRAINING and pooler in source.shapes
 
 
 def _check_fills_masks(settings, path):

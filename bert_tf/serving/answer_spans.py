@@ -10,6 +10,7 @@ starts (or ends) of a window; in `answers` also N words, T tokens, C characters.
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,10 +18,6 @@ from bert_tf.data import graph_packing
 from bert_tf.modeling import numerics
 from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
-from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
@@ -65,14 +62,14 @@ class Answers:
 def windows_of(
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
-    sizes: features_module.WindowSizes,
+    sizes: Any,
 ) -> Windows:
     """Returns the windows over contexts.
 
     Args:
         question_ids: int32 [B, pieces], already truncated.
         context_ids: int32 [B, P].
-        sizes: lengths and stride.
+        sizes: `features.WindowSizes`, lengths and stride.
     """
     room = sizes.row_room - question_ids.row_lengths()
     cut = graph_packing.windows_over(context_ids.row_lengths(), room, sizes.doc_stride)
@@ -107,7 +104,7 @@ def best_spans(
     windows: Windows,
     logits: Sequence[tf.Tensor],
     num_questions: tf.Tensor,
-    rules: question_answering_predictions.Rules,
+    rules: Any,
 ) -> BestSpans:
     """Returns the best span of each question, "no answer" excluded.
 
@@ -116,7 +113,7 @@ def best_spans(
         logits: the start and the end scores, float32 [W, S] each, from
             `without_padding`.
         num_questions: int64 scalar, B.
-        rules: which spans are allowed.
+        rules: `predictions.Rules`, which spans are allowed.
     """
     count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
     start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]

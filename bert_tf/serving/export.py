@@ -143,12 +143,12 @@ def _load_checkpoint(options, dtype):
         pooling=options.pooling,
         max_seq_length=options.max_seq_length,
     )
-    is_encoder = options.head in (None, kinds.ENCODER)
+    is_encoder = options.head in (None, kinds.Head.ENCODER)
     lengths = (settings.max_seq_length, settings.source.encoder_text.max_seq_length)
     if is_encoder and lengths == (None, None):
         settings = dataclasses.replace(settings, max_seq_length=_MAX_SEQ_LENGTH)
     if options.head is None:
-        return tasks.load("retrieval", path, settings)
+        return tasks.load(tasks.RETRIEVAL, path, settings)
     model = predictors.load_start(
         path, start, settings, head=options.head, argument="--head"
     )

@@ -60,7 +60,7 @@ class ExportSavedModelOptions(options_module.Options):
     )
     head: str | None = option(
         None,
-        choices=(kinds.ENCODER, kinds.MASKED_LM, *kinds.TASK_HEADS),
+        choices=(kinds.Head.ENCODER, kinds.Head.MASKED_LM, *kinds.TASK_HEADS),
         help="With --init_checkpoint, what to export: encoder; masked_lm, which "
         "returns the most likely words for each [MASK] of a text; or the head of a "
         "fine-tuned checkpoint. Default: the encoder or ranker.",
@@ -158,9 +158,9 @@ class ExportSavedModelOptions(options_module.Options):
             )
         if self.format == SAVED_MODEL:
             return
-        if self.head == kinds.MASKED_LM:
+        if self.head == kinds.Head.MASKED_LM:
             raise options_module.OptionError(
-                f"--head={kinds.MASKED_LM} needs --format={SAVED_MODEL}: the "
+                f"--head={kinds.Head.MASKED_LM} needs --format={SAVED_MODEL}: the "
                 "candidates for a [MASK] are text."
             )
         for field in dataclasses.fields(self):
@@ -171,17 +171,17 @@ class ExportSavedModelOptions(options_module.Options):
                 )
 
     def _check_head(self):
-        if self.head != kinds.MASKED_LM and self.top_k is not None:
+        if self.head != kinds.Head.MASKED_LM and self.top_k is not None:
             raise options_module.OptionError(
                 f"--top_k={self.top_k} needs --head=masked_lm: an encoder does not "
                 "fill masks."
             )
-        if self.head not in (None, kinds.ENCODER) and self.pooling is not None:
+        if self.head not in (None, kinds.Head.ENCODER) and self.pooling is not None:
             raise options_module.OptionError(
                 f"--pooling={self.pooling} has no effect with --head={self.head}; omit "
                 "one of them."
             )
-        if self.text_pairs and self.head != kinds.CLASSIFICATION:
+        if self.text_pairs and self.head != kinds.Head.CLASSIFICATION:
             raise options_module.OptionError(
                 "--text_pairs needs --head=classification."
             )

@@ -18,7 +18,7 @@ from bert_tf.fine_tuning import tasks
 ENCODER = "encoder"  # The kind of head of a checkpoint that has none.
 PRETRAINING = "pretraining"
 # Kind of head -> key of `tasks.TASKS`, if they differ.
-_TASK_OF_HEAD = {ENCODER: kinds.RETRIEVAL, "masked_lm": PRETRAINING}
+_TASK_OF_HEAD = {ENCODER: tasks.RETRIEVAL, "masked_lm": PRETRAINING}
 # Only in the folder of a run; an old run may lack it, but its task.json is complete.
 _RUN_FILE = "run.json"
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
@@ -170,7 +170,7 @@ def load_start(
     task = _task_of(source, head)
     start = dataclasses.replace(start, source=source)
     settings = dataclasses.replace(settings, start=start, has_task_file=False)
-    if task != kinds.RETRIEVAL:
+    if task != tasks.RETRIEVAL:
         _refuse({"pooling": settings.pooling}, f"{path} is not an encoder")
     return tasks.load(task, path, settings)
 
@@ -217,11 +217,11 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
     if head is not None:
         return _TASK_OF_HEAD.get(kind, kind)
     is_ranker = source.text.output_activation is not None
-    has_one_score = kind == kinds.CLASSIFICATION and source.head.num_labels == 1
+    has_one_score = kind == kinds.Head.CLASSIFICATION and source.head.num_labels == 1
     # The folder of a sentence encoder may still have the heads of its pretraining.
     is_encoder = source.text.pooling is not None and kind in ("masked_lm", PRETRAINING)
     if is_encoder or (is_ranker and has_one_score):
-        return kinds.RETRIEVAL
+        return tasks.RETRIEVAL
     return _TASK_OF_HEAD.get(kind, kind)
 
 

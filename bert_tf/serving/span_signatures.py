@@ -10,10 +10,6 @@ import tensorflow as tf
 from bert_tf.serving import answer_spans
 from bert_tf.serving import signatures
 from bert_tf.serving import word_splitting
-from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
 from bert_tf.tokenization import wordpiece
 
 LOGITS = ("start_logits", "end_logits")
@@ -47,7 +43,7 @@ class SpanSignatures(signatures.TaskSignatures):
 
     def _of_texts(self, question, context):
         contexts = word_splitting.split(
-            context, separators=question_answering_examples.WORD_SEPARATORS
+            context, separators=self.predictor.WORD_SEPARATORS
         )
         pieces = contexts.words.with_values(
             self._tokenizer.tokenize(contexts.words.values)
@@ -124,9 +120,7 @@ class SpanSignatures(signatures.TaskSignatures):
     def _with_no_candidate(self, texts, may_be_empty):
         if self.predictor.task.rules.version_2_with_negative:
             return texts
-        return tf.where(
-            may_be_empty, texts, question_answering_predictions.NO_CANDIDATE
-        )
+        return tf.where(may_be_empty, texts, self.predictor.NO_CANDIDATE)
 
     def _piece(self, words, word, piece):
         """Returns a `Piece` of each answer.

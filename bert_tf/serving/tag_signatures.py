@@ -14,9 +14,8 @@ from bert_tf.data import graph_packing
 from bert_tf.serving import signatures
 from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
-from bert_tf.tasks.token_classification import schemes
-from bert_tf.tasks.token_classification import words as words_module
 from bert_tf.tokenization import characters
+from bert_tf.tokenization import words as words_module
 
 # Pads the positions of texts with fewer words.
 NO_WORD = -1
@@ -83,18 +82,14 @@ class TagSignatures(signatures.TaskSignatures):
     def _entities(self, found, best, probabilities):
         """Returns the entities of texts, as `schemes.entities` finds them."""
         task = self.predictor.task
-        begins = [  # After each label, and at the start of a text.
-            [schemes.begins_entity(before, tag, task.tag_scheme) for tag in task.labels]
-            for before in (*task.labels, schemes.OUTSIDE)
-        ]
-        kinds = [schemes.type_of(tag, task.tag_scheme) for tag in task.labels]
+        kinds, table = task.label_types(), task.entity_begins()
         number = tf.ragged.range(found.words.row_lengths()).values
         start = tf.constant(len(task.labels), tf.int64)
         before = tf.where(number == 0, start, tf.roll(best, 1, axis=0))
-        begins = tf.gather_nd(tf.constant(begins), tf.stack([before, best], axis=1))
+        begins = tf.gather_nd(tf.constant(table), tf.stack([before, best], axis=1))
         entity = tf.cumsum(tf.cast(begins, tf.int64)) - 1  # Of each word [W].
-        is_inside = [tag != schemes.OUTSIDE for tag in task.labels]
-        word = tf.where(tf.gather(tf.constant(is_inside), best))[:, 0]
+        # After O, every other tag begins an entity.
+        word = tf.where(tf.gather(tf.constant(table[-1]), best))[:, 0]
         entity = tf.gather(entity, word)
         first, last = tf.where(begins)[:, 0], tf.math.segment_max(word, entity)
         text = tf.gather(found.words.value_rowids(), first)
@@ -153,7 +148,7 @@ class _Borders:
 
 
 class WordSplitter(tf.Module):
-    """Splits texts as `token_classification.words.split_text` does, with its rules.
+    """Splits texts as `tokenization.words.split_text` does, with its rules.
 
     N chunks of all texts, C characters of all chunks.
 
@@ -259,7 +254,7 @@ class WordSplitter(tf.Module):
 class TrueCasing(tf.Module):
     """Rewrites all-capital sentences in the usual case of their words.
 
-    The TensorFlow version of `token_classification.words.true_cased`, which has the
+    The TensorFlow version of `tokenization.words.true_cased`, which has the
     rules. TensorFlow lacks the lowercase forms of 41 letters that Unicode 14 added.
 
     Args:

@@ -9,7 +9,7 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.serving import tag_signatures
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 
 WORDS = (
     *(

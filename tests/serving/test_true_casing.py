@@ -1,7 +1,7 @@
 import tensorflow as tf
 
 from bert_tf.serving import tag_signatures
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 
 CASES = {"get": "get", "un": "UN", "win": "win", "été": "été", "οδος": "οδος"}
 SENTENCES = [

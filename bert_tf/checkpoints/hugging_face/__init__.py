@@ -82,7 +82,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     by_name = {known[name]: one for name, one in tensors.items() if name in known}
     notes += _dtype_notes(by_name.values())
     head, unread_head, head_notes = _head(by_name, described)
-    if unread_head is not None and head.kind == kinds.CLASSIFICATION:
+    if unread_head is not None and head.kind == kinds.Head.CLASSIFICATION:
         head = checkpoint_heads.Head(kind="encoder")
         known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
         by_name = {known[n]: one for n, one in tensors.items() if n in known}
@@ -290,7 +290,7 @@ def _head(
     if has_classifier and not head.is_known:
         # A tagger is saved without the pooler, which a classifier needs.
         if not any(name.startswith(checkpoint_names.POOLER) for name in shapes):
-            kind = kinds.TOKEN_CLASSIFICATION
+            kind = kinds.Head.TOKEN_CLASSIFICATION
             head = checkpoint_heads.head_of(shapes, kind=kind)
             head = dataclasses.replace(head, is_known=False)
         notes.append(
@@ -313,7 +313,7 @@ def _head(
             "are ignored."
         )
     label_kind = described.label_kind
-    if head.kind != kinds.CLASSIFICATION:
+    if head.kind != kinds.Head.CLASSIFICATION:
         return head, None, notes
     if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
         return head, f"a regression with {head.num_labels} outputs", notes

@@ -56,7 +56,7 @@ _HARMLESS_OPTIONS = (
     "model_args",
     "model_kwargs",
 )
-_WITH_MASKS = (kinds.MASKED_LM, kinds.PRETRAINING)
+_WITH_MASKS = (kinds.Head.MASKED_LM, kinds.Head.PRETRAINING)
 _VECTOR_NAME = "sentence_embedding"
 # Activation -> torch class.
 _ACTIVATION_CLASSES = {
@@ -106,7 +106,7 @@ def read(
         fields["similarity"] = settings.get("similarity_fn_name")
         if fields["normalize"]:
             _check_normalize(folder, modules["Normalize"])
-    elif described.kind == kinds.CLASSIFICATION:
+    elif described.kind == kinds.Head.CLASSIFICATION:
         activation = _activation(folder, settings, described)
         if activation is None:
             return plain

@@ -88,7 +88,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         kind = checkpoint_heads.kind_of(model)
         settings = metadata.get(_PACKAGE)
         settings = settings if isinstance(settings, dict) else {}
-        classifiers = checkpoint_heads.HEADS[kinds.CLASSIFICATION].models.items()
+        classifiers = checkpoint_heads.HEADS[kinds.Head.CLASSIFICATION].models.items()
         label_kind = next((k for k, one in classifiers if one is model_class), None)
     else:
         outline = archive.outline(path, _PACKAGE)

@@ -92,6 +92,9 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     RECORD = Record
     UNIT = "questions"
+    # The graph of a SavedModel divides contexts and answers as `predict` does.
+    WORD_SEPARATORS = question_answering_examples.WORD_SEPARATORS
+    NO_CANDIDATE = question_answering_predictions.NO_CANDIDATE
 
     task: Record
 

@@ -27,7 +27,7 @@ from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.fine_tuning import given_data
 from bert_tf.tasks.token_classification import schemes
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 
 _WORDS = "tokens"
 # Written as the last column, whose tags are learned by default.

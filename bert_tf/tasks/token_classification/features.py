@@ -25,7 +25,7 @@ from bert_tf.modeling import input_names
 from bert_tf.modeling import token_classifier
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import schemes
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 
 # The id in `tag_ids` of a piece without a tag; the loss ignores it.
 NO_TAG = -1
@@ -68,6 +68,17 @@ class Record(task_record.TaskRecord):
     def capacity(self) -> int:
         """The maximum number of pieces in a window, without [CLS] and [SEP]."""
         return self.max_seq_length - 2
+
+    def entity_begins(self) -> list[list[bool]]:
+        """Returns whether an entity begins at each label, after each label and O."""
+        return [
+            [schemes.begins_entity(before, tag, self.tag_scheme) for tag in self.labels]
+            for before in (*self.labels, schemes.OUTSIDE)
+        ]
+
+    def label_types(self) -> list[str]:
+        """Returns the type of the entities of each label."""
+        return [schemes.type_of(tag, self.tag_scheme) for tag in self.labels]
 
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None

@@ -26,7 +26,7 @@ from bert_tf.tasks.token_classification import features as features_module
 from bert_tf.tasks.token_classification import options as token_classification_options
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 from bert_tf.training import plots
 from bert_tf.training import result_files
 
@@ -360,7 +360,7 @@ class TokenClassification(task_module.Task):
         if head is None:
             return
         # The release's names alone do not distinguish a tag head from a classifier's.
-        may_be_tags = head.kind == kinds.CLASSIFICATION and not head.is_known
+        may_be_tags = head.kind == kinds.Head.CLASSIFICATION and not head.is_known
         if not may_be_tags:
             super().check_head(head)
 

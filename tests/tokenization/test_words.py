@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.tasks.token_classification import words as words_module
+from bert_tf.tokenization import words as words_module
 
 LEARNED = frozenset(["Corp.", "'s", "'90s", "(a)", "?!"])
 
