@@ -248,7 +248,7 @@ class BertModel(keras_model.KerasModel):
         Args:
             features: `input_ids`, and optionally `input_mask` (1: a real piece; default
                 all 1) and `segment_ids` (default all 0), int32 [B, S]. The names in
-                `input_names.ALIASES` are also accepted. If rows hold several sequences,
+                `keras_model.ALIASES` are also accepted. If rows hold several sequences,
                 also `sequence_ids` int32 [B, S] (the number of each piece's sequence; a
                 piece sees its own sequence only), `position_ids` int32 [B, S] (the
                 position within the sequence) and `cls_positions` int32 [B, K] (where

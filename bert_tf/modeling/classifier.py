@@ -12,10 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
@@ -54,7 +52,7 @@ class BertClassifier(heads.TaskModel):
         *,
         num_labels: int,
         bilstm_on_top: bool = False,
-        name: str = "bert_classifier",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
@@ -63,7 +61,6 @@ class BertClassifier(heads.TaskModel):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.num_labels = num_labels
         self.bilstm_on_top = bilstm_on_top
-        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
@@ -102,7 +99,7 @@ class BertClassifier(heads.TaskModel):
         vectors = encoded["pooled_output"]
         if self.bilstm_on_top:
             vectors = self.bilstm.text_vectors(
-                encoded["sequence_output"], input_names.input_mask_of(features)
+                encoded["sequence_output"], numerics.input_mask_of(features)
             )
         pooled = self.with_task_dropout(vectors, keys)
         logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
@@ -184,16 +181,6 @@ class BertMultiLabelClassifier(BertClassifier):
         }
     )
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        num_labels: int,
-        name: str = "bert_multi_label_classifier",
-        **kwargs: Any,
-    ):
-        super().__init__(config, num_labels=num_labels, name=name, **kwargs)
-
     @staticmethod
     def answers(logits: numerics.Tensor) -> numerics.Outputs:
         """Returns `probabilities`, float32 [B, C], one decision per class."""
@@ -244,14 +231,8 @@ class BertRegressor(BertClassifier):
     )
     answer_output = "values"
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "bert_regressor",
-        **kwargs: Any,
-    ):
-        super().__init__(config, num_labels=1, name=name, **kwargs)
+    def __init__(self, config: config_module.BertConfig, **kwargs: Any):
+        super().__init__(config, num_labels=1, **kwargs)
 
     @staticmethod
     def answers(logits: numerics.Tensor) -> numerics.Outputs:

@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import initial_values
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
@@ -149,7 +149,7 @@ class Embeddings(keras.layers.Layer):
             positions = numerics.lookup(
                 self.position_embeddings, features["position_ids"]
             )  # [B, S, H]
-        elif input_names.is_building():  # JAX cannot slice by an unknown length.
+        elif keras_model.is_building():  # JAX cannot slice by an unknown length.
             positions = numerics.lookup(self.position_embeddings, ops.arange(length))
         else:
             positions = self.position_embeddings[:length]  # [S, H]

@@ -10,12 +10,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import initial_values
-from bert_tf.modeling import input_names
 from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
-from bert_tf.modeling import replicas
 from bert_tf.modeling.kernels import dropout_masks
 
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
@@ -74,7 +74,7 @@ class TaskModel(keras_model.KerasModel):
 
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
-    (default: all 0) are optional, and the names in `input_names.ALIASES` are also
+    (default: all 0) are optional, and the names in `keras_model.ALIASES` are also
     accepted. `dropout_keys`, uint32 [B], come from `dropout_masks.keys_of_examples`; by
     default they are drawn from `seed_generator`. A ValueError is raised if a feature is
     unknown or if S exceeds the position table.
@@ -84,7 +84,8 @@ class TaskModel(keras_model.KerasModel):
 
     Args:
         config: BertConfig.
-        name: the first part of the variables' paths; checkpoints leave it out.
+        name: the first part of the variables' paths, which checkpoints leave out;
+            default: the class's name in snake case.
         dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
     """
 
@@ -96,11 +97,24 @@ class TaskModel(keras_model.KerasModel):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
+    # The features that `y` may hold instead, in the order in which `y` lists them.
+    label_features: tuple[str, ...] = ()
     # Number of axes that the model's own loss needs of its labels; None: any.
     label_axes: int | None = 1
     # Whether a training step, or any call of a classifier, needs the last layer's
     # vectors at all positions, and not only at masked ones and where the pooler reads.
     reads_all_positions = True
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ):
+        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
     @property
     def loss_names(self) -> tuple[str, ...]:
@@ -186,13 +200,16 @@ class TaskModel(keras_model.KerasModel):
         Raises:
             ValueError: the loss compares all examples, and there are several replicas.
         """
-        if self.gathered_outputs and replicas.count() > 1:
+        replica = keras_model.replica()
+        is_one = replica.num_replicas_in_sync == 1
+        if self.gathered_outputs and not is_one:
             raise ValueError(
                 f"{type(self).__name__} compares the examples of all replicas, which "
                 "Keras's fit cannot do; use one device or the command run_retrieval."
             )
         features = self.checked_features(features)
-        weights = replicas.summed(self.loss_weights(features))
+        weights = self.loss_weights(features)
+        weights = weights if is_one else replica.all_reduce("SUM", weights)
         if sample_weight is not None:
             features["is_real_example"] = sample_weight * example_weights(features)
         sums = self.loss_sums(features, outputs)
@@ -219,6 +236,10 @@ class TaskModel(keras_model.KerasModel):
         """
         compiled = self._compile_config.config
         if compiled["loss"] is not None:
+            by_output = self._losses_by_output(compiled["loss"])
+            y, y_pred, sample_weight = self.compared(
+                by_output, x, y, y_pred, sample_weight
+            )
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         if compiled["loss_weights"] is not None:
             raise ValueError(
@@ -234,21 +255,104 @@ class TaskModel(keras_model.KerasModel):
             own_loss = self.total_loss(features, y_pred, sample_weight)
         except KeyError as error:
             name = error.args[0]
-            if name not in input_names.OF_TASKS or name in features:
+            if name not in keras_model.OF_TASKS or name in features:
                 raise
             raise ValueError(
                 f"{type(self).__name__} has no {name} for its loss: pass it as y, or "
                 "put it into the features."
             ) from error
         # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
-        loss = own_loss + sum(map(ops.sum, self.losses)) / replicas.count()
-        if replicas.count() == 1:
+        replica = keras_model.replica()
+        num_replicas = replica.num_replicas_in_sync
+        loss = own_loss + sum(map(ops.sum, self.losses)) / num_replicas
+        if num_replicas == 1:
             return loss
         # Keras shows the mean of the replicas' values, weighted by their rows.
         rows = ops.cast(ops.shape(features["input_ids"])[0], "float32")
-        all_rows = replicas.summed({"rows": rows})["rows"]
-        shown = ops.divide_no_nan(loss * all_rows, rows * replicas.count())
+        all_rows = replica.all_reduce("SUM", rows)
+        shown = ops.divide_no_nan(loss * all_rows, rows * num_replicas)
         return loss + ops.stop_gradient(shown - loss)
+
+    def _losses_by_output(self, loss):
+        is_nested = isinstance(loss, Mapping | list | tuple)
+        is_for_logits = None if is_nested else keras_model.is_for_logits(loss)
+        if is_for_logits and self.logits_outputs:
+            return dict.fromkeys(self.logits_outputs, loss)
+        # A regressor's values go to any loss.
+        is_clear = is_for_logits is False or self.answer_output == "values"
+        return self.by_output(self.answer_output if is_clear else None, loss)
+
+    def fit(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains the model; see `keras.Model.fit`. Pass `class_weight` by its name.
+
+        Raises:
+            ValueError: `class_weight` for labels that are not one class per example.
+        """
+        self._check_class_weight(kwargs.get("class_weight"))
+        return super().fit(*args, **kwargs)
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
+        self._check_class_weight(class_weight)
+        return super().train_on_batch(x, y, sample_weight, class_weight, **kwargs)
+
+    def _check_class_weight(self, class_weight):
+        if class_weight and self.label_features != ("label_ids",):
+            raise ValueError(
+                "class_weight needs one class per example as y, which "
+                f"{type(self).__name__} does not have; pass sample_weight."
+            )
+
+    def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
+        """Returns {output: labels} of a compiled loss or metric, from `x` and `y`.
+
+        Raises:
+            ValueError: `y` does not fit the model.
+        """
+        is_by_output = isinstance(y, Mapping) and set(names) <= set(y)
+        if is_by_output or not (self.label_features or keras.tree.is_nested(y)):
+            return super().labels_of_outputs(names, x, y)
+        labels = self.labels(x, y)
+        if len(labels) == 1:  # Both logits and probabilities are compared with it.
+            return dict.fromkeys(names, *labels.values())
+        label_of = dict(zip(self.logits_outputs, self.label_features, strict=False))
+        missing = [name for name in names if label_of.get(name) not in labels]
+        if missing:
+            raise ValueError(
+                f"{type(self).__name__} has no labels for {', '.join(missing)}; pass "
+                f'y={{"{missing[0]}": ...}}.'
+            )
+        return {name: labels[label_of[name]] for name in names}
+
+    def labels(self, x: numerics.Features, y: Any) -> numerics.Outputs:
+        """Returns {label feature: labels}, from `y` or else from the features.
+
+        Raises:
+            ValueError: `y` does not fit the model.
+        """
+        expected = self.label_features
+        x = x if isinstance(x, Mapping) else {}  # A tensor alone is `input_ids`.
+        if y is None:
+            return {name: x[name] for name in expected if name in x}
+        if not isinstance(y, Mapping):
+            columns = y if isinstance(y, tuple | list) else [y]
+            is_complete = len(columns) == len(expected)
+            y = dict(zip(expected, columns, strict=True)) if is_complete else {}
+        twice = set(y) & set(x)
+        if twice or not y or not set(y) <= set(expected):
+            raise ValueError(
+                f"y does not fit {type(self).__name__}, whose labels are "
+                f"{', '.join(expected) or 'features'}: expected each of them once, in "
+                "y or in the features."
+            )
+        return dict(y)
 
     def _checked_label(self, name, label):
         """Returns a label as the model's own loss takes it; [B, 1] becomes [B]."""
@@ -262,7 +366,7 @@ class TaskModel(keras_model.KerasModel):
                 "keras.losses.CategoricalCrossentropy(from_logits=True)."
             )
         if name.endswith(("_ids", "_positions")):
-            input_names.check_integers(name, label)
+            keras_model.check_integers(name, label)
         return label
 
 

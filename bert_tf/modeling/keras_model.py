@@ -1,37 +1,74 @@
 """What makes every model an ordinary Keras model; docs/keras.md shows what it can do.
 
-Shape letters: B batch, S sequence, H hidden, C classes.
+Shape letters: B batch, S sequence, H hidden, C classes, K sequences in a row.
 """
 
 import contextlib
 import inspect
 import random
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 from keras import ops
+from keras.src.backend.common import symbolic_scope
+from keras.src.utils import naming
 
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import input_names
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
-from bert_tf.modeling import replicas
-from bert_tf.modeling import trainable_layers
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import whole_step
 
-# Key of a quantized model's configuration: {path of a layer: its dtype policy}.
+# The features of every sequence, [B, S].
+SEQUENCE = ("input_ids", "input_mask", "segment_ids")
+# The encoder's features; the last three are for rows that hold several sequences.
+ENCODER = (*SEQUENCE, "sequence_ids", "position_ids", "cls_positions")
+# Names in Hugging Face's libraries and in KerasHub -> ours.
+ALIASES = {
+    "attention_mask": "input_mask",
+    "padding_mask": "input_mask",
+    "token_type_ids": "segment_ids",
+    "token_ids": "input_ids",
+}
+# The queries of a retrieval batch have the same names with this prefix.
+QUERY_PREFIX = "query_"
+# Features that losses, metrics and heads read. Every model accepts all of them,
+# because the same records serve several models: pretraining records can also be given
+# to the left-to-right model or to the encoder alone.
+OF_TASKS = (
+    "masked_lm_positions",
+    "masked_lm_ids",
+    "masked_lm_weights",
+    "next_sentence_labels",
+    "label_ids",
+    "label_indicators",
+    "label_weights",
+    "label_values",
+    "teacher_logits",
+    "start_positions",
+    "end_positions",
+    "tag_ids",
+    "passage_ids",
+    "positive_ids",
+    "example_weights",
+    "is_real_example",
+)
+# Keys of a configuration: {path of a layer: its dtype policy} of a quantized model, and
+# {path of a layer: whether it is trainable} for the layers that differ in this from the
+# layer around them. The path of the model is "".
 QUANTIZED_LAYERS = "quantized_layers"
-# Key of a configuration: {path of a layer: whether it is trainable}, for the layers
-# that differ in this from the layer around them. The path of the model is "".
 TRAINABLE_LAYERS = "trainable_layers"
 # Examples of one replica have indices below this number, so no two examples of a step
 # have the same key.
 _MAX_EXAMPLES_PER_REPLICA = 1 << 20
 _MAX_SEED = 10**9  # Keras draws its own seeds from 1 to this number.
+_ONLY_REPLICA = types.SimpleNamespace(
+    replica_id_in_sync_group=0, num_replicas_in_sync=1
+)
 
 
 class KerasModel(keras.Model):
@@ -49,55 +86,97 @@ class KerasModel(keras.Model):
     """
 
     # Features that `call` reads, besides those of tasks.
-    sequence_features: tuple[str, ...] = input_names.ENCODER
+    sequence_features: tuple[str, ...] = ENCODER
     # Features of an exported model, and the number of their axes.
-    exported_features: tuple[str, ...] = input_names.SEQUENCE
+    exported_features: tuple[str, ...] = SEQUENCE
     num_exported_axes = 2
-    # The features that `y` may hold instead, in the order in which `y` lists them.
-    label_features: tuple[str, ...] = ()
     # The outputs that a loss with from_logits=True is applied to, one per label.
     logits_outputs: tuple[str, ...] = ()
     # The output that metrics, and losses with from_logits=False, are applied to.
     answer_output: str | None = None
-    # The label of what must not be scored.
-    ignored_label: int | None = None
     # Names of losses and metrics for which Keras would choose a function for one class
     # per example, and what to pass instead.
     misread_names: Mapping[str, str] = types.MappingProxyType({})
     # Dropout that a task adds to that of the configuration.
     task_dropout_rate = 0.0
     dropout_keys = staticmethod(dropout_masks.keys_of_examples)
-    _is_created_frozen = False
 
     def __init__(
         self,
         config: config_module.BertConfig,
         *,
-        name: str,
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
+        # Without a name, Keras would number the models.
+        name = name or naming.to_snake_case(type(self).__name__)
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
         self._is_created_frozen = not self.trainable
-        self.seed_generator = keras.random.SeedGenerator(
-            _next_seed(), name="seed_generator"
-        )
+        self.output_shape = (None, None, config.hidden_size)  # For `summary`.
+        # `keras.utils.set_random_seed` determines the seed. The state must not change:
+        # all later seeds, and with them the initial weights of every model, would.
+        state = random.getstate()
+        seed = random.randint(1, _MAX_SEED)
+        random.setstate(state)
+        self.seed_generator = keras.random.SeedGenerator(seed, name="seed_generator")
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights, if there are none yet; needs no data."""
-        if not self.built:
-            self._create_weights()
+        if self.built:
+            return
+        self._create_weights()
+        if self._is_created_frozen and not self.trainable:
+            # `trainable=False` in the constructor came before there were layers. A
+            # model around this one would train their variables.
+            _set_trainable(self, {"": False})
+        self._is_created_frozen = False
 
     def _create_weights(self):
         for layer in self._layers:
             layer.build((None, None))  # Without a shape, `summary` would show none.
 
-    def checked_features(self, features: Any) -> numerics.Outputs:
-        """Returns the features of a call under our names; see `input_names.checked`."""
-        return input_names.checked(
-            features, self.sequence_features, type(self).__name__
-        )
+    def checked_features(self, features: Any) -> dict[str, numerics.Tensor]:
+        """Returns the features of a call under our names, masks and segments as int32.
+
+        A feature that the model does not know is an error: a misspelled `input_mask`
+        would otherwise make the model attend to padding.
+
+        Args:
+            features: what the model was called with; a tensor alone is `input_ids`.
+                Masks and segments may be of any dtype, for example bool.
+
+        Raises:
+            ValueError: a feature is unknown, is given under two names or is missing, or
+                `input_ids` are not integers.
+        """
+        model, known = type(self).__name__, self.sequence_features
+        if not isinstance(features, Mapping):
+            features = {"input_ids": features}
+        columns: dict[str, numerics.Tensor] = {}
+        for name, column in features.items():
+            prefix = QUERY_PREFIX if str(name).startswith(QUERY_PREFIX) else ""
+            suffix = str(name).removeprefix(prefix)
+            suffix = ALIASES.get(suffix, suffix)
+            ours = prefix + suffix
+            if ours in columns:
+                raise ValueError(f"{ours} has two names, also {name}; pass it once.")
+            if ours not in (*known, *OF_TASKS):
+                raise ValueError(
+                    f"{model} does not know the input {name}; expected some of "
+                    f"{', '.join(known)}, or the names {', '.join(ALIASES)} of other "
+                    "libraries."
+                )
+            is_cast = suffix in SEQUENCE[1:] or is_building()
+            columns[ours] = ops.cast(column, "int32") if is_cast else column
+            if suffix == "input_ids":
+                check_integers(ours, columns[ours])
+        if "input_ids" not in columns:
+            raise ValueError(
+                f"{model} needs input_ids, got {', '.join(columns) or 'no features'}."
+            )
+        return columns
 
     def dropout_keys_in_use(
         self,
@@ -123,7 +202,7 @@ class KerasModel(keras.Model):
             return dropout_keys
         seed, step = ops.unstack(self.seed_generator.next(), num=2)
         rows = ops.arange(ops.shape(features["input_ids"])[0], dtype="int32")
-        first = replicas.number() * _MAX_EXAMPLES_PER_REPLICA
+        first = replica().replica_id_in_sync_group * _MAX_EXAMPLES_PER_REPLICA
         return self.dropout_keys(seed, step, first + rows)
 
     def xla_step(self) -> contextlib.AbstractContextManager[None]:
@@ -135,23 +214,13 @@ class KerasModel(keras.Model):
         return kernels.use(cpu.Cpu(has_islands=True, num_examples=num_examples))
 
     @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of the vectors, [B, S, H], for `summary`."""
-        return (None, None, self.config.hidden_size)
-
-    @property
     def _default_save_signature(self):
         # Keras would trace a signature with float inputs and fail, also for a model
         # inside another one. `export` passes the signature.
         return None
 
     def export(
-        self,
-        filepath: Any,
-        format: str = "tf_saved_model",  # noqa: A002, Keras's name
-        verbose: Any = None,
-        input_signature: Any = None,
-        **kwargs: Any,
+        self, filepath: Any, *args: Any, input_signature: Any = None, **kwargs: Any
     ) -> None:
         """Writes the model for inference; see `keras.Model.export`.
 
@@ -159,11 +228,8 @@ class KerasModel(keras.Model):
         size. Formats have no lists of outputs, so the layers of an encoder are
         `all_encoder_layers_0`, ...
         """
-        axes = (None,) * self.num_exported_axes
-        signature: Any = input_signature or {
-            name: keras.InputSpec(shape=axes, dtype="int32", name=name)
-            for name in self.exported_features
-        }
+        spec = keras.InputSpec(shape=(None,) * self.num_exported_axes)
+        signature = input_signature or dict.fromkeys(self.exported_features, spec)
         if isinstance(signature, list | tuple):
             (signature,) = signature
         if not isinstance(signature, Mapping):
@@ -171,27 +237,13 @@ class KerasModel(keras.Model):
                 f"input_signature: expected a dict of features, got {signature!r}."
             )
         inputs: Any = {
-            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
+            name: keras.Input(batch_shape=spec.shape, dtype="int32", name=name)
             for name, spec in signature.items()
         }
         outputs = self(inputs)
         for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
             outputs[f"all_encoder_layers_{number}"] = layer
-        keras.Model(inputs, outputs).export(
-            filepath,
-            format=format,
-            verbose=verbose,
-            input_signature=[signature],
-            **kwargs,
-        )
-
-    def _post_build(self):
-        super()._post_build()
-        if self._is_created_frozen and not self.trainable:
-            # `trainable=False` in the constructor came before there were layers. A
-            # model around this one would train their variables.
-            trainable_layers.assign(self, {"": False})
-        self._is_created_frozen = False
+        keras.Model(inputs, outputs).export(filepath, *args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values.
@@ -199,12 +251,18 @@ class KerasModel(keras.Model):
         A model with frozen layers also has `TRAINABLE_LAYERS`, and one that `quantize`
         changed `QUANTIZED_LAYERS`, for `from_config`.
         """
-        trainable = trainable_layers.differing(self)
+        layers = _layers_by_path(self)
+        flags = {path: layer.trainable for path, layer in layers.items()}
+        trainable = {
+            path: flag
+            for path, flag in flags.items()
+            if flag != (not path or flags[path.rpartition("/")[0]])
+        }
         if self._is_created_frozen and not self.trainable:
-            trainable = {"": False}  # Not built yet; see `_post_build`.
+            trainable = {"": False}  # Not built yet; see `build`.
         quantized = {
             path: keras.dtype_policies.serialize(layer.dtype_policy)
-            for path, layer in trainable_layers.by_path(self).items()
+            for path, layer in layers.items()
             if getattr(layer, "quantization_mode", None)
         }
         optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
@@ -223,62 +281,14 @@ class KerasModel(keras.Model):
         trainable = config.pop(TRAINABLE_LAYERS, {})
         config["config"] = config_module.BertConfig.from_dict(config["config"])
         model = cls(**config)
-        layers = trainable_layers.by_path(model)
+        layers = _layers_by_path(model)
         for path, policy in quantized.items():
             layers[path].dtype_policy = keras.dtype_policies.deserialize(policy)
         if not isinstance(trainable, dict):
             raise ValueError(f"{TRAINABLE_LAYERS}: expected a dict, got {trainable!r}.")
         if trainable:
-            trainable_layers.assign(model, trainable)
+            _set_trainable(model, trainable)
         return model
-
-    def fit(self, *args: Any, **kwargs: Any) -> Any:
-        """Trains the model; see `keras.Model.fit`. Pass `class_weight` by its name.
-
-        Raises:
-            ValueError: `class_weight` for labels that are not one class per example.
-        """
-        self._check_class_weight(kwargs.get("class_weight"))
-        return super().fit(*args, **kwargs)
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
-        self._check_class_weight(class_weight)
-        return super().train_on_batch(x, y, sample_weight, class_weight, **kwargs)
-
-    def _check_class_weight(self, class_weight):
-        if class_weight and self.label_features != ("label_ids",):
-            raise ValueError(
-                "class_weight needs one class per example as y, which "
-                f"{type(self).__name__} does not have; pass sample_weight."
-            )
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> numerics.Tensor:
-        """Returns the compiled loss, for `fit` and `evaluate`.
-
-        Raises:
-            ValueError: the loss or `y` does not fit the model.
-        """
-        loss = self._compile_config.config["loss"]
-        if loss is not None:
-            y, y_pred, sample_weight = self._compared(
-                self._outputs_of_loss(loss), loss, x, y, (y_pred, sample_weight)
-            )
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def compute_metrics(
         self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
@@ -289,75 +299,68 @@ class KerasModel(keras.Model):
             ValueError: a metric or `y` does not fit the model.
         """
         compiled = self._compile_config.config
-        all_metrics = [compiled[name] for name in ("metrics", "weighted_metrics")]
-        all_metrics = [metrics for metrics in all_metrics if metrics]
-        if not all_metrics:
+        both = [compiled[name] for name in ("metrics", "weighted_metrics")]
+        both = [metrics for metrics in both if metrics]
+        if not both:
             return super().compute_metrics(x, {}, {})
-        is_named = isinstance(all_metrics[0], Mapping)
-        if any(isinstance(metrics, Mapping) != is_named for metrics in all_metrics):
+        is_named = isinstance(both[0], Mapping)
+        if any(isinstance(metrics, Mapping) != is_named for metrics in both):
             raise ValueError(
                 "metrics and weighted_metrics must both be lists, or both be dicts."
             )
-        names = (self.answer_output,) if self.answer_output else ()
-        items: Any = all_metrics
-        if is_named:
-            names = tuple({name: None for metrics in all_metrics for name in metrics})
-            items = {name: [one.get(name) for one in all_metrics] for name in names}
-        y, y_pred, sample_weight = self._compared(
-            names, items, x, y, (y_pred, sample_weight)
-        )
-        if self.ignored_label is not None and not is_named:
-            if compiled["metrics"]:
-                raise ValueError(
-                    f"metrics would count the label {self.ignored_label}, which marks "
-                    f"what is not scored. Pass them as weighted_metrics instead."
-                )
-            # As in the model's own loss. Hugging Face's ignored label is -100.
-            counts = ops.cast(ops.greater_equal(y, 0), "float32")
-            if sample_weight is not None:
-                is_of_rows = len(sample_weight.shape) == 1
-                counts *= sample_weight[:, None] if is_of_rows else sample_weight
-            y, sample_weight = ops.maximum(y, 0), counts
+        by_output: dict[str, list[Any]] = {}
+        for metrics in both:
+            for name, items in self.by_output(self.answer_output, metrics).items():
+                by_output.setdefault(name, []).append(items)
+        y, y_pred, sample_weight = self.compared(by_output, x, y, y_pred, sample_weight)
+        if not is_named:
+            y, sample_weight = self.scored_labels(y, sample_weight)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def _outputs_of_loss(self, loss):
-        if isinstance(loss, Mapping):
-            return tuple(loss)
-        is_for_logits = None if isinstance(loss, list | tuple) else _from_logits(loss)
-        if is_for_logits:
-            return self.logits_outputs
-        # A regressor's values go to any loss.
-        is_clear = is_for_logits is False or self.answer_output == "values"
-        return (self.answer_output,) if self.answer_output and is_clear else ()
+    def by_output(self, output: str | None, items: Any) -> Mapping[str, Any]:
+        """Returns {output: losses or metrics}; those without a name are for `output`.
 
-    def _compared(self, names, items, x, y, outputs_and_weights):
-        """Returns the labels, outputs and weights for a compiled loss or metrics."""
-        y_pred, sample_weight = outputs_and_weights
-        if not names:
+        Raises:
+            ValueError: `output` is None, but losses or metrics have no names.
+        """
+        if isinstance(items, Mapping):
+            return items
+        if output is None:
+            shown = getattr(items, "name", items)
             raise ValueError(
-                f"{type(self).__name__} cannot tell which output {_shown(items)} is "
-                'for. Name the output, as in loss={"logits": ...} or '
-                f'metrics={{"logits": [...]}}; the outputs are {", ".join(y_pred)}.'
+                f"{type(self).__name__} cannot tell which output {shown!r} is for. "
+                'Name the output, as in loss={"logits": ...} or metrics={"logits": '
+                "[...]}."
             )
-        is_named = isinstance(items, Mapping)
-        for name in names:
+        return {output: items}
+
+    def compared(
+        self, by_output: Mapping[str, Any], x: Any, y: Any, y_pred: Any, weights: Any
+    ) -> tuple[Any, Any, Any]:
+        """Returns {output: value} of the labels, outputs and weights to compare.
+
+        Args:
+            by_output: {output: losses or metrics}.
+            x, y, y_pred, weights: those of `compute_metrics`.
+
+        Raises:
+            ValueError: there is no such output, it is of another kind, or `y` does not
+                fit the model.
+        """
+        names = tuple(by_output)
+        for name, items in by_output.items():
             if name not in y_pred:
                 raise ValueError(
                     f"{type(self).__name__} has no output {name}; its outputs are "
                     f"{', '.join(y_pred)}."
                 )
-            for item in keras.tree.flatten(items[name] if is_named else items):
+            for item in keras.tree.flatten(items):
                 self._check(name, item)
-        labels = self._labels_of_outputs(names, x, y)
-        if isinstance(sample_weight, Mapping | tuple | list):
+        labels = self.labels_of_outputs(names, x, y)
+        if keras.tree.is_nested(weights):
             # From one array of weights, Keras makes a copy for each label in `y`.
-            sample_weight = self._labels_of_outputs(names, {}, sample_weight)
-        outputs = {name: y_pred[name] for name in names}
-        if is_named or len(names) > 1:
-            return labels, outputs, sample_weight
-        if isinstance(sample_weight, Mapping):
-            sample_weight = sample_weight[names[0]]
-        return labels[names[0]], outputs[names[0]], sample_weight
+            weights = self.labels_of_outputs(names, {}, weights)
+        return labels, {name: y_pred[name] for name in names}, weights
 
     def _check(self, output, item):
         """Checks that a loss or metric is not for a different kind of output."""
@@ -367,59 +370,67 @@ class KerasModel(keras.Model):
                 f"{type(self).__name__} does not choose one class per example, but "
                 f"Keras would compute {item!r} as if it did; pass {instead!r}."
             )
-        is_for_logits = _from_logits(item)
-        if is_for_logits is None:
-            return
-        if output == "values" or is_for_logits != ("logits" in output):
+        for_logits = is_for_logits(item)
+        of_logits = None if output == "values" else "logits" in output
+        if for_logits not in (None, of_logits):
             raise ValueError(
-                f"{_shown(item)} with from_logits={is_for_logits} does not fit the "
-                f"output {output!r}."
+                f"{getattr(item, 'name', item)!r} with from_logits={for_logits} "
+                f"does not fit the output {output!r}."
             )
 
-    def _labels_of_outputs(self, names, x, y):
-        """Returns {output: labels} for some outputs."""
-        if isinstance(y, Mapping) and set(names) <= set(y):
-            return {name: y[name] for name in names}
-        is_one = y is not None and not isinstance(y, Mapping | tuple | list)
-        if is_one and len(self.label_features) <= 1:
-            return dict.fromkeys(names, y)
-        labels = self.labels(x, y)
-        if len(labels) == 1:
-            return dict.fromkeys(names, *labels.values())
-        label_of = dict(zip(self.logits_outputs, self.label_features, strict=False))
-        missing = [name for name in names if label_of.get(name) not in labels]
-        if missing:
-            raise ValueError(
-                f"{type(self).__name__} has no labels for {', '.join(missing)}; pass "
-                f'y={{"{missing[0]}": ...}}.'
-            )
-        return {name: labels[label_of[name]] for name in names}
+    def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
+        """Returns {output: labels} of a compiled loss or metric, from `x` and `y`."""
+        return y if isinstance(y, Mapping) else dict.fromkeys(names, y)
 
-    def labels(self, x: numerics.Features, y: Any) -> numerics.Outputs:
-        """Returns {label feature: labels}, from `y` or else from the features.
-
-        Raises:
-            ValueError: `y` does not fit the model.
-        """
-        expected = self.label_features
-        x = x if isinstance(x, Mapping) else {}  # A tensor alone is `input_ids`.
-        if y is None:
-            return {name: x[name] for name in expected if name in x}
-        if not isinstance(y, Mapping):
-            columns = y if isinstance(y, tuple | list) else [y]
-            is_complete = len(columns) == len(expected)
-            y = dict(zip(expected, columns, strict=True)) if is_complete else {}
-        twice = set(y) & set(x)
-        if twice or not y or not set(y) <= set(expected):
-            raise ValueError(
-                f"y does not fit {type(self).__name__}, whose labels are "
-                f"{', '.join(expected) or 'features'}: expected each of them once, in "
-                "y or in the features."
-            )
-        return dict(y)
+    def scored_labels(self, labels: Any, weights: Any) -> Any:
+        """Returns the labels and weights that metrics get, if they are in a list."""
+        return labels, weights
 
 
-def _from_logits(item):
+def check_integers(name: str, column: numerics.Tensor) -> None:
+    """Raises a ValueError if ids or labels are not integers.
+
+    Keras rounds floats to the compute dtype, which would change large ids.
+    """
+    dtype = keras.backend.standardize_dtype(ops.convert_to_tensor(column).dtype)
+    if "int" not in dtype and not is_building():
+        raise ValueError(f"{name} must be integers, got {dtype}.")
+
+
+def is_building() -> bool:
+    """Returns whether Keras only infers shapes, with floats in place of all inputs."""
+    return symbolic_scope.in_symbolic_scope()
+
+
+def replica() -> Any:
+    """Returns the `tf.distribute.ReplicaContext` of a call, or one like it.
+
+    On other backends there is one replica: a call sees the whole global batch.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return _ONLY_REPLICA
+    # Keras has no name for it, and models import no backend. This one is loaded.
+    return sys.modules["tensorflow"].distribute.get_replica_context() or _ONLY_REPLICA
+
+
+def _layers_by_path(layer, path=""):
+    """Returns {path below the model: layer}, outer layers first; "" is the model."""
+    layers = {path: layer}
+    for inner in layer._layers:
+        layers |= _layers_by_path(inner, f"{path}/{inner.name}".removeprefix("/"))
+    return layers
+
+
+def _set_trainable(model, differing):
+    """Sets which layers are trainable, as `TRAINABLE_LAYERS` says it."""
+    for path, layer in _layers_by_path(model).items():
+        if path in differing:
+            # TensorFlow ignores an assignment that does not change the layer's own
+            # value, although layers inside may have another one.
+            keras.layers.Layer.trainable.fset(layer, differing[path])
+
+
+def is_for_logits(item: Any) -> bool | None:
     """Returns whether a loss or metric is for logits; None if it does not say so."""
     if item is None:
         return None
@@ -431,18 +442,3 @@ def _from_logits(item):
         return item.get_config().get("from_logits")
     parameter = inspect.signature(item).parameters.get("from_logits")
     return None if parameter is None else parameter.default
-
-
-def _shown(item):
-    return repr(item) if isinstance(item, str) else getattr(item, "name", repr(item))
-
-
-def _next_seed():
-    """Returns the next of the seeds that `keras.utils.set_random_seed` determines.
-
-    The generator's state does not change: otherwise all later seeds, and with them the
-    initial weights of every model, would.
-    """
-    copy = random.Random()
-    copy.setstate(random.getstate())
-    return copy.randint(1, _MAX_SEED)

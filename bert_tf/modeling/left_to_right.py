@@ -12,10 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrainer
@@ -49,7 +47,7 @@ class BertLeftToRight(heads.TaskModel):
         self,
         config: config_module.BertConfig,
         *,
-        name: str = "bert_left_to_right",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
@@ -59,10 +57,8 @@ class BertLeftToRight(heads.TaskModel):
                 f"{config.attention!r}: every piece would see the next one."
             )
         super().__init__(config, name=name, dtype=dtype, **kwargs)
-        policy = self.dtype_policy
-        self.bert = bert.BertModel(config, name="bert", dtype=policy)
         self.cls = pretrainer.PretrainingHeads(
-            config, next_sentence=False, name="cls", dtype=policy
+            config, next_sentence=False, name="cls", dtype=self.dtype_policy
         )
 
     def call(
@@ -152,7 +148,7 @@ def original_ids(features: numerics.Features) -> numerics.Tensor:
 
 def _next_piece_weights(features):
     """Returns float32 [B, S]: 1 where a piece of the same sequence follows."""
-    follows = ops.equal(input_names.input_mask_of(features)[:, 1:], 1)
+    follows = ops.equal(numerics.input_mask_of(features)[:, 1:], 1)
     if "sequence_ids" in features:
         numbers = features["sequence_ids"]
         is_same = ops.equal(numbers[:, 1:], numbers[:, :-1])

@@ -3,15 +3,11 @@
 Shape letters: B batch, C endings, S sequence, H hidden.
 """
 
-from typing import Any
-
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 
@@ -38,20 +34,9 @@ class BertMultipleChoice(heads.TaskModel):
     label_features = ("label_ids",)
     logits_outputs = ("logits",)
     answer_output = "probabilities"
-    sequence_features = input_names.SEQUENCE
+    sequence_features = keras_model.SEQUENCE
     num_exported_axes = 3
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "bert_multiple_choice",
-        dtype: Any = None,
-        **kwargs: Any,
-    ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
-        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
     def _create_weights(self):
         self.bert.build((None, None))

@@ -104,3 +104,13 @@ def lookup(table: Tensor, ids: Tensor) -> Tensor:
     """
     # TensorFlow makes a sparse gradient dense when it passes through a reshape.
     return ops.take(ops.reshape(table, table.shape), ids, axis=0)
+
+
+def input_mask_of(features: Features) -> Tensor:
+    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it.
+
+    Args:
+        features: under our names.
+    """
+    ones = ops.ones_like(features["input_ids"])
+    return ops.cast(features.get("input_mask", ones), "int32")

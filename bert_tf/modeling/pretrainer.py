@@ -9,11 +9,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import plain
@@ -178,7 +177,7 @@ class BertPretrainer(heads.TaskModel):
 
     label_features = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
     label_axes = None
-    exported_features = (*input_names.SEQUENCE, "masked_lm_positions")
+    exported_features = (*keras_model.SEQUENCE, "masked_lm_positions")
     reads_all_positions = False
     loss_epsilons = types.MappingProxyType(
         {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
@@ -189,16 +188,14 @@ class BertPretrainer(heads.TaskModel):
         config: config_module.BertConfig,
         *,
         next_sentence: bool = True,
-        name: str = "bert_pretrainer",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.next_sentence = next_sentence
-        policy = self.dtype_policy
-        self.bert = bert.BertModel(config, name="bert", dtype=policy)
         self.cls = PretrainingHeads(
-            config, next_sentence=next_sentence, name="cls", dtype=policy
+            config, next_sentence=next_sentence, name="cls", dtype=self.dtype_policy
         )
 
     @property

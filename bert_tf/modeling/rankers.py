@@ -9,10 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
@@ -55,8 +54,8 @@ class BertBiEncoder(heads.TaskModel):
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
     sequence_features = (
-        *input_names.SEQUENCE,
-        *(f"{input_names.QUERY_PREFIX}{name}" for name in input_names.SEQUENCE),
+        *keras_model.SEQUENCE,
+        *(f"{keras_model.QUERY_PREFIX}{name}" for name in keras_model.SEQUENCE),
     )
     # The wrong passages of a query are those of all other queries, so a larger batch
     # makes a harder and better task. With several replicas, each would see only its own
@@ -70,7 +69,7 @@ class BertBiEncoder(heads.TaskModel):
         pooling: str = DEFAULT_POOLING,
         temperature: float = DEFAULT_TEMPERATURE,
         normalize: bool = True,
-        name: str = "bert_bi_encoder",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
@@ -81,15 +80,11 @@ class BertBiEncoder(heads.TaskModel):
         self.pooling = pooling
         self.temperature = temperature
         self.normalize = normalize
-        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
     @property
     def reads_all_positions(self) -> bool:  # type: ignore[override]
         """Whether the pooling reads all positions; see `heads.TaskModel`."""
         return self.pooling != "cls"
-
-    def _create_weights(self):
-        self.bert.build((None, None))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
@@ -127,12 +122,12 @@ class BertBiEncoder(heads.TaskModel):
             passage_keys = ops.reshape(keys[:, 1:], (-1,))  # [B * C]
         queries = {
             name: features[f"query_{name}"]
-            for name in input_names.SEQUENCE
+            for name in keras_model.SEQUENCE
             if f"query_{name}" in features
         }
         passages = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
-            for name in input_names.SEQUENCE
+            for name in keras_model.SEQUENCE
             if name in features
         }
         vectors = self.embed(passages, training, passage_keys)  # [B * C, H]
@@ -167,7 +162,7 @@ class BertBiEncoder(heads.TaskModel):
             dropout_keys=dropout_keys,
             output_positions=positions,
         )
-        input_mask = input_names.input_mask_of(features)
+        input_mask = numerics.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors) if self.normalize else vectors
 
@@ -235,19 +230,8 @@ class BertCrossEncoder(heads.TaskModel):
     loss_names: tuple[str, ...] = ("ranking_loss",)
     logits_outputs = ("logits",)
     reads_all_positions = False
-    sequence_features = input_names.SEQUENCE
+    sequence_features = keras_model.SEQUENCE
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
-
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "bert_cross_encoder",
-        dtype: Any = None,
-        **kwargs: Any,
-    ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
-        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
 
     def _create_weights(self):
         self.bert.build((None, None))

@@ -8,10 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
 
@@ -96,15 +94,13 @@ class BertSpanPredictor(heads.TaskModel):
         config: config_module.BertConfig,
         *,
         bilstm_on_top: bool = False,
-        name: str = "bert_span_predictor",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.bilstm_on_top = bilstm_on_top
-        policy = self.dtype_policy
-        self.bert = bert.BertModel(config, name="bert", dtype=policy)
-        self.cls = SpanHeads(config, name="cls", dtype=policy)
+        self.cls = SpanHeads(config, name="cls", dtype=self.dtype_policy)
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
 
@@ -131,7 +127,7 @@ class BertSpanPredictor(heads.TaskModel):
         encoded = self.bert(features, training=training, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         if self.bilstm_on_top:
-            input_mask = input_names.input_mask_of(features)
+            input_mask = numerics.input_mask_of(features)
             vectors = self.bilstm(vectors, input_mask)  # [B, S, 2 H]
         logits = self.cls.squad(vectors)
         return {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
@@ -184,4 +180,4 @@ class BertSpanPredictor(heads.TaskModel):
 
 def _bias_of_padding(features: numerics.Features) -> numerics.Tensor:
     """Returns what to add to logits, float32 [B, S], so that padding is never best."""
-    return numerics.attention_bias(input_names.input_mask_of(features))[:, 0, 0]
+    return numerics.attention_bias(numerics.input_mask_of(features))[:, 0, 0]

@@ -11,10 +11,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import input_names
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
@@ -63,7 +61,6 @@ class BertTokenClassifier(heads.TaskModel):
     label_axes = 2
     logits_outputs = ("logits",)
     answer_output = "probabilities"
-    ignored_label = NO_TAG
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -72,7 +69,7 @@ class BertTokenClassifier(heads.TaskModel):
         *,
         num_labels: int,
         feature_based: str | None = None,
-        name: str = "bert_token_classifier",
+        name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
     ):
@@ -81,7 +78,6 @@ class BertTokenClassifier(heads.TaskModel):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.num_labels = num_labels
         self.feature_based = feature_based
-        self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
         if feature_based is not None:
             self.bert.trainable = False
             self.layer_mix = LayerMix(config, feature_based)
@@ -126,7 +122,26 @@ class BertTokenClassifier(heads.TaskModel):
         layers = [encoded["embedding_output"], *encoded["all_encoder_layers"]]
         vectors = self.layer_mix([ops.stop_gradient(layer) for layer in layers])
         vectors = self.with_task_dropout(vectors, keys, site=_LSTM_DROPOUT_SITE)
-        return self.bilstm(vectors, input_names.input_mask_of(features))
+        return self.bilstm(vectors, numerics.input_mask_of(features))
+
+    def scored_labels(self, labels: Any, weights: Any) -> Any:
+        """Returns the labels and weights that metrics get, without pieces with no tag.
+
+        Raises:
+            ValueError: `metrics` ignore weights, and would count such pieces.
+        """
+        if self._compile_config.config["metrics"]:
+            raise ValueError(
+                f"metrics would count the label {NO_TAG}, which marks what is not "
+                "scored. Pass them as weighted_metrics instead."
+            )
+        # As in the model's own loss. Hugging Face's ignored label is -100.
+        ((name, tags),) = labels.items()
+        counts = ops.cast(ops.greater_equal(tags, 0), "float32")  # [B, S]
+        for one in keras.tree.flatten(weights):
+            if one is not None:
+                counts *= one[:, None] if len(one.shape) == 1 else one
+        return {name: ops.maximum(tags, 0)}, {name: counts}
 
     def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
         """Returns the number of pieces with a tag."""

@@ -8,7 +8,6 @@ Shape letters: B batch, S sequence, F from-sequence, T to-sequence, K sequences 
 
 from keras import ops
 
-from bert_tf.modeling import input_names
 from bert_tf.modeling import numerics
 
 
@@ -25,7 +24,7 @@ def visible_positions(
     Returns:
         int32 [B, T] if all positions see the same ones, else [B, F, T].
     """
-    visible = input_names.input_mask_of(features)
+    visible = numerics.input_mask_of(features)
     length = ops.shape(visible)[1]
     if "sequence_ids" in features:
         sequence_ids = features["sequence_ids"]
@@ -50,7 +49,7 @@ def pooled_positions(
     Args:
         features, is_causal: those of `visible_positions`.
     """
-    input_mask = input_names.input_mask_of(features)
+    input_mask = numerics.input_mask_of(features)
     first = features.get("cls_positions", ops.zeros_like(input_mask[:, :1]))
     if not is_causal:
         return ops.cast(first, "int32")

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.preprocessing import tokenizer as tokenizer_module
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -138,7 +138,7 @@ class TextPreprocessor(keras.layers.Layer):
         shape = (*first.shape[:1], self._length)  # [B, S], or [S]
         return {
             name: keras.KerasTensor(shape, "int32", name=name)
-            for name in input_names.SEQUENCE
+            for name in keras_model.SEQUENCE
         }
 
     def get_config(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import input_names
+from bert_tf.modeling import keras_model
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
 from bert_tf.serving import versions
@@ -100,7 +100,7 @@ class _Model:
         return node
 
     def _outputs(self, *columns):
-        features = dict(zip(input_names.SEQUENCE, columns, strict=True))
+        features = dict(zip(keras_model.SEQUENCE, columns, strict=True))
         self._check(features)
         outputs = cast(backends.Compiled, self.compute)(features)
         return [outputs[name] for name in sorted(outputs)]
@@ -176,7 +176,7 @@ def _replace(saved_model, function, model):
     outputs = function.signature.output_arg
     node = model.node([output.type for output in outputs])
     node.name = _NODE
-    node.input[:] = inputs[: len(input_names.SEQUENCE)]
+    node.input[:] = inputs[: len(keras_model.SEQUENCE)]
     replacement.node_def.add().CopyFrom(node)
     for index, output in enumerate(outputs):
         replacement.ret[output.name] = f"{_NODE}:output:{index}"
