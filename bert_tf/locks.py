@@ -14,7 +14,6 @@ next command that writes the same output.
 
 import contextlib
 import errno
-import json
 import logging
 import os
 import socket
@@ -139,25 +138,19 @@ def _acquire(lock: filelock.BaseFileLock, path: str, flag: str, waits: bool) -> 
         if isinstance(error, PermissionError):
             raise PermissionError(f"{path}: permission denied.") from None
         raise OSError(f"{path}: cannot be written: {error.strerror}.") from None
-    this_process = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-    }
+    since = time.strftime("%Y-%m-%d %H:%M:%S %z").strip()
     with contextlib.suppress(OSError):  # The lock also works on a full disk.
         with open(lock.lock_file, "w", encoding="utf-8") as file:
-            json.dump(this_process, file)
+            host = socket.gethostname()
+            file.write(f"process {os.getpid()} on {host} (since {since})")
 
 
 def _holder(lock_file: str) -> str:
     """Returns a description of the process that holds a lock."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         with open(lock_file, encoding="utf-8") as file:
-            holder = json.load(file)
-        since = holder["since"].strip()
-        return f"process {holder['pid']} on {holder['host']} (since {since})"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "another process"
+            return file.read() or "another process"
+    return "another process"
 
 
 def _missing_folders(path: str) -> list[str]:

@@ -192,8 +192,10 @@ class Options:
 
     def is_default(self, name: str) -> bool:
         """Returns whether the value of an option equals its default."""
-        default = type(self).__dataclass_fields__[name].default
-        return bool(getattr(self, name) == default)
+        return bool(getattr(self, name) == self._default(name))
+
+    def _default(self, name: str) -> Any:
+        return type(self).__dataclass_fields__[name].default
 
 
 def option(

@@ -12,7 +12,6 @@ import json
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -272,29 +271,22 @@ class TextSource(batching.Source):
         """Number of examples of an epoch, or one that suffices for evaluation."""
         return self._counts.total(self._max_examples)
 
-    def training_batches(self, **arguments: Any) -> tf.data.Dataset:
+    @tf.autograph.experimental.do_not_convert  # Converting takes time and is useless.
+    def training_batches(
+        self,
+        *,
+        batch_size: int,
+        num_steps: int,
+        start_step: int = 0,
+        length_buckets: Sequence[int] = (),
+        share: range | None = None,
+        **order: int,
+    ) -> tf.data.Dataset:
         """Returns the batches of some steps, as `batching.training_batches` does.
 
         Raises:
             ValueError: an order other than that of the pools was requested.
         """
-        return self._training_batches(**arguments)
-
-    def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
-        """Returns the text once, as `batching.evaluation_batches` does."""
-        return self._evaluation_batches(**arguments)
-
-    @tf.autograph.experimental.do_not_convert  # Converting takes time and is useless.
-    def _training_batches(
-        self,
-        *,
-        batch_size,
-        num_steps,
-        start_step=0,
-        length_buckets=(),
-        share=None,
-        **order,
-    ):
         expected = {"seed": self._seed, "shuffle_buffer_size": 0}
         if expected | order != expected:
             raise ValueError(
@@ -336,7 +328,11 @@ class TextSource(batching.Source):
         )
 
     @tf.autograph.experimental.do_not_convert
-    def _evaluation_batches(self, *, batch_size, length_buckets=()):
+    def evaluation_batches(
+        self, *, batch_size: int, length_buckets: Sequence[int] = ()
+    ) -> tf.data.Dataset:
+        """Returns the text once, as `batching.evaluation_batches` does."""
+
         def rows_of(pool):
             rows = tf.range(tf.size(pool.pairs.start_a, tf.int64))
             return self._pools.blocks(pool, rows)

@@ -10,7 +10,6 @@ from typing import Any
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import run_report
-from bert_tf.optimization import schedules
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
@@ -366,7 +365,7 @@ class Pretraining:
         )
 
     def dry_run_report(self) -> str:
-        """Returns the size, cost, duration and learning rates of each phase as text."""
+        """Returns the size, cost and duration of each phase as text."""
         parts, first_step = [], self.trainer.step
         for phase, records in zip(self._phases, self._phase_records, strict=True):
             last_step = phase.num_train_steps
@@ -375,25 +374,8 @@ class Pretraining:
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
             parts.append(timing.measure(self.trainer, source, num_steps=num_steps))
-            if self.trainer.time_limit is None:
-                rates = self._describe_rates(first_step, last_step)
-                parts.append(f"learning rate     {rates}")
             first_step = max(first_step, last_step)
         return "\n".join(parts)
-
-    def _describe_rates(self, first_step, last_step):
-        """Returns the rates in the first and last step and after the warm-up."""
-        options = self.options
-        schedule = schedules.WarmupLinearDecay(
-            options.learning_rate, options.num_train_steps, options.num_warmup_steps
-        )
-        steps = {min(first_step + 1, last_step), last_step}
-        if first_step < options.num_warmup_steps < last_step:
-            steps.add(options.num_warmup_steps)
-        return ", ".join(
-            f"{float(schedule(step - 1)):.4g} in step {step:,}"
-            for step in sorted(steps)
-        )
 
     @functools.cached_property
     def _training_data(self):

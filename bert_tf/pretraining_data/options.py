@@ -8,7 +8,6 @@ from bert_tf import options as options_module
 from bert_tf.data.parallel import execution
 from bert_tf.options import option
 from bert_tf.pretraining_data import release_masks
-from bert_tf.pretraining_data import segmentation
 
 _SHARES = release_masks.MaskShares()
 # Values of --masking, here and in run_pretraining.
@@ -100,7 +99,7 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
     whole_word_segmenter: str | None = option(
         None,
-        choices=(segmentation.JIEBA,),
+        choices=("jieba",),
         help="Segmenter that groups Chinese characters into words. Default: none; each "
         "character is a word.",
         group="advanced",

@@ -23,7 +23,6 @@ from bert_tf.data import encoding as data_encoding
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.data.parallel import execution
-from bert_tf.data.parallel import process_pool
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -125,7 +124,7 @@ def write(
             f"--runner={options.runner}: shard {num_appended} is missing from {folder}."
             " Check that all workers share this folder."
         )
-    peaks[os.getpid()] = process_pool.peak_memory_mb()
+    peaks[os.getpid()] = execution.peak_memory_mb()
     return counts, sum(peaks.values())
 
 
@@ -193,7 +192,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
         },
         counts=counts,
         process_id=os.getpid(),
-        peak_memory_mb=process_pool.peak_memory_mb(),
+        peak_memory_mb=execution.peak_memory_mb(),
     )
     journal_module.finish(task.folder, task.index, note)
     on_share(1.0)

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.pretraining_data import pairs as pairs_module
-from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
@@ -43,6 +42,7 @@ _PLAIN_TEXT = re.compile(
     "\u0391-\u03a1\u03a3-\u052f\u1e00-\u1eff\u2010-\u2027\u2030-\u205e\u20a0-\u20bf"
     "\u2190-\u23ff]*"
 )
+_CHINESE_RUN = re.compile(f"[{basic.CHINESE}]+")
 # Bounds the memory if the words of a corpus never repeat.
 _MAX_WORDS = 1 << 20
 
@@ -116,18 +116,20 @@ class WordTable:
     Args:
         vocabulary: the word pieces.
         do_lower_case: as for `FullTokenizer`.
-        segmenter: groups Chinese characters into words; None: each is a word.
+        segment: function from Chinese text to its words, such as `load_jieba` returns.
+            BERT's tokenizer makes each Chinese character a word, so `##` does not show
+            which of them belong together. None: each is a word.
     """
 
     def __init__(
         self,
         vocabulary: vocabulary_module.Vocabulary,
         do_lower_case: bool,
-        segmenter: segmentation.Segmenter | None = None,
+        segment: Callable[[str], Iterable[str]] | None = None,
     ):
         self._tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
         self._do_lower_case = do_lower_case
-        self._segmenter = segmenter
+        self._segment = segment
         self._is_inside_word = vectorized_masks.is_inside_word(vocabulary)
         self._clear()
 
@@ -159,11 +161,13 @@ class WordTable:
         place = np.arange(total) - np.repeat(ends - lengths, lengths)
         ids = np.array(self._ids, np.int32)[np.repeat(starts[numbers], lengths) + place]
         starts_word = None
-        if self._segmenter is not None:
+        if self._segment is not None:
             starts_word = ~self._is_inside_word[ids]
             chinese = np.array(self._chinese, bool)[numbers]
             # Each Chinese character is a word of one piece, so they come in order.
-            starts_word[(ends - lengths)[chinese]] = self._segmenter.starts(sentences)
+            starts_word[(ends - lengths)[chinese]] = _word_starts(
+                sentences, self._segment
+            )
         ends = ends[numbers == self._numbers[_END]]
         return Pieces(ids=ids, counts=np.diff(ends, prepend=0), starts_word=starts_word)
 
@@ -217,3 +221,28 @@ def _split_ascii(text):
     # expression.
     spaced = np.insert(codes, np.concatenate([marks, marks + 1]), ord(" "))
     return spaced.tobytes().decode("ascii").split()
+
+
+def _word_starts(sentences, segment):
+    """Returns bool: whether each Chinese character of sentences begins a word."""
+    runs = (run for text in sentences for run in _CHINESE_RUN.findall(text))
+    words = (word for run in runs for word in segment(run))
+    flags = b"".join(b"\1" + bytes(len(word) - 1) for word in words)
+    return np.frombuffer(flags, bool)
+
+
+def load_jieba() -> Callable[[str], Iterable[str]]:
+    """Returns the function of jieba that cuts Chinese text into words.
+
+    Raises:
+        ImportError: jieba is not installed.
+    """
+    try:
+        import jieba
+    except ImportError:
+        raise ImportError(
+            "--whole_word_segmenter=jieba needs jieba: pip install 'bert_tf[chinese]'."
+        ) from None
+    # Otherwise it logs to standard error when it loads its dictionary.
+    jieba.setLogLevel("WARNING")
+    return jieba.cut

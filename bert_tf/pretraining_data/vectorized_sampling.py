@@ -28,7 +28,6 @@ from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import row_packing
-from bert_tf.pretraining_data import segmentation
 from bert_tf.pretraining_data import tokenized_text
 from bert_tf.pretraining_data import vectorized_masks
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -52,11 +51,11 @@ class VectorizedSampler:
     ):
         self._options = options
         self._vocabulary = vocabulary
-        segmenter = None
+        segment = None
         if options.whole_word_segmenter is not None:
-            segmenter = segmentation.Segmenter()
+            segment = tokenized_text.load_jieba()
         self._table = tokenized_text.WordTable(
-            vocabulary, options.do_lower_case, segmenter
+            vocabulary, options.do_lower_case, segment
         )
         self._pairs = pairs_module.Sampler(draws_module.Arrays, options)
         self._masks = None

@@ -10,7 +10,6 @@ what the parts of training take. `TrainerOptions` is all of them in one flat rec
 """
 
 import dataclasses
-from typing import Any
 from typing import ClassVar
 
 from bert_tf import options as options_module
@@ -28,15 +27,7 @@ _LENGTH_BUCKETS_HELP = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _TrainingRecord(options_module.Options):
-    """Base class of the records below."""
-
-    def _default(self, name: str) -> Any:
-        return type(self).__dataclass_fields__[name].default
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class CheckpointOptions(_TrainingRecord):
+class CheckpointOptions(options_module.Options):
     """Where a run is saved, how often, and which weights it starts from."""
 
     flag_group: ClassVar[str] = "saving"
@@ -65,7 +56,7 @@ class CheckpointOptions(_TrainingRecord):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluationOptions(_TrainingRecord):
+class EvaluationOptions(options_module.Options):
     """How the model is evaluated, and what follows from its scores."""
 
     flag_group: ClassVar[str] = "evaluation"
@@ -111,7 +102,7 @@ class EvaluationOptions(_TrainingRecord):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OptimizerOptions(_TrainingRecord):
+class OptimizerOptions(options_module.Options):
     """What determines the weights that training arrives at, apart from the data."""
 
     flag_group: ClassVar[str] = "training"
@@ -155,7 +146,7 @@ class OptimizerOptions(_TrainingRecord):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DeviceOptions(_TrainingRecord):
+class DeviceOptions(options_module.Options):
     """Which devices compute, together with which other processes, and how."""
 
     flag_group: ClassVar[str] = "devices"
@@ -271,7 +262,7 @@ class TrainerOptions(
 
     def _turn_length_buckets_off(self) -> None:
         """Gives a TPU one shape: drops the default buckets and refuses custom ones."""
-        if self.length_buckets not in ((), self._default("length_buckets")):
+        if self.length_buckets and not self.is_default("length_buckets"):
             raise options_module.OptionError(
                 "--length_buckets cannot be used with --device=tpu, which requires "
                 "batches of one shape."

@@ -3,7 +3,7 @@ import pytest
 
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import segmentation
+from bert_tf.pretraining_data import tokenized_text
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -25,8 +25,8 @@ pytest.importorskip("jieba")
     ],
 )
 def test_jieba_groups_chinese_characters(sentence, starts):
-    segmenter = segmentation.Segmenter()
-    assert segmenter.starts([sentence]).tolist() == [bool(flag) for flag in starts]
+    found = tokenized_text._word_starts([sentence], tokenized_text.load_jieba())
+    assert found.tolist() == [bool(flag) for flag in starts]
 
 
 def created(tmp_path, **flags):

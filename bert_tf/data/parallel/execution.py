@@ -1,25 +1,37 @@
-"""Runs independent tasks on this machine or on an Apache Beam runner.
+"""Runs independent tasks in this process, in local processes, or on a Beam runner.
 
 The result of a task is the files that it writes. Each file appears complete or not at
 all, and a task whose files exist does nothing. So a task may run on any machine, in any
 order, and more than once: after a crash nothing is lost or duplicated, and every runner
 writes the same files.
-
-`process_pool` runs tasks in local processes and `beam` on a Beam runner.
 """
 
+import concurrent.futures
+import contextlib
 import dataclasses
+import multiprocessing
+import os
+import signal
+import sys
+import threading
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from concurrent.futures import process
 from typing import Any
 from typing import ClassVar
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf.data.parallel import process_pool
 from bert_tf.options import option
 
 LOCAL = "local"
+_MEGABYTE = 1_000_000
+_SECONDS_BETWEEN_PROGRESS = 0.2
+# Packages that start threads, which would not survive a fork.
+_THREADED = frozenset({"jax", "tensorflow", "torch"})
+# In a worker process: the counter of finished bytes that all workers share.
+_SHARED: list = []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,27 +80,158 @@ def run(
         work: a module-level function that takes a task and a callback. It calls the
             callback with the number of further bytes of the task that it has finished.
         tasks: picklable arguments of `work`.
-        execution: where the tasks run: `RunnerOptions` with `num_workers`.
+        execution: where the tasks run: `RunnerOptions` with `num_workers`. Without
+            `num_workers`, or with 1, the tasks run in this process.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
 
     Raises:
         ImportError: apache-beam is not installed.
         OSError: a worker was killed, or the runner failed.
-        ValueError: the first one that `work` raises.
+        Exception: the first one that `work` raises; with Beam, a ValueError.
     """
-    if execution.runner == LOCAL:
-        process_pool.run(
-            work,
-            tasks,
-            num_workers=execution.num_workers or 1,
-            stage=stage,
-            num_bytes=num_bytes,
-        )
-        return
-    from bert_tf.data.parallel import beam
+    done = 0
 
-    total = num_bytes / 1_000_000
-    progress_module.report(stage, 0, total, unit="MB")
-    beam.run(work, tasks, execution.runner, execution.pipeline_options)
-    progress_module.report(stage, total, total, unit="MB")
+    def on_done(now):
+        nonlocal done
+        # A progress bar restarts if its end is reported twice.
+        if (now := min(now, num_bytes)) > done:
+            done = now
+            progress_module.report(
+                stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB"
+            )
+
+    def on_start():
+        progress_module.report(stage, 0, num_bytes / _MEGABYTE, unit="MB")
+
+    num_workers = min(execution.num_workers or 1, len(tasks))
+    if execution.runner != LOCAL:
+        from bert_tf.data.parallel import beam
+
+        on_start()
+        beam.run(work, tasks, execution.runner, execution.pipeline_options)
+    elif num_workers <= 1:
+        on_start()
+        for task in tasks:
+            work(task, lambda more: on_done(done + more))
+    else:
+        _run_in_processes(work, tasks, num_workers, on_start, on_done)
+    on_done(num_bytes)
+
+
+def peak_memory_mb() -> float:
+    """Returns this process's peak memory in MB, or 0 where it is unknown."""
+    try:
+        # Not getrusage alone: after a fork it includes what the parent held.
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1000
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def _run_in_processes(work, tasks, num_workers, on_start, on_done):
+    context: Any = multiprocessing.get_context(_start_method())
+    counter = context.Value("q", 0)
+    pool = process.ProcessPoolExecutor(
+        num_workers, mp_context=context, initializer=_start, initargs=(counter,)
+    )
+    try:
+        with _interrupts_held_back():  # The pool starts processes here.
+            pending = {pool.submit(_do, work, task) for task in tasks}
+        # Not earlier: a progress bar may start a thread, after which forking is unsafe.
+        on_start()
+        while pending:
+            done, pending = concurrent.futures.wait(
+                pending,
+                _SECONDS_BETWEEN_PROGRESS,
+                concurrent.futures.FIRST_EXCEPTION,
+            )
+            for future in done:
+                future.result()
+            on_done(counter.value)
+    except process.BrokenProcessPool:
+        raise OSError(
+            "A worker process was killed, possibly because memory ran out. Reduce "
+            "--num_workers. The same command resumes the run."
+        ) from None
+    finally:
+        # Stop an interrupted run soon; tasks remove their unfinished files.
+        for worker in list((pool._processes or {}).values()) if pending else ():
+            worker.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_method():
+    """Returns "fork" where it is safe; it saves a quarter of a second per worker."""
+    has_threads = threading.active_count() > 1 or not _THREADED.isdisjoint(sys.modules)
+    return "spawn" if has_threads or sys.platform != "linux" else "fork"
+
+
+def _start(counter):
+    _follow_parent()
+    signal.signal(signal.SIGTERM, _leave)
+    _SHARED[:] = [counter]
+
+
+def _do(work, task):
+    def on_bytes(more):
+        with _SHARED[0].get_lock():
+            _SHARED[0].value += more
+
+    try:
+        work(task, on_bytes)
+        return
+    except SystemExit:  # From `_leave`. The pool would treat it as a result.
+        pass
+    # Not in the handler above: its exception keeps the frames of `work` alive, and
+    # with them context managers that the signal caught before they were entered.
+    os._exit(1)
+
+
+def _leave(signal_number, frame):
+    # The pool sends the signal again when it notices that a worker has ended. It must
+    # not interrupt the context managers that are now removing unfinished files.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(1)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Delays Ctrl-C until the end of the block.
+
+    Start worker processes inside the block: they inherit the signal mask. Otherwise
+    Ctrl-C could reach a new process before it ignores the signal, and the process
+    would print a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows.
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _follow_parent() -> None:
+    """Makes a worker ignore Ctrl-C, and end when its parent ends for any reason.
+
+    Ctrl-C reaches the whole process group, so the parent gets it too and decides how
+    to stop its workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_after_parent, daemon=True).start()
+
+
+def _exit_after_parent():
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # Only worker processes call `_follow_parent`.
+    parent.join()
+    os._exit(1)

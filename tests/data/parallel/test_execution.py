@@ -1,3 +1,4 @@
+import argparse
 import os
 import pathlib
 import signal
@@ -7,7 +8,7 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data.parallel import process_pool
+from bert_tf.data.parallel import execution
 
 
 def write(task, on_bytes):
@@ -25,13 +26,8 @@ def write(task, on_bytes):
 
 def _run(tmp_path, texts, workers):
     tasks = [(str(tmp_path / f"{n}.txt"), text) for n, text in enumerate(texts)]
-    process_pool.run(
-        write,
-        tasks,
-        num_workers=workers,
-        stage="work",
-        num_bytes=10 * len(tasks),
-    )
+    where = argparse.Namespace(runner=execution.LOCAL, num_workers=workers)
+    execution.run(write, tasks, where, stage="work", num_bytes=10 * len(tasks))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
