@@ -56,9 +56,9 @@ _SET_BY_CALL = frozenset(
     (
         *("init_checkpoint", "output_dir", "do_train", "do_eval", "do_predict"),
         *("check", "dry_run", "data_dir", "train_file", "eval_file", "predict_file"),
-        *("corpus_file", "validation_split", "task_name", "tfds_name", "tfds_splits"),
-        *("train_language", "eval_language", "word_column", "tag_column", "header"),
-        *("ensemble", "top_k"),
+        *("corpus_file", "validation_split", "task_name", "tfds_name"),
+        *("language", "word_column", "tag_column", "header"),
+        "top_k",
     )
 )
 # The arguments that replace these flags in Python calls.

@@ -32,7 +32,12 @@ from bert_tf import files
 logger = logging.getLogger(__name__)
 
 _SPLIT_NAME = re.compile(r"[\w-]+")
-_OTHER_NAMES = {"validation": "dev"}
+# Names of the splits of each set, the preferred one first.
+_SPLITS = {
+    "train": ("train", "translate-train"),
+    "dev": ("validation", "dev", "validation_matched", "test"),
+    "test": ("test", "test_matched"),
+}
 # Folder of the written files, in that of the prepared data set. Increase the number
 # when a task's conversion changes, so that files from before the change are not used.
 _FOLDER = os.path.join("bert_tf", "v1")
@@ -128,8 +133,15 @@ class DataSet:
         if name is None or name[0] not in self.splits:
             raise ValueError(
                 f"--tfds_name={self.name} has no split {split}, only "
-                f"{', '.join(self.splits)}; choose with --tfds_splits."
+                f"{', '.join(self.splits)}; write the splits to files of your own."
             )
+
+    def split_of(self, part: str) -> str | None:
+        """Returns the split of a set, "train", "dev" or "test"; None if it is missing.
+
+        A data set without a development set is evaluated on its test set.
+        """
+        return next(filter(self.splits.__contains__, _SPLITS[part]), None)
 
     def records(self, split: str, class_names: bool = True) -> Iterator[dict[str, Any]]:
         """Yields the examples of a split, always in the same order.
@@ -174,31 +186,27 @@ def _cells(values):
 
 
 def part_file(
-    options: Any, number: int, lines: Lines, extension: str, *, is_needed: bool = True
+    options: Any, part: str, lines: Lines, extension: str, *, is_needed: bool = True
 ) -> str | None:
-    """Returns the path of a split as a file, which is written if there is none yet.
+    """Returns the path of a set as a file, which is written if there is none yet.
 
     Args:
-        options: of the run, with `tfds_name`, `tfds_splits` and `data_dir`.
-        number: index of the split in `tfds_splits`.
+        options: of the run, with `tfds_name` and `data_dir`.
+        part: the set, "train", "dev" or "test".
         lines: yields the text of the file.
         extension: of the file, such as ".json".
-        is_needed: whether a missing split is an error even if `tfds_splits` was not
-            given. Otherwise, None is returned for it.
+        is_needed: whether a missing split is an error. Otherwise, None is returned.
 
     Raises:
         ImportError, OSError, ValueError: as `open_data_set`; or the split does not
             exist, the task cannot use this data set, or the file cannot be written.
     """
     data = open_data_set(options.tfds_name, options.data_dir)
-    split = options.tfds_splits[number]
-    if options.is_default("tfds_splits"):
-        if split not in data.splits:
-            split = _OTHER_NAMES.get(split, split)
-        if split not in data.splits and not is_needed:
-            return None
+    split = data.split_of(part)
+    if split is None and not is_needed:
+        return None
+    split = split or _SPLITS[part][0]
     data.check_split(split)
-    # A split can be "train[:10%]".
     name = data.full_name.replace("/", "-") + "-" + urllib.parse.quote(split)
 
     def written(folder):

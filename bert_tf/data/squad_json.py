@@ -1,10 +1,20 @@
-"""Reads the paragraphs of files in SQuAD's format and checks each value."""
+"""SQuAD's format: reads its paragraphs, and writes questions from other sources."""
 
 import dataclasses
+import json
+import logging
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.data import in_memory
+from bert_tf.data import named_datasets
+
+logger = logging.getLogger(__name__)
+
+# The values of a tuple that is a question in memory.
+FORMS = (("question", "context", "answer"),)
 # A file with a longer context is probably not a SQuAD file.
 MAX_CONTEXT_CHARACTERS = 100_000
 _KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}
@@ -89,3 +99,155 @@ def check_context(text: str, place: str) -> None:
         )
     if not text.strip():
         raise ValueError(f"{place}: its context is blank.")
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns records as the content of a SQuAD file, one paragraph per context.
+
+    Args:
+        rows: each with `question`, `context`, and the correct answer as one of these:
+
+            * `answer`, a text; "" or None if the context does not answer the question.
+              `answer_start` is the index of its first character; without it, the
+              answer's first occurrence in the context counts.
+            * `answers`, a list of {"text", "answer_start"}, or the same as a dictionary
+              of lists, as in the data sets of Hugging Face.
+
+            `id` is optional.
+
+    Raises:
+        ValueError: a value is missing or has the wrong type, or an answer does not
+            occur in its context.
+    """
+    paragraphs: dict[str, list[dict[str, Any]]] = {}
+    num_ambiguous = 0
+    for number, row in enumerate(rows, start=1):
+        place = f"Row {number}"
+        question, context = (_text(row, name, place) for name in FORMS[0][:2])
+        answers = _answers(row, place)
+        if answers and "answer_start" not in answers[0]:
+            text = answers[0]["text"]
+            answers[0]["answer_start"] = start = context.find(text)
+            if start < 0:
+                raise ValueError(
+                    f"{place}: the answer {text!r:.60} does not occur in the context; "
+                    "expected a part of it, with the same characters."
+                )
+            num_ambiguous += context.find(text, start + 1) >= 0
+        paragraphs.setdefault(context, []).append(
+            {
+                "id": str(in_memory.json_value(row.get("id", number), place)),
+                "question": question,
+                "answers": answers,
+            }
+        )
+    if num_ambiguous:
+        logger.warning(
+            "%d answers occur several times in their contexts; the first occurrence is "
+            "used. Add answer_start if it is another one.",
+            num_ambiguous,
+        )
+    questions = [question for qas in paragraphs.values() for question in qas]
+    if not all(question["answers"] for question in questions):  # As in SQuAD 2.0.
+        for question in questions:
+            question["is_impossible"] = not question["answers"]
+    found = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
+    return {"data": [{"paragraphs": found}]}
+
+
+def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
+    """Yields the text of a file in SQuAD's format.
+
+    Args:
+        data: a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
+        split: of it. Questions about one context become one paragraph.
+
+    Raises:
+        ValueError: the data set has other features.
+    """
+    for name in ("id", "context", "question", "answers"):
+        if name not in data.features:
+            raise ValueError(
+                f"The TensorFlow dataset has no column {name}, only "
+                f"{', '.join(data.features)}; expected a data set in SQuAD's form, "
+                "such as squad/v1.1."
+            )
+    articles: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in data.records(split):
+        title, context = record.get("title", ""), record["context"]
+        paragraph = {"context": context, "qas": []}
+        article = articles.setdefault(
+            (title, context), {"title": title, "paragraphs": [paragraph]}
+        )
+        question = {name: record[name] for name in ("id", "question")}
+        pairs = zip(*map(record["answers"].get, ("text", "answer_start")), strict=True)
+        question["answers"] = [
+            {"text": text, "answer_start": start} for text, start in pairs
+        ]
+        if "is_impossible" in record:
+            question["is_impossible"] = record["is_impossible"]
+        article["paragraphs"][0]["qas"].append(question)
+    # One value per line, so that line numbers in error messages are useful.
+    content = {"data": list(articles.values())}
+    yield json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _text(row, name, place):
+    if name not in row:
+        columns = ", ".join(map(repr, row))
+        raise ValueError(f"{place} has no {name!r}; its columns are {columns}.")
+    value = in_memory.json_value(row[name], place)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{place}: the {name} is {value!r:.60}; expected text.")
+    return value
+
+
+def _answers(row, place):
+    """Returns the answers in SQuAD's form; the start of `answer` may be missing."""
+    if "answers" in row:
+        return _listed(in_memory.json_value(row["answers"], place), place)
+    if "answer" not in row:
+        raise ValueError(f"{place} has neither 'answer' nor 'answers'; add one.")
+    text = in_memory.json_value(row["answer"], place)
+    if text is None or text == "":
+        return []
+    if not isinstance(text, str):
+        raise ValueError(f"{place}: the answer is {text!r:.60}; expected text.")
+    start = in_memory.json_value(row.get("answer_start"), place)
+    if start is None or start == "":
+        return [{"text": text}]
+    return [{"text": text, "answer_start": _start(start, place)}]
+
+
+def _listed(answers, place):
+    """Returns a list of answers, which a table holds as JSON, and datasets as lists."""
+    try:
+        if isinstance(answers, str):
+            answers = json.loads(answers)
+        if isinstance(answers, Mapping):
+            columns = answers["text"], answers["answer_start"]
+            if not all(isinstance(column, list) for column in columns):
+                raise TypeError("expected lists")
+            pairs = list(zip(*columns, strict=True))
+        else:
+            pairs = [(one["text"], one["answer_start"]) for one in answers or ()]
+    except (ValueError, TypeError, KeyError):
+        raise ValueError(
+            f"{place}: answers is {answers!r:.60}; expected a list of objects with "
+            "text and answer_start, or one object with two lists of the same length."
+        ) from None
+    return [{"text": t, "answer_start": _start(start, place)} for t, start in pairs]
+
+
+def _start(value, place):
+    """Returns the index of a character, which a data frame may hold as a float."""
+    try:
+        start = int(value)
+    except (TypeError, ValueError):
+        start = -1
+    if start < 0 or start != float(value):
+        raise ValueError(
+            f"{place}: answer_start is {value!r:.60}; expected the index of the "
+            "answer's first character in the context."
+        )
+    return start

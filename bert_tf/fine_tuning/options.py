@@ -29,7 +29,6 @@ DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
 # With OpenVINO, weights can also be stored in int8.
 INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
-TFDS_SPLITS = ("train", "validation", "test")
 TRIALS_FOLDER = "trials"
 # These options say where a run is and what it does, so a sweep over them is refused.
 _NEVER_SWEPT = (
@@ -180,12 +179,6 @@ class TfdsOptions(TaskOptions):
         help="TensorFlow dataset to use instead of files, such as glue/mrpc, "
         "squad/v1.1, conll2003 or hellaswag. Requires bert_tf[datasets].",
     )
-    tfds_splits: tuple[str, ...] = option(
-        TFDS_SPLITS,
-        help="Splits of tfds_name: to train on, to evaluate on, and to predict, which "
-        "may be the second. By default, a split called dev serves as validation.",
-    )
-
     predict_batch_size: int = option(
         8,
         minimum=1,
@@ -194,22 +187,9 @@ class TfdsOptions(TaskOptions):
     )
 
     def _check_tfds(self, files: Sequence[str]) -> None:
-        """Raises an OptionError if the options of the data contradict each other.
-
-        Args:
-            files: options that name files, which cannot be combined with tfds_name.
-        """
-        if self.tfds_name is None:
-            if not self.is_default("tfds_splits"):
-                raise OptionError("--tfds_splits requires --tfds_name.")
-            return
-        self._refuse(files, "cannot be combined with --tfds_name")
-        expected = len(self._default("tfds_splits"))
-        if len(self.tfds_splits) != expected:
-            raise OptionError(
-                f"--tfds_splits={','.join(self.tfds_splits)}: expected {expected} "
-                "splits."
-            )
+        """Refuses options that name files, if there is a `tfds_name`."""
+        if self.tfds_name is not None:
+            self._refuse(files, "cannot be combined with --tfds_name")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,6 @@ class Predictor:
     Args:
         run_dir: `output_dir` of the training run, or the path of a checkpoint.
         task: record of the task.
-        create_tokenizer: class of the tokenizer.
         settings: how to load the model.
 
     Attributes:
@@ -99,7 +98,7 @@ class Predictor:
         task: record of the task.
         config: size of the encoder.
         vocabulary: the word pieces.
-        tokenizer: an instance of `create_tokenizer`.
+        tokenizer: an instance of `TOKENIZER`.
         model: the task's model with the weights of the run.
         checkpoint: path of the loaded checkpoint.
         batch_size: rows of `ROW_LENGTH` pieces per call of the model; see
@@ -112,6 +111,7 @@ class Predictor:
 
     RECORD: ClassVar[type[task_record.TaskRecord]]
     UNIT: ClassVar[str] = "texts"  # What the items are, in the plural.
+    TOKENIZER: ClassVar[type] = in_graph.InGraphTokenizer
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
 
@@ -120,7 +120,6 @@ class Predictor:
         run_dir: str,
         task: task_record.TaskRecord,
         *,
-        create_tokenizer: Callable[..., Any] = in_graph.InGraphTokenizer,
         settings: LoadSettings = DEFAULT_SETTINGS,
     ):
         self.run_dir = run_dir
@@ -137,7 +136,7 @@ class Predictor:
         companion_files.check_vocabulary_size(self.config, len(self.vocabulary))
         self.config.check_sequence_length(task.max_seq_length)
         loading.check_sizes(self.config, source)
-        self.tokenizer = create_tokenizer(self.vocabulary, **task.tokenizer_arguments())
+        self.tokenizer = self.TOKENIZER(self.vocabulary, **task.tokenizer_arguments())
         self._settings = settings
         # OpenVINO is given a model in float32 and casts it itself.
         is_openvino = settings.backend == backends.OPENVINO

@@ -52,13 +52,6 @@ def run(options: Any) -> str:
     declaration = tasks.declaration(options.TASK)
     if options.check:
         return fine_tuning_checks.run(declaration, options).report()
-    if declaration.RUN is not None:
-        return declaration.RUN(options)
-    return single_run(options)
-
-
-def single_run(options: Any) -> str:
-    """Runs a task in one stage, or searches; returns a report."""
     has_trials = getattr(options, "sweep", None) is not None
     if has_trials and options.dry_run:
         first, *others = options.trials()

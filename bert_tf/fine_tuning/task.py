@@ -112,8 +112,6 @@ class Task(abc.ABC):
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
-    # Replaces `run.single_run`: (options) -> report.
-    RUN: ClassVar[Callable[..., str] | None] = None
 
     start: starting_point.StartingPoint
     record: Any
@@ -170,12 +168,12 @@ class Task(abc.ABC):
         return {
             name: named_datasets.part_file(
                 self.options,
-                number,
+                name,
                 lines,
                 extension,
                 is_needed=name in self.options.sets_to_read,
             )
-            for number, name in enumerate(("train", "dev", "test"))
+            for name in ("train", "dev", "test")
         }
 
     def data_sets(self) -> dict[str, result_files.DataSet]:

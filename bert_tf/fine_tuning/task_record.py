@@ -185,6 +185,20 @@ def is_run(folder: str) -> bool:
     return files.exists(os.path.join(folder, companion_files.TASK_FILE))
 
 
+def beside(source: source_module.Source, record: type[RecordT]) -> RecordT | None:
+    """Returns the record of the run that a checkpoint belongs to, or None.
+
+    A record of another task is left to the check of the checkpoint's head.
+    """
+    for folder in (source.path, os.path.dirname(source.path)):
+        if folder and is_run(folder):
+            values = run_folder.RunFolder(folder).read_task()
+            if values.get("task") == record.KIND:
+                path = os.path.join(folder, companion_files.TASK_FILE)
+                return record.from_dict(values, path)
+    return None
+
+
 def trained(
     options: Any, record: type[RecordT], fixed: Collection[str]
 ) -> RecordT | None:

@@ -45,8 +45,8 @@ class DistilledClassifier(classifier.BertClassifier):
         config: config_module.BertConfig,
         *,
         num_labels: int,
-        temperature: float,
-        weight: float,
+        temperature: float = 2.0,
+        weight: float = 0.5,
         **kwargs: Any,
     ):
         super().__init__(config, num_labels=num_labels, **kwargs)

@@ -32,6 +32,9 @@ class RunPretrainingOptions(
         group="advanced",
         help="adamw: the release's optimizer. lamb: for very large batches.",
     )
+    keep_checkpoint_max: int = option(
+        5, minimum=1, group="saving", help="Number of recent checkpoints to keep."
+    )
     shuffle_buffer_size: int = option(
         0,
         choices=(0, 1),

@@ -60,6 +60,8 @@ class Task(task_record.TaskRecord):
 class MaskPredictor(fine_tuning_predictor.Predictor):
     """A masked-word model; see `fine_tuning.predictor.Predictor`."""
 
+    TOKENIZER = full.FullTokenizer
+
     task: Task
 
     def __init__(self, run_dir: str, settings: fine_tuning_predictor.LoadSettings):
@@ -79,7 +81,6 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 **values | {"never_split": (MASK, *others)},
                 next_sentence=_has_next_sentence(settings.source),
             ),
-            create_tokenizer=full.FullTokenizer,
             settings=settings,
         )
         ids = tf.TensorSpec([None, None], tf.int32)

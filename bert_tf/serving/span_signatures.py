@@ -19,7 +19,7 @@ class SpanSignatures(signatures.TaskSignatures):
     """The functions of a trained question answering model.
 
     Args:
-        predictor: `question_answering.predictor.Predictor`.
+        predictor: `question_answering.task.Predictor`.
 
     Attributes:
         functions: `serving_default` takes `question` and `context`, string [B]; a

@@ -31,6 +31,7 @@ class CheckpointOptions(options_module.Options):
     """Where a run is saved, how often, and which weights it starts from."""
 
     flag_group: ClassVar[str] = "saving"
+    keep_checkpoint_max = 5  # Not a field: only pretraining has an option for it.
 
     output_dir: str = option(
         group=options_module.TASK_AND_DATA,
@@ -49,9 +50,6 @@ class CheckpointOptions(options_module.Options):
     )
     save_checkpoints_steps: int = option(
         1000, minimum=1, help="Number of training steps between checkpoints."
-    )
-    keep_checkpoint_max: int = option(
-        5, minimum=1, help="Number of recent checkpoints to keep."
     )
 
 

@@ -100,16 +100,6 @@ def test_hellaswag_by_name_has_four_endings(options_of):
     assert first.endings[1] == "to the mill."
 
 
-def test_a_split_may_be_a_part(options_of):
-    options = options_of(
-        "question_answering", "squad/v1.1", tfds_splits="train[:1],train[1:]"
-    )
-    task = fine_tuning_run.prepare(options)
-    assert len(task.examples["train"]) == 1
-    assert len(task.squad_file.examples) == 2
-    assert task.identities["train"].name == "squad-v1.1-3.0.0-train%5B%3A1%5D"
-
-
 def test_a_folder_that_cannot_be_written_does_not_matter(
     options_of, tmp_path, monkeypatch, caplog
 ):
@@ -129,10 +119,10 @@ def test_a_folder_that_cannot_be_written_does_not_matter(
         ("question_answering", "conll2003", {}, "has no column id, only tokens"),
         ("question_answering", "no_such", {}, "no_such: the data set does not exist"),
         (
-            "question_answering",
+            "multiple_choice",
             "squad/v1.1",
-            {"tfds_splits": ("train", "test")},
-            "squad/v1.1 has no split test, only train, validation; choose",
+            {"do_predict": True},
+            "squad/v1.1 has no split test, only train, validation; write",
         ),
         ("token_classification", "squad/v1.1", {}, "and a sequence of classes"),
         ("multiple_choice", "squad/v1.1", {}, "startphrase"),
@@ -150,18 +140,12 @@ def test_what_a_task_cannot_use_is_one_clear_line(
     "task, values, message",
     [
         ("question_answering", {"train_file": "a"}, "--train_file cannot be combined"),
-        ("question_answering", {"tfds_splits": "train"}, "expected 2 splits"),
         (
             "question_answering",
             {"tfds_name": None, "predict_file": "a", "train_file": "b"},
             "--data_dir requires --tfds_name",
         ),
         ("multiple_choice", {"eval_file": "a"}, "--eval_file cannot be combined"),
-        (
-            "token_classification",
-            {"tfds_name": None, "tfds_splits": "a,b,c"},
-            "--tfds_splits requires --tfds_name",
-        ),
     ],
 )
 def test_options_of_data_sets_belong_together(options_of, task, values, message):

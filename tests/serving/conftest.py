@@ -15,7 +15,9 @@ from bert_tf.serving import export
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.multiple_choice import task as choice_task
-from bert_tf.tasks.question_answering import predictor as squad_predictor
+from bert_tf.tasks.question_answering import (
+    predictions as question_answering_predictions,
+)
 from bert_tf.tasks.token_classification import features as tag_features
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
@@ -65,7 +67,7 @@ def write_squad_run(golden):
             folder,
             golden,
             span_predictor.BertSpanPredictor(config_of(golden)),
-            squad_predictor.Record(**task | sizes | rules | values),
+            question_answering_predictions.Record(**task | sizes | rules | values),
         )
 
     return write

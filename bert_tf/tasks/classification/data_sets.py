@@ -56,7 +56,7 @@ def select(
             validation_split=options.validation_split,
         )
     elif (task_name := options.task_name.lower()) == _XNLI:
-        processor = glue.XnliProcessor(options.train_language, options.eval_language)
+        processor = glue.XnliProcessor(options.language)
     else:
         processor = glue.PROCESSORS[task_name]()
     processor.task_name = task_name
@@ -363,16 +363,15 @@ def _tfds_processor(options, trained):
     """Returns the reader of a TensorFlow dataset, each split of which is a table."""
     data = named_datasets.open_data_set(str(options.tfds_name), options.data_dir)
     columns = _tfds_columns(options, data, trained.columns if trained else None)
-    names = ("train", "dev", "test")
     train, dev, test = (
         named_datasets.part_file(
             options,
-            number,
+            name,
             _table_lines,
             ".classes.jsonl",
             is_needed=name in options.sets_to_read,
         )
-        for number, name in enumerate(names)
+        for name in ("train", "dev", "test")
     )
     processor = TableProcessor(
         train_file=train,

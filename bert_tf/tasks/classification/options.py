@@ -52,15 +52,10 @@ class RunClassifierOptions(
         "With tfds_name: the folder of TensorFlow Datasets.",
         on_resume=options_module.FREE,
     )
-    train_language: tuple[str, ...] = option(
+    language: tuple[str, ...] = option(
         (),
-        help="XNLI: one or more languages to train on. Default: zh, as in the release.",
-    )
-    eval_language: tuple[str, ...] = option(
-        (),
-        help="XNLI: one or more languages to evaluate on and to predict, or all. "
-        "Default: train_language.",
-        on_resume=options_module.FREE,
+        help="XNLI: one or more languages to train on, to evaluate on and to predict. "
+        "all: evaluate a trained run on all of them. Default: zh, as in the release.",
     )
     validation_split: float = option(
         0.0,
@@ -118,20 +113,6 @@ class RunClassifierOptions(
         group="training",
         is_path=True,
     )
-    distillation_temperature: float = option(
-        2.0,
-        minimum=0.1,
-        help="Temperature that divides the logits of teacher and student. Higher "
-        "values reveal more of how the teacher rates the other classes.",
-        group="training",
-    )
-    distillation_weight: float = option(
-        0.5,
-        minimum=0.0,
-        maximum=1.0,
-        help="Weight of the teacher in the loss. The labels get the rest.",
-        group="training",
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,8 +143,7 @@ class RunClassifierOptions(
         self._check_tfds(own_data)
         name = (self.task_name or "").lower()
         if name != "xnli":
-            languages = ("train_language", "eval_language")
-            self._refuse(languages, "requires --task_name=XNLI")
+            self._refuse(("language",), "requires --task_name=XNLI")
         columns = [getattr(self, name) for name in _COLUMNS]
         for index, column in enumerate(columns):
             if column is not None and column in columns[:index]:
@@ -220,9 +200,6 @@ class RunClassifierOptions(
 
     def _check_teacher(self) -> None:
         if self.teacher is None:
-            for name in ("distillation_temperature", "distillation_weight"):
-                if not self.is_default(name):
-                    raise options_module.OptionError(f"--{name} requires --teacher.")
             return
         if os.path.realpath(self.teacher) == os.path.realpath(self.output_dir):
             raise options_module.OptionError(

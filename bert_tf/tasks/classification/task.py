@@ -144,8 +144,6 @@ class Classification(task_module.Task):
             self.config,
             num_labels=self.record.num_outputs,
             bilstm_on_top=self.record.bilstm_on_top,
-            temperature=self.options.distillation_temperature,
-            weight=self.options.distillation_weight,
             dtype=self.options.dtype,
         )
 

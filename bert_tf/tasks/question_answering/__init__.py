@@ -2,12 +2,12 @@
 
 How an answer is chosen, module by module:
 
-1. `task` declares data, scores and files.
+1. `task` declares data, scores and files, and answers questions with a finished run.
 2. `features` divides a long context into overlapping windows and fills them.
 3. `predictions` turns the start and end logits of the windows into ranked spans, these
    into n-best lists, and decides whether there is no answer.
 4. `alignment` maps the word pieces of a span back to characters of the context.
 5. `scores` computes exact match and F1.
 
-`examples` reads SQuAD's JSON, and `predictor` answers questions with a finished run.
+`examples` reads SQuAD's JSON. `predictions` also says what `task.json` holds.
 """

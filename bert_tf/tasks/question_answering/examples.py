@@ -1,26 +1,26 @@
-"""Questions with contexts and answers: from and to SQuAD's JSON, from tables, TFDS."""
+"""Questions with contexts and answers, from SQuAD's JSON or from Python."""
 
 import bisect
 import dataclasses
 import itertools
 import json
 import logging
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.data import in_memory
-from bert_tf.data import named_datasets
+from bert_tf.data import findings as findings_module
 from bert_tf.data import squad_json
+from bert_tf.fine_tuning import given_data
+from bert_tf.fine_tuning import input_items
 from bert_tf.tasks.question_answering import alignment
 
 logger = logging.getLogger(__name__)
 
-# The values of a tuple that is a question in memory.
-FORMS = (("question", "context", "answer"),)
 # What training does with a question.
 KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
 # run_squad.py of 2018 splits a context into words at these characters only. They are
@@ -227,6 +227,56 @@ def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
     return Verdict(kind=REFUSED, reason=reason)
 
 
+def check_answers(
+    findings: findings_module.Findings,
+    examples: Sequence[SquadExample],
+    path: str,
+    version_2_with_negative: bool | None,
+) -> None:
+    """Checks that the answers of a set occur in their contexts.
+
+    Args:
+        findings: the list to extend.
+        examples: of the set.
+        path: of its file.
+        version_2_with_negative: as for `verdict`. None: the set is only for evaluation.
+    """
+    trains = version_2_with_negative is not None
+    name = "train" if trains else "dev"
+    faults = [
+        (one.qas_id, fault)
+        for one in examples
+        for fault in _faults(one, version_2_with_negative)
+    ]
+    for qas_id, fault in faults:
+        is_error = trains and fault.kind == REFUSED
+        report = findings.error if is_error else findings.warning
+        report("answers", f"question {qas_id}: {fault.reason}", path)
+    if not faults:
+        findings.passed("answers", f"{name}: all occur in their contexts")
+    elif trains and len(faults) == len(examples):
+        findings.error("answers", "no question can be used for training", path)
+    share = sum(one.is_impossible for one in examples) / len(examples)
+    findings.passed("answers", f"{name}: {share:.1%} of questions have none")
+
+
+def _faults(example, version_2_with_negative):
+    """Returns the verdicts on answers of a question that cannot be used."""
+    if version_2_with_negative is not None:
+        found = verdict(example, version_2_with_negative=version_2_with_negative)
+        return [found] * (found.kind != KEPT)
+    answers = () if example.is_impossible else example.answers
+    verdicts = [
+        verdict(
+            dataclasses.replace(example, answers=(answer,)),
+            version_2_with_negative=False,
+        )
+        for answer in answers
+        if answer.start >= 0
+    ]
+    return [one for one in verdicts if one.kind == REFUSED]
+
+
 def answer_words(example: SquadExample) -> tuple[int, int]:
     """Returns the indices of the first and the last word of the first answer."""
     answer = example.answers[0]
@@ -251,60 +301,6 @@ def checked_context(text: str, place: str) -> Context:
     return Context(text)
 
 
-def squad_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns records as the content of a SQuAD file, one paragraph per context.
-
-    Args:
-        rows: each with `question`, `context`, and the correct answer as one of these:
-
-            * `answer`, a text; "" or None if the context does not answer the question.
-              `answer_start` is the index of its first character; without it, the
-              answer's first occurrence in the context counts.
-            * `answers`, a list of {"text", "answer_start"}, or the same as a dictionary
-              of lists, as in the data sets of Hugging Face.
-
-            `id` is optional.
-
-    Raises:
-        ValueError: a value is missing or has the wrong type, or an answer does not
-            occur in its context.
-    """
-    paragraphs: dict[str, list[dict[str, Any]]] = {}
-    num_ambiguous = 0
-    for number, row in enumerate(rows, start=1):
-        place = f"Row {number}"
-        question, context = (_text(row, name, place) for name in FORMS[0][:2])
-        answers = _answers(row, place)
-        if answers and "answer_start" not in answers[0]:
-            text = answers[0]["text"]
-            answers[0]["answer_start"] = start = context.find(text)
-            if start < 0:
-                raise ValueError(
-                    f"{place}: the answer {text!r:.60} does not occur in the context; "
-                    "expected a part of it, with the same characters."
-                )
-            num_ambiguous += context.find(text, start + 1) >= 0
-        paragraphs.setdefault(context, []).append(
-            {
-                "id": str(in_memory.json_value(row.get("id", number), place)),
-                "question": question,
-                "answers": answers,
-            }
-        )
-    if num_ambiguous:
-        logger.warning(
-            "%d answers occur several times in their contexts; the first occurrence is "
-            "used. Add answer_start if it is another one.",
-            num_ambiguous,
-        )
-    questions = [question for qas in paragraphs.values() for question in qas]
-    if not all(question["answers"] for question in questions):  # As in SQuAD 2.0.
-        for question in questions:
-            question["is_impossible"] = not question["answers"]
-    found = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
-    return {"data": [{"paragraphs": found}]}
-
-
 def records_of(squad_file: SquadFile) -> list[dict[str, Any]]:
     """Returns the questions of a SQuAD file as records."""
     return [
@@ -321,41 +317,48 @@ def records_of(squad_file: SquadFile) -> list[dict[str, Any]]:
     ]
 
 
-def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields the text of a file in SQuAD's format.
-
-    Args:
-        data: a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
-        split: of it. Questions about one context become one paragraph.
+def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
+    """Returns the (question, context) pairs that a Python caller passes to `predict`.
 
     Raises:
-        ValueError: the data set has other features.
+        ValueError: an input is not such a pair, or its context is blank or too long.
     """
-    for name in ("id", "context", "question", "answers"):
-        if name not in data.features:
+    contexts: dict[str, Context] = {}
+    examples = []
+    items = input_items.read(inputs, "a list of (question, context) pairs")
+    for index, item in enumerate(items):
+        is_pair = isinstance(item, tuple | list) and len(item) == 2
+        if not is_pair or not all(isinstance(text, str) for text in item):
             raise ValueError(
-                f"The TensorFlow dataset has no column {name}, only "
-                f"{', '.join(data.features)}; expected a data set in SQuAD's form, "
-                "such as squad/v1.1."
+                f"Input {index} is {item!r:.60}; expected a (question, context) pair."
             )
-    articles: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in data.records(split):
-        title, context = record.get("title", ""), record["context"]
-        paragraph = {"context": context, "qas": []}
-        article = articles.setdefault(
-            (title, context), {"title": title, "paragraphs": [paragraph]}
+        question, text = item
+        if text not in contexts:
+            contexts[text] = checked_context(text, f"Input {index}")
+        examples.append(
+            SquadExample(
+                qas_id=str(index), question_text=question, context=contexts[text]
+            )
         )
-        question = {name: record[name] for name in ("id", "question")}
-        pairs = zip(*map(record["answers"].get, ("text", "answer_start")), strict=True)
-        question["answers"] = [
-            {"text": text, "answer_start": start} for text, start in pairs
-        ]
-        if "is_impossible" in record:
-            question["is_impossible"] = record["is_impossible"]
-        article["paragraphs"][0]["qas"].append(question)
-    # One value per line, so that line numbers in error messages are useful.
-    content = {"data": list(articles.values())}
-    yield json.dumps(content, ensure_ascii=False, indent=1)
+    return examples
+
+
+def given_rows(data: Any) -> list[dict[str, Any]]:
+    """Returns questions as records, from memory, a table or a SQuAD file."""
+    if not given_data.is_table_or_in_memory(data):
+        return records_of(read_squad(os.fspath(data)))
+    if isinstance(data, Mapping) and "data" in data:
+        return records_of(parsed(data, "the data"))
+    return given_data.rows_of(data, squad_json.FORMS)
+
+
+def given_file(run: Any, data: Any, name: str) -> str:
+    """Returns the path of a set as a SQuAD file, written into the run's folder."""
+    if not given_data.is_table_or_in_memory(data):
+        return os.fspath(data)
+    content = squad_json.from_rows(given_rows(data))
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == "train")
 
 
 def _question(question, qas_id, context, place):
@@ -380,64 +383,3 @@ def _answer(answer, place):
     if "answer_start" in answer:
         start = squad_json.value(answer, "answer_start", int, f"{place}, an answer")
     return Answer(text=text, start=start)
-
-
-def _text(row, name, place):
-    if name not in row:
-        columns = ", ".join(map(repr, row))
-        raise ValueError(f"{place} has no {name!r}; its columns are {columns}.")
-    value = in_memory.json_value(row[name], place)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{place}: the {name} is {value!r:.60}; expected text.")
-    return value
-
-
-def _answers(row, place):
-    """Returns the answers in SQuAD's form; the start of `answer` may be missing."""
-    if "answers" in row:
-        return _listed(in_memory.json_value(row["answers"], place), place)
-    if "answer" not in row:
-        raise ValueError(f"{place} has neither 'answer' nor 'answers'; add one.")
-    text = in_memory.json_value(row["answer"], place)
-    if text is None or text == "":
-        return []
-    if not isinstance(text, str):
-        raise ValueError(f"{place}: the answer is {text!r:.60}; expected text.")
-    start = in_memory.json_value(row.get("answer_start"), place)
-    if start is None or start == "":
-        return [{"text": text}]
-    return [{"text": text, "answer_start": _start(start, place)}]
-
-
-def _listed(answers, place):
-    """Returns a list of answers, which a table holds as JSON, and datasets as lists."""
-    try:
-        if isinstance(answers, str):
-            answers = json.loads(answers)
-        if isinstance(answers, Mapping):
-            columns = answers["text"], answers["answer_start"]
-            if not all(isinstance(column, list) for column in columns):
-                raise TypeError("expected lists")
-            pairs = list(zip(*columns, strict=True))
-        else:
-            pairs = [(one["text"], one["answer_start"]) for one in answers or ()]
-    except (ValueError, TypeError, KeyError):
-        raise ValueError(
-            f"{place}: answers is {answers!r:.60}; expected a list of objects with "
-            "text and answer_start, or one object with two lists of the same length."
-        ) from None
-    return [{"text": t, "answer_start": _start(start, place)} for t, start in pairs]
-
-
-def _start(value, place):
-    """Returns the index of a character, which a data frame may hold as a float."""
-    try:
-        start = int(value)
-    except (TypeError, ValueError):
-        start = -1
-    if start < 0 or start != float(value):
-        raise ValueError(
-            f"{place}: answer_start is {value!r:.60}; expected the index of the "
-            "answer's first character in the context."
-        )
-    return start

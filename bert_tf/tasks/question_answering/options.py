@@ -31,7 +31,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         "answers are used to score the predictions.",
         on_resume=options_module.FREE,
     )
-    tfds_splits: tuple[str, ...] = fine_tuning_options.TFDS_SPLITS[:2]
     data_dir: str | None = option(
         None,
         help="With tfds_name: the folder of TensorFlow Datasets.",
@@ -88,12 +87,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         "for the left-to-right models in Table 5 of the paper.",
         group="model",
     )
-    ensemble: tuple[str, ...] = option(
-        (),
-        help="Folders of trained runs. Predict with the average of their n-best lists.",
-        group="evaluation",
-        is_path=True,
-    )
     verbose_logging: bool = option(
         False,
         help="Log every answer that cannot be located in the original text.",
@@ -113,8 +106,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
                 "word pieces and at least one piece of the context; increase it, or "
                 "decrease --max_query_length."
             )
-        if self.ensemble:
-            self._check_ensemble()
         if self.tune_threshold:
             self._check_tuning()
 
@@ -127,31 +118,43 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         if self.do_eval or self.eval_every_steps:
             self._require("predict_file", "Evaluating")
 
-    def _check_ensemble(self):
-        for name in ("do_train", "dry_run", "init_checkpoint"):
-            if getattr(self, name):
-                raise options_module.OptionError(
-                    f"--{name} cannot be combined with --ensemble, which uses runs "
-                    "that are already trained."
-                )
-        if len(set(self.ensemble)) != len(self.ensemble):
-            raise options_module.OptionError(
-                f"--ensemble={','.join(self.ensemble)} names a folder twice."
-            )
-
     def _check_tuning(self):
         if not self.do_eval:
             raise options_module.OptionError("--tune_threshold needs --do_eval.")
-        if self.ensemble:
-            raise options_module.OptionError(
-                "--tune_threshold stores the threshold in one run and cannot be "
-                "combined with --ensemble; eval_results.txt has the best threshold of "
-                "an ensemble as eval_best_f1_thresh."
-            )
         if options_module.is_given(self.null_score_diff_threshold):
             raise options_module.OptionError(
                 "--tune_threshold finds the threshold; omit "
                 "--null_score_diff_threshold."
+            )
+
+    def check_threshold(
+        self, *, may_decline: bool, has_run: bool, is_version_2: bool
+    ) -> None:
+        """Refuses a threshold without effect, and tuning that lacks a requirement.
+
+        Args:
+            may_decline: whether the model may answer that there is no answer.
+            has_run: whether output_dir has a run, or this command trains one.
+            is_version_2: whether predict_file is a file of SQuAD 2.0.
+
+        Raises:
+            ValueError: see above.
+        """
+        threshold = self.null_score_diff_threshold
+        if threshold and not may_decline:
+            raise ValueError(
+                f"--null_score_diff_threshold={threshold:g} has no effect on a model "
+                "that always answers; omit it, or train with --version_2_with_negative."
+            )
+        if self.tune_threshold and not has_run:
+            raise ValueError(
+                "--tune_threshold stores the threshold in a run, but "
+                f"{self.output_dir} contains none; use the output_dir of the training."
+            )
+        if self.tune_threshold and not (may_decline and is_version_2):
+            raise ValueError(
+                "--tune_threshold needs a model trained with --version_2_with_negative "
+                "and a file of SQuAD 2.0; the file or the model is of version 1.1."
             )
 
 

@@ -7,10 +7,9 @@ The two choices are independent given the encoder's output. That costs 2 H weigh
 S scores per vector instead of S * S. But the best start and the best end need not form
 a span, so several of each are combined and impossible pairs are removed.
 
-Every question gets a list of its best answers, not just one. The lists are compared
-and averaged in ensembles, and they show how sure the model is: the probabilities of a
-list are a softmax over its scores. Probabilities over all positions would not do, since
-the windows of a context are scored independently of one another.
+Every question gets a list of its best answers, not just one. The list shows how sure
+the model is: its probabilities are a softmax over its scores. Probabilities over all
+positions would not do, since the windows are scored independently of one another.
 
 For SQuAD 2.0, "no answer" is the span from [CLS] to [CLS]. Its score minus that of the
 best answer is the null odds, and there is no answer if they exceed a threshold chosen
@@ -25,7 +24,6 @@ import dataclasses
 import json
 import math
 import os
-import statistics
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -34,7 +32,10 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf import progress as progress_module
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
+from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.training import result_files
@@ -60,6 +61,59 @@ class Rules:
     version_2_with_negative: bool = False  # A question may have no answer.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record(task_record.TaskRecord):
+    """How to cut windows and choose answers: the content of task.json."""
+
+    KIND = "question_answering"
+
+    doc_stride: int  # Word pieces between the starts of two windows.
+    max_query_length: int  # In word pieces.
+    version_2_with_negative: bool  # Whether a question may have no answer.
+    n_best_size: int  # Number of starts, and of ends, to try per window.
+    max_answer_length: int  # In word pieces.
+    null_score_diff_threshold: float  # Above it, there is no answer.
+    bilstm_on_top: bool = False  # A BiLSTM between encoder and head.
+
+    @property
+    def sizes(self) -> features_module.WindowSizes:
+        """How contexts are divided into windows."""
+        return features_module.WindowSizes(
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.doc_stride,
+            max_query_length=self.max_query_length,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """The rules by which answers are chosen."""
+        return Rules(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+            version_2_with_negative=self.version_2_with_negative,
+        )
+
+    @property
+    def threshold(self) -> float | None:
+        """The null odds above which there is no answer; None: always answer."""
+        if not self.version_2_with_negative:
+            return None
+        return self.null_score_diff_threshold
+
+    @property
+    def num_segments(self) -> int:
+        """See `TaskRecord.num_segments`."""
+        return 2
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> span_predictor.BertSpanPredictor:
+        """See `TaskRecord.create_model`."""
+        return span_predictor.BertSpanPredictor(
+            config, bilstm_on_top=self.bilstm_on_top, dtype=dtype
+        )
+
+
 class Candidate(NamedTuple):  # Up to n_best_size per question, so it must be light.
     """A possible answer. The text "" means that there is no answer."""
 
@@ -78,7 +132,7 @@ class Candidate(NamedTuple):  # Up to n_best_size per question, so it must be li
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """The candidate answers to a question, from one model or an ensemble."""
+    """The candidate answers to a question."""
 
     qas_id: str
     candidates: tuple[Candidate, ...]  # At least one, by falling probability.
@@ -256,22 +310,6 @@ def _in_window(windows, numbers, pieces):
     return (pieces >= first) & (pieces < first + count)
 
 
-def averaged(
-    predictions: Sequence[Sequence[Prediction]], *, n_best_size: int
-) -> list[Prediction]:
-    """Returns the predictions of an ensemble of models.
-
-    The probability of an answer is the mean over all models; it is 0 for a model whose
-    list does not contain the answer. The logits of an answer are means over the models
-    whose lists contain it.
-
-    Args:
-        predictions: the predictions of each model, for the same questions.
-        n_best_size: number of answers per question.
-    """
-    return [_averaged(parts, n_best_size) for parts in zip(*predictions, strict=True)]
-
-
 def write_predictions(
     output_dir: str,
     predictions: Sequence[Prediction],
@@ -406,26 +444,3 @@ def _softmax(scores):
     for exponential in exponentials:  # `sum` compensates rounding since 3.12.
         total += exponential
     return [exponential / total for exponential in exponentials]
-
-
-def _averaged(parts, n_best_size):
-    by_text: dict[str, list[Candidate]] = {}
-    for part in parts:
-        for candidate in part.candidates:
-            by_text.setdefault(candidate.text, []).append(candidate)
-    candidates = [
-        max(equal, key=lambda one: one.probability)._replace(
-            start_logit=statistics.fmean(one.start_logit for one in equal),
-            end_logit=statistics.fmean(one.end_logit for one in equal),
-            probability=sum(one.probability for one in equal) / len(parts),
-        )
-        for equal in by_text.values()
-    ]
-    candidates.sort(key=lambda one: -one.probability)
-    null = [one for one in candidates[n_best_size:] if not one.text]
-    return Prediction(
-        qas_id=parts[0].qas_id,
-        candidates=(*candidates[:n_best_size], *null),
-        no_answer_score=statistics.fmean(part.no_answer_score for part in parts),
-        null_odds=statistics.fmean(part.null_odds for part in parts),
-    )

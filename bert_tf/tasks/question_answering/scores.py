@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import (
@@ -156,6 +157,39 @@ def prediction_scores(
         null_odds,
         best_answers={one.qas_id: one.best.text for one in predictions},
     )
+
+
+def tuned_threshold(
+    scores: Mapping[str, float],
+    predictions: Sequence[question_answering_predictions.Prediction],
+) -> float:
+    """Returns the threshold of the null odds with the best F1.
+
+    Args:
+        scores: `prediction_scores` of the predictions.
+        predictions: of all questions.
+    """
+    best = scores["eval_best_f1_thresh"]
+    above = [one.null_odds for one in predictions if one.null_odds > best]
+    # The best threshold is the null odds of one of the questions. If it were used
+    # itself, rounding in later predictions could remove the answer to that one.
+    return (best + min(above)) / 2 if above else best + 1.0
+
+
+def wrong_examples(
+    squad_file: question_answering_examples.SquadFile, answers: Mapping[str, str]
+) -> list[model_card.WrongExample]:
+    """Returns the questions that were answered incorrectly, for the model card."""
+    scores = question_scores(squad_file, answers)
+    return [
+        model_card.WrongExample(
+            text=f"{example.question_text} ||| {example.context.text}",
+            expected=example.answers[0].text if example.answers else "",
+            predicted=answers[example.qas_id],
+        )
+        for example in squad_file.examples
+        if not scores[example.qas_id].exact
+    ]
 
 
 def question_scores(

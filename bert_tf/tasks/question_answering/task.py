@@ -2,24 +2,26 @@
 
 import dataclasses
 import functools
-import json
 import logging
-import os
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf import options as options_module
-from bert_tf.checkpoints import companion_files
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
+from bert_tf.data import squad_json
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
+from bert_tf.fine_tuning import task_record
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import features as features_module
@@ -27,13 +29,139 @@ from bert_tf.tasks.question_answering import options as question_answering_optio
 from bert_tf.tasks.question_answering import (
     predictions as question_answering_predictions,
 )
-from bert_tf.tasks.question_answering import predictor
 from bert_tf.tasks.question_answering import scores as question_answering_scores
 from bert_tf.tokenization import full
 from bert_tf.training import plots
-from bert_tf.training import run_folder
 
 logger = logging.getLogger(__name__)
+
+LOGITS = ("start_logits", "end_logits")
+
+
+class Predictor(fine_tuning_predictor.Predictor):
+    """A trained question answering model; see `fine_tuning.predictor.Predictor`."""
+
+    RECORD = question_answering_predictions.Record
+    UNIT = "questions"
+    TOKENIZER = full.FullTokenizer
+    # The graph of a SavedModel divides contexts and answers as `predict` does.
+    WORD_SEPARATORS = question_answering_examples.WORD_SEPARATORS
+    NO_CANDIDATE = question_answering_predictions.NO_CANDIDATE
+
+    task: question_answering_predictions.Record
+
+    @classmethod
+    def record_of_checkpoint(
+        cls, settings: fine_tuning_predictor.LoadSettings
+    ) -> question_answering_predictions.Record:
+        """See `Predictor.record_of_checkpoint`. The settings are the release's."""
+        values = settings.task_values(longest=384)
+        room = values["max_seq_length"] - features_module.NUM_SPECIAL
+        max_query_length = min(64, room // 2)
+        return question_answering_predictions.Record(
+            doc_stride=max(1, min(128, (room - max_query_length) // 2)),
+            max_query_length=max_query_length,
+            version_2_with_negative=False,
+            n_best_size=20,
+            max_answer_length=30,
+            null_score_diff_threshold=0.0,
+            **values,
+        )
+
+    def predict(
+        self,
+        inputs: Iterable[Sequence[str]],
+        *,
+        null_score_diff_threshold: float | None = None,
+        progress: progress_module.Progress = progress_module.report,
+    ) -> list[dict[str, Any]]:
+        """Returns the answers to questions.
+
+        Args:
+            inputs: (question, context) pairs.
+            null_score_diff_threshold: for a model of SQuAD 2.0: there is no answer if
+                `no_answer_score - score` is higher. None: the value in task.json. A
+                checkpoint without a run has no such value and always answers.
+            progress: see `bert_tf.progress`.
+
+        Returns:
+            One dict per pair: `answer`, "" if there is none; `start` and `end`, such
+            that the answer is context[start:end] with one space between words; `score`
+            of the best answer; `no_answer_score`.
+
+        Raises:
+            ValueError: an input is not such a pair, its context is blank or too long,
+                or there is a threshold although the model always answers.
+        """
+        task = self.task
+        if null_score_diff_threshold is not None:
+            # A checkpoint does not say whether it was trained on SQuAD 2.0.
+            if self._settings.has_task_file and task.threshold is None:
+                raise ValueError(
+                    "null_score_diff_threshold has no effect on a model that always "
+                    "answers; omit it, or train with version_2_with_negative."
+                )
+            task = dataclasses.replace(
+                task,
+                version_2_with_negative=True,
+                null_score_diff_threshold=null_score_diff_threshold,
+            )
+        return self._answered(
+            self.items(inputs),
+            functools.partial(self._answers, task),
+            progress=progress,
+            unit=self.UNIT,
+            # Questions about one context stay together, so it is tokenized once.
+            length_of=lambda one: len(one.context.text),
+            # A long context has many windows, which are in memory at once.
+            batches_sorted=4,
+        )
+
+    def items(self, inputs: Iterable[Any]) -> Any:
+        """See `Predictor.items`. Contexts that are blank or too long are refused."""
+        return question_answering_examples.given_questions(inputs)
+
+    def outputs(self, features: Mapping[str, Any]) -> Any:
+        """See `Predictor.outputs`."""
+        return self.model(features)
+
+    def _answers(self, task, examples):
+        windows = features_module.convert_examples_to_features(
+            examples, self.tokenizer, task.sizes, is_training=False
+        )
+        aligner = alignment.Aligner(self.vocabulary, **task.tokenizer_arguments())
+        logits = self._window_logits(windows)
+        return [
+            question_answering_predictions.answer_record(one, task.threshold)
+            for one in _predictions(windows, logits, task, aligner)
+        ]
+
+    def _window_logits(self, windows):
+        shape = (len(windows), self.task.max_seq_length)
+        logits = {name: np.zeros(shape, np.float32) for name in LOGITS}
+        for batch in fine_tuning_predictor.row_batches(
+            windows.lengths, self.batch_size
+        ):
+            numbers = np.array(batch)
+            longest = int(windows.lengths[numbers].max())
+            columns = windows.rows(numbers)
+            outputs = self.apply(
+                {name: column[:, :longest] for name, column in columns.items()}
+            )
+            for name in LOGITS:
+                logits[name][numbers, :longest] = np.asarray(outputs[name])
+        return logits
+
+
+def _predictions(windows, logits, record, aligner):
+    """Returns the predictions of windows, without those at padding."""
+    start_logits, end_logits = (
+        question_answering_predictions.without_padding(windows, logits[name])
+        for name in LOGITS
+    )
+    return question_answering_predictions.predictions_of(
+        windows, (start_logits, end_logits), record.rules, aligner
+    )
 
 
 class QuestionAnswering(task_module.Task):
@@ -42,8 +170,8 @@ class QuestionAnswering(task_module.Task):
     "dev" and "test" are the same file, `squad_file`.
     """
 
-    RECORD = predictor.Record
-    PREDICTOR = predictor.Predictor
+    RECORD = question_answering_predictions.Record
+    PREDICTOR = Predictor
     FIXED = (
         "max_seq_length",
         "do_lower_case",
@@ -52,9 +180,9 @@ class QuestionAnswering(task_module.Task):
         "version_2_with_negative",
         "bilstm_on_top",
     )
-    MAY_CHANGE = predictor.FOR_PREDICTING
+    # Only predicting reads these.
+    MAY_CHANGE = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
     UNIT = "questions"  # As in 2018; an epoch has more windows than questions.
-    RUN = predictor.run
 
     options: question_answering_options.RunSquadOptions
     squad_file: question_answering_examples.SquadFile
@@ -67,9 +195,9 @@ class QuestionAnswering(task_module.Task):
         options = self.options
         train, predicted = options.train_file, options.predict_file
         if options.tfds_name is not None:
-            train = self._tfds_path(0, is_needed=options.trains)
+            train = self._tfds_path("train", is_needed=options.trains)
             is_needed = options.evaluates or options.do_predict
-            predicted = self._tfds_path(1, is_needed=is_needed)
+            predicted = self._tfds_path("dev", is_needed=is_needed)
         paths = {"train": train, "dev": predicted}
         return paths if options.check else {**paths, "test": predicted}
 
@@ -95,7 +223,7 @@ class QuestionAnswering(task_module.Task):
         self.squad_file = squad_file
         return squad_file.examples
 
-    def read(self) -> predictor.Record:
+    def read(self) -> question_answering_predictions.Record:
         options, paths = self.options, self.paths()
         if options.trains:
             self.examples["train"] = self.read_set("train", str(paths["train"]))
@@ -104,22 +232,26 @@ class QuestionAnswering(task_module.Task):
             if options.evaluates:
                 self.examples["dev"] = examples
         record = self.applied_record() if self.trained else self.new_record()
-        self._check_threshold(record)
+        options.check_threshold(
+            may_decline=record.threshold is not None,
+            has_run=bool(self.trained) or options.trains,
+            is_version_2=bool(self.examples) and self.squad_file.is_version_2,
+        )
         return record
 
-    def new_record(self) -> predictor.Record:
+    def new_record(self) -> question_answering_predictions.Record:
         options, of_tokenizer = self.options, self.start.tokenizer_arguments()
-        names = [field.name for field in dataclasses.fields(predictor.Record)]
+        names = [field.name for field in dataclasses.fields(self.RECORD)]
         values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
-        record = predictor.Record(**values, **of_tokenizer)
+        record = question_answering_predictions.Record(**values, **of_tokenizer)
         if options.trains:
             if rotation.latest(options.output_dir) is None:
                 return record
             # Repeating a command must not lose a threshold that was stored since.
-            stored = predictor.Record.read(options.output_dir)
+            stored = question_answering_predictions.Record.read(options.output_dir)
             return self._with_stored_rules(record, stored)
         source = self.start.source
-        beside = None if source is None else _record_beside(source.path)
+        beside = None if source is None else task_record.beside(source, self.RECORD)
         if beside is None:
             return record
         record = self._with_stored_rules(record, beside)
@@ -127,7 +259,7 @@ class QuestionAnswering(task_module.Task):
             record = dataclasses.replace(record, version_2_with_negative=True)
         return record
 
-    def applied_record(self) -> predictor.Record:
+    def applied_record(self) -> question_answering_predictions.Record:
         return self._with_stored_rules(self.trained, self.trained)
 
     def counts(self) -> dict[str, int]:
@@ -166,23 +298,12 @@ class QuestionAnswering(task_module.Task):
             else options.eval_batch_size
         )
         windows = self.features("test")
-        logits = evaluation.predict(
-            features_module.WindowSource(windows), keys=predictor.LOGITS
+        logits = evaluation.predict(features_module.WindowSource(windows), keys=LOGITS)
+        arguments = self.record.tokenizer_arguments()
+        aligner = alignment.Aligner(
+            self.vocabulary, **arguments, verbose=options.verbose_logging
         )
-        start_logits, end_logits = (
-            question_answering_predictions.without_padding(windows, logits[key])
-            for key in predictor.LOGITS
-        )
-        predictions = question_answering_predictions.predictions_of(
-            windows,
-            (start_logits, end_logits),
-            self.record.rules,
-            alignment.Aligner(
-                self.vocabulary,
-                **self.record.tokenizer_arguments(),
-                verbose=options.verbose_logging,
-            ),
-        )
+        predictions = _predictions(windows, logits, self.record, aligner)
         self._predicted = (step, predictions)
         return predictions
 
@@ -213,19 +334,13 @@ class QuestionAnswering(task_module.Task):
         scores = question_answering_scores.prediction_scores(
             self.squad_file, predictions, record.threshold
         )
-        best = scores["eval_best_f1_thresh"]
-        above = [one.null_odds for one in predictions if one.null_odds > best]
-        # The best threshold is the null odds of one of the questions. If it were used
-        # itself, rounding in later predictions could remove the answer to that one.
-        threshold = (best + min(above)) / 2 if above else best + 1.0
+        threshold = question_answering_scores.tuned_threshold(scores, predictions)
         values = {"null_score_diff_threshold": threshold}
-        record = dataclasses.replace(record, **values)
-        self.record = record
+        self.record = dataclasses.replace(record, **values)
         self.trainer.folder.update_task(values)
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         answers, threshold = evaluation.outputs, self.record.threshold
-        scores = question_answering_scores.question_scores(self.squad_file, answers)
         baselines: dict[str, Any] = {}
         if threshold is not None:
             without = question_answering_scores.eval_scores(
@@ -235,22 +350,12 @@ class QuestionAnswering(task_module.Task):
                 name: plots.baseline("no answer", without[name], perfect=100)
                 for name in ("eval_exact_match", "eval_f1")
             }
-        lines: list[str] = []
-        if self.options.tune_threshold:
-            lines.append(f"Stored the threshold {threshold:g} in the run.")
+        stored = f"Stored the threshold {threshold or 0:g} in the run."
         return task_module.Details(
-            wrong=[
-                model_card.WrongExample(
-                    text=f"{example.question_text} ||| {example.context.text}",
-                    expected=example.answers[0].text if example.answers else "",
-                    predicted=answers[example.qas_id],
-                )
-                for example in self.squad_file.examples
-                if not scores[example.qas_id].exact
-            ],
+            wrong=question_answering_scores.wrong_examples(self.squad_file, answers),
             num_examples=len(answers),
             plots={"baselines": baselines},
-            lines=lines,
+            lines=[stored] * self.options.tune_threshold,
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
@@ -279,22 +384,15 @@ class QuestionAnswering(task_module.Task):
 
     def check_items(self, findings: findings_module.Findings, items: Any) -> None:
         """Checks that answers occur in their contexts, as training and scoring do."""
+        negative = self.options.version_2_with_negative
         for name, examples in self.examples.items():
-            path = str(self.paths()[name])
-            faults = [
-                (one, fault) for one in examples for fault in self._faults(name, one)
-            ]
-            for example, fault in faults:
-                is_refused = fault.kind == question_answering_examples.REFUSED
-                is_error = name == "train" and is_refused
-                report = findings.error if is_error else findings.warning
-                report("answers", f"question {example.qas_id}: {fault.reason}", path)
-            if not faults:
-                findings.passed("answers", f"{name}: all occur in their contexts")
-            elif name == "train" and len(faults) == len(examples):
-                findings.error("answers", "no question can be used for training", path)
-            share = sum(one.is_impossible for one in examples) / len(examples)
-            findings.passed("answers", f"{name}: {share:.1%} of questions have none")
+            question_answering_examples.check_answers(
+                findings,
+                examples,
+                str(self.paths()[name]),
+                # Scoring uses all answers, and needs no positions.
+                negative if name == "train" else None,
+            )
         contexts = [{one.context.text for one in e} for e in self.examples.values()]
         if len(contexts) == 2:
             shared = len(contexts[0] & contexts[1])
@@ -303,26 +401,6 @@ class QuestionAnswering(task_module.Task):
                 f"{shared:,} of {len(contexts[1]):,} contexts of dev are also in train",
                 is_good=not shared,
             )
-
-    def _faults(self, name, example):
-        """Returns the verdicts on answers of a question that cannot be used."""
-        if name == "train":
-            verdict = question_answering_examples.verdict(
-                example, version_2_with_negative=self.options.version_2_with_negative
-            )
-            return [verdict] * (verdict.kind != question_answering_examples.KEPT)
-        # Scoring uses all answers, and needs no positions.
-        answers = () if example.is_impossible else example.answers
-        verdicts = [
-            question_answering_examples.verdict(
-                dataclasses.replace(example, answers=(answer,)),
-                version_2_with_negative=False,
-            )
-            for answer in answers
-            if answer.start >= 0
-        ]
-        refused = question_answering_examples.REFUSED
-        return [verdict for verdict in verdicts if verdict.kind == refused]
 
     @property
     def num_special(self) -> int:
@@ -338,25 +416,25 @@ class QuestionAnswering(task_module.Task):
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         if given_data.is_share(validation):
-            rows = _rows(train)
+            rows = question_answering_examples.given_rows(train)
             texts = [[str(row.get("context"))] for row in rows]
             sides = run.divided(rows, texts, validation)
         else:
             sides = [train] if validation is None else [train, validation]
         paths = [
-            _path(data) or _squad_file(run, data, name)
+            question_answering_examples.given_file(run, data, name)
             for data, name in zip(sides, ("train", "validation"), strict=False)
         ]
         run.values["train_file"] = paths[0]
         if validation is not None:
             run.values |= {"predict_file": paths[1], "do_eval": True}
 
-    def _tfds_path(self, number, *, is_needed):
+    def _tfds_path(self, name, *, is_needed):
         """Returns the path of a split; None if it is neither present nor needed."""
         return named_datasets.part_file(
             self.options,
-            number,
-            question_answering_examples.tfds_lines,
+            name,
+            squad_json.tfds_lines,
             ".json",
             is_needed=is_needed,
         )
@@ -369,66 +447,3 @@ class QuestionAnswering(task_module.Task):
             is_given = options_module.is_given(given)
             values[name] = given if is_given else getattr(stored, name)
         return dataclasses.replace(record, **values)
-
-    def _check_threshold(self, record):
-        """Refuses a threshold without effect, and tuning that lacks a requirement."""
-        options = self.options
-        may_have_no_answer = record.threshold is not None
-        if options.null_score_diff_threshold and not may_have_no_answer:
-            raise ValueError(
-                "--null_score_diff_threshold="
-                f"{options.null_score_diff_threshold:g} has no effect on a model that "
-                "always answers; omit it, or train with --version_2_with_negative."
-            )
-        if not options.tune_threshold:
-            return
-        if not (self.trained or options.trains):
-            raise ValueError(
-                "--tune_threshold stores the threshold in a run, but "
-                f"{options.output_dir} contains none; use the output_dir of the "
-                "training."
-            )
-        if not (may_have_no_answer and self.squad_file.is_version_2):
-            raise ValueError(
-                "--tune_threshold needs a model trained with --version_2_with_negative "
-                f"and a file of SQuAD 2.0; {self.squad_file.path} or the model is of "
-                "version 1.1."
-            )
-
-
-def _record_beside(init_checkpoint):
-    """Returns the record of the run that a checkpoint belongs to, or None.
-
-    A record of another task is left to the check of the checkpoint's head.
-    """
-    for folder in (init_checkpoint, os.path.dirname(init_checkpoint)):
-        path = os.path.join(folder, companion_files.TASK_FILE)
-        if folder and files.exists(path):
-            values = run_folder.RunFolder(folder).read_task()
-            if values.get("task") == predictor.Record.KIND:
-                return predictor.Record.from_dict(values, path)
-    return None
-
-
-def _path(data):
-    """Returns the path of a SQuAD file; None for other data."""
-    return None if given_data.is_table_or_in_memory(data) else os.fspath(data)
-
-
-def _rows(data):
-    """Returns questions as records, from memory, a table or a SQuAD file."""
-    path = _path(data)
-    if path is not None:
-        squad_file = question_answering_examples.read_squad(path)
-    elif isinstance(data, Mapping) and "data" in data:
-        squad_file = question_answering_examples.parsed(data, "the data")
-    else:
-        return given_data.rows_of(data, question_answering_examples.FORMS)
-    return question_answering_examples.records_of(squad_file)
-
-
-def _squad_file(run, data, name):
-    """Writes questions as a SQuAD file into the run's folder; returns its path."""
-    content = question_answering_examples.squad_of(_rows(data))
-    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == "train")

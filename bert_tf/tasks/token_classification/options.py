@@ -114,7 +114,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
 
     def _check_files(self):
         reads_folder = self.trains or self.do_eval or self.check
-        self._check_tfds(())
         has_data = self.data_dir or self.tfds_name
         if not has_data and (reads_folder or not self.predict_file):
             raise options_module.OptionError(

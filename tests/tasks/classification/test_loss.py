@@ -61,7 +61,7 @@ def test_a_student_is_better_with_a_teacher_than_without(
     accuracy = {}
     for name, flags in {
         "alone": {},
-        "taught": {"teacher": str(teacher), "distillation_weight": 1.0},
+        "taught": {"teacher": str(teacher)},
     }.items():
         options = student_options(tmp_path / name, do_eval=True, **flags)
         fine_tuning_run.run(options)
@@ -176,9 +176,7 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"distillation_weight": 0.3}, "--distillation_weight requires --teacher"),
-        ({"distillation_temperature": 1.0}, "--distillation_temperature requires"),
-        ({"distillation_weight": 1.5, "teacher": "x"}, "at most 1.0"),
+        ({"regression": True, "teacher": "x"}, "--regression cannot be combined"),
         ({"teacher": "run/../run"}, "is also --output_dir"),
     ],
 )

@@ -46,7 +46,7 @@ def test_the_defaults_are_the_releases():
             "has no training data; train",
         ),
         (
-            {**TASK, "do_eval": True, "eval_language": "de"},
+            {**TASK, "do_eval": True, "language": "de"},
             "requires --task_name=XNLI",
         ),
         (

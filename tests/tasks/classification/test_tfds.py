@@ -91,13 +91,7 @@ def glue_datasets(tfds, prepared):
 
 
 def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
-    options = named(
-        "glue/mnli",
-        glue_datasets,
-        do_eval=True,
-        tfds_splits="train,validation_matched,test_matched",
-    )
-    mnli = data_sets.select(options)
+    mnli = data_sets.select(named("glue/mnli", glue_datasets, do_eval=True))
     assert mnli.task_name == "mnli"
     [row] = mnli.get_dev_examples("")
     assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")

@@ -3,6 +3,7 @@ import logging
 
 import pytest
 
+from bert_tf.data import squad_json
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 
 CONTEXT = "Anna Holt (1871-1940) built it."
@@ -173,7 +174,7 @@ ROW = {"question": "Who came?", "context": "Anna Holt came."}
 
 def test_answers_may_be_a_dictionary_of_lists():
     answers = {"text": ["Anna", "Holt"], "answer_start": [0, 5]}
-    content = question_answering_examples.squad_of([{**ROW, "answers": answers}])
+    content = squad_json.from_rows([{**ROW, "answers": answers}])
     [question] = content["data"][0]["paragraphs"][0]["qas"]
     assert question["answers"] == [
         {"text": "Anna", "answer_start": 0},
@@ -188,4 +189,4 @@ def test_answers_may_be_a_dictionary_of_lists():
 def test_texts_and_starts_of_answers_must_be_lists_of_one_length(texts, starts):
     answers = {"text": texts, "answer_start": starts}
     with pytest.raises(ValueError, match=r"Row 1: .* two lists of the same"):
-        question_answering_examples.squad_of([{**ROW, "answers": answers}])
+        squad_json.from_rows([{**ROW, "answers": answers}])

@@ -232,33 +232,6 @@ def test_best_places_are_those_of_a_stable_sort(logits, count):
     )
 
 
-def candidate(text, probability, logit=0.0):
-    return question_answering_predictions.Candidate(
-        text=text, start_logit=logit, end_logit=logit, probability=probability
-    )
-
-
-def prediction(*candidates, null_odds=0.0):
-    return question_answering_predictions.Prediction(
-        qas_id="1", candidates=candidates, no_answer_score=0.0, null_odds=null_odds
-    )
-
-
-def test_an_ensembles_probabilities_are_means():
-    first = prediction(candidate("a", 0.6, 3.0), candidate("b", 0.4), null_odds=-1.0)
-    second = prediction(candidate("b", 0.7), candidate("a", 0.3, 1.0), null_odds=2.0)
-    third = prediction(candidate("b", 0.5), candidate("c", 0.5), null_odds=2.0)
-    [together] = question_answering_predictions.averaged(
-        [[first], [second], [third]], n_best_size=2
-    )
-    assert texts(together) == ["b", "a"]
-    probabilities = [one.probability for one in together.candidates]
-    np.testing.assert_allclose(probabilities, [1.6 / 3, 0.9 / 3])
-    assert together.candidates[1].start_logit == 2.0  # Of those that list it.
-    assert together.null_odds == 1.0
-    assert question_answering_predictions.averaged([[first]], n_best_size=2) == [first]
-
-
 def test_the_files_say_where_answers_stand(tmp_path, vocab, windows_of):
     given = windows_of("a  b", "c")
     rows = [{3: 3.0, 4: 4.0}, {0: 9.0, 3: 1.0}]

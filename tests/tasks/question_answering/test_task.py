@@ -175,7 +175,6 @@ def test_a_threshold_without_effect_is_refused(quiz_run, quiz_options, values, m
     "values, message",
     [
         ({"do_eval": False}, "--tune_threshold needs --do_eval"),
-        ({"ensemble": "a,b", "do_train": False}, "cannot be combined with --ensemble"),
         ({"null_score_diff_threshold": 0.0}, "omit --null_score_diff_threshold"),
     ],
 )
@@ -206,35 +205,6 @@ def test_a_run_keeps_its_rules_unless_flags_change_them(
     # Flags with the release's defaults.
     assert longest(n_best_size=20, max_answer_length=30)[1]
     assert longest(n_best_size=20, max_answer_length=30)[0] > 2
-    ensemble = {"ensemble": (str(run_dir), str(quiz_run)), "do_train": False}
-    options = quiz_options(tmp_path / "both", do_predict=True, **ensemble)
-    with pytest.raises(ValueError, match=r"size 2, but .* has 20; pass --n_best_"):
-        fine_tuning_run.run(options)
-
-
-def test_an_ensemble_answers_with_the_mean_of_its_runs(
-    tmp_path, quiz_run, quiz_options
-):
-    other = tmp_path / "other"
-    options = quiz_options(other, random_seed=7, num_train_epochs=4.0)
-    fine_tuning_run.run(options)
-    results = {}
-    for name, members in {"one": [quiz_run], "two": [quiz_run, other]}.items():
-        options = quiz_options(
-            tmp_path / name,
-            do_train=False,
-            do_predict=True,
-            do_eval=True,
-            ensemble=tuple(map(str, members)),
-        )
-        fine_tuning_run.run(options)
-        results[name] = read_json(tmp_path / name, "nbest_predictions.json")
-    assert results["one"] == read_json(quiz_run, "nbest_predictions.json")
-    means = {entry["text"]: entry["probability"] for entry in results["two"]["1900-0"]}
-    alone = {entry["text"]: entry["probability"] for entry in results["one"]["1900-0"]}
-    best = max(alone, key=alone.get)
-    assert means[best] != alone[best]
-    assert set(read_results(tmp_path / "two")) == {"eval_exact_match", "eval_f1"}
 
 
 @pytest.mark.parametrize("is_training", [True, False], ids=["while training", "after"])
