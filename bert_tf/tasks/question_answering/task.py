@@ -235,7 +235,7 @@ class QuestionAnswering(task_module.Task):
         options.check_threshold(
             may_decline=record.threshold is not None,
             has_run=bool(self.trained) or options.trains,
-            is_version_2=bool(self.examples) and self.squad_file.is_version_2,
+            is_version_2=options.tune_threshold and self.squad_file.is_version_2,
         )
         return record
 
