@@ -15,7 +15,6 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.modeling import numerics
 from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
 from bert_tf.tokenization import characters
@@ -50,15 +49,6 @@ class BestSpans:
     end_logit: tf.Tensor  # float64 [B]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Answers:
-    """Answers and their positions in the contexts."""
-
-    texts: tf.Tensor  # string [B], with single spaces.
-    starts: tf.Tensor  # int64 [B]
-    ends: tf.Tensor  # int64 [B]
-
-
 def windows_of(
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
@@ -84,22 +74,6 @@ def windows_of(
     )
 
 
-def features(
-    windows: Windows,
-    question_ids: tf.RaggedTensor,
-    context_ids: tf.RaggedTensor,
-    *,
-    cls_id: int,
-    sep_id: int,
-) -> dict[str, tf.Tensor]:
-    """Returns `input_ids`, `input_mask`, `segment_ids` of windows: int32 [W, S]."""
-    pieces = graph_packing.part(
-        context_ids, windows.question, windows.first_piece, windows.num_pieces
-    )
-    questions = tf.gather(question_ids, windows.question)
-    return graph_packing.framed(questions, pieces, cls_id=cls_id, sep_id=sep_id)
-
-
 def best_spans(
     windows: Windows,
     logits: Sequence[tf.Tensor],
@@ -110,8 +84,8 @@ def best_spans(
 
     Args:
         windows: the windows.
-        logits: the start and the end scores, float32 [W, S] each, from
-            `without_padding`.
+        logits: the start and the end scores, float32 [W, S] each; those of padding must
+            be so low that it cannot be chosen.
         num_questions: int64 scalar, B.
         rules: `predictions.Rules`, which spans are allowed.
     """
@@ -147,17 +121,6 @@ def best_spans(
     )
 
 
-def no_answer_scores(windows: Windows, logits: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns the lowest score of [CLS] among each question's windows, float64 [B]."""
-    scores = [tf.cast(one[:, 0], tf.float64) for one in logits]
-    return tf.math.segment_min(scores[0] + scores[1], windows.question)
-
-
-def without_padding(logits: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns logits [W, S] with which padding cannot be chosen."""
-    return tf.where(input_mask > 0, logits, numerics.ATTENTION_MASK_BIAS)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
     """A piece of each answer, and the other pieces of its word."""
@@ -181,7 +144,7 @@ def answers(
     num_words: tf.Tensor,
     pieces: AnswerPieces,
     basic_tokens: Callable[[tf.Tensor], tf.RaggedTensor],
-) -> Answers:
+) -> dict[str, tf.Tensor]:
     """Returns the answers contained in some words of the contexts.
 
     Args:
@@ -191,6 +154,9 @@ def answers(
         pieces: the answers' pieces.
         basic_tokens: splits words as the tokenizer does before word pieces: string [N]
             to code points, int32 [N, T, C].
+
+    Returns:
+        `answer`, string [B], with single spaces; `start` and `end`, int64 [B].
     """
     first = contexts.words.row_starts() + first_word  # Among all words.
     numbers = tf.ragged.range(first, first + num_words)  # [B, words]
@@ -230,11 +196,8 @@ def answers(
         tf.tensor_scatter_nd_update(old, rows, tf.boolean_mask(new, is_right))
         for old, new in ((starts, begin), (ends, end))
     )
-    return Answers(
-        texts=_texts(contexts.texts, starts, ends),
-        starts=starts,
-        ends=ends,
-    )
+    texts = _texts(contexts.texts, starts, ends)
+    return {"answer": texts, "start": starts, "end": ends}
 
 
 def _covered(contexts, words, piece, rows, basic_tokens):

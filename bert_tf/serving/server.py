@@ -34,7 +34,6 @@ except ImportError as error:
 
 TOKEN_VARIABLE = "BERT_TF_SERVER_TOKEN"
 _MAX_CONNECTIONS = 512
-_MAX_HEADER_BYTES = 2**16
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
 # Of a connection without a request in progress: for the headers of the next request,
@@ -245,7 +244,7 @@ def _uvicorn_server(app):
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         timeout_keep_alive=_IDLE_SECONDS,
-        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        h11_max_incomplete_event_size=server_app.MAX_HEADER_BYTES,
     )
     server = uvicorn.Server(config)
     server.capture_signals = contextlib.nullcontext  # type: ignore

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import hmac
 import importlib.resources
+import itertools
 import re
 import time
 import uuid
@@ -29,6 +30,7 @@ from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 
 MAX_BYTES_IN_PROGRESS = 64 * 2**20
+MAX_HEADER_BYTES = 2**16
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
 _SENDING_SECONDS = 30.0  # Of an answer.
 _PROBES = ("/livez", "/readyz")
@@ -187,6 +189,9 @@ class Application:
         raise _unknown_path(exchange)
 
     def _check_access(self, exchange):
+        # h11 accepts longer headers that arrive at once.
+        if len(b"".join(itertools.chain(*exchange.headers.raw))) > MAX_HEADER_BYTES:
+            raise exceptions.HTTPException(400, "Expected headers of at most 64 KiB.")
         host = exchange.headers.get("host", "localhost").lower()
         host = re.sub(r":\d*$", "", host).strip("[]")
         address = (exchange.scope.get("server") or ("",))[0].removeprefix("::ffff:")

@@ -46,7 +46,8 @@ class LoadedModel:
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded, or fails its warm-up requests.
-        ValueError: OpenVINO cannot compute it, or it has no signatures.
+        ValueError: OpenVINO cannot compute it, it has no signatures, or its task.json
+            is damaged.
     """
 
     def __init__(
@@ -60,6 +61,13 @@ class LoadedModel:
         self.signatures = saved_signatures.read(export_dir)
         extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
+        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
+            value = self.task.get(name, least)
+            if type(value) is not int or value < least:
+                raise ValueError(
+                    f"{extra}/task.json: {name} is {value!r:.80}, expected a whole "
+                    f"number of at least {least}; export the model again."
+                )
         self.vocabulary = companion_files.read_vocabulary(extra)
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.

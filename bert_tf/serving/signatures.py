@@ -53,7 +53,8 @@ class TaskSignatures(tf.Module):
     ):
         super().__init__()
         in_graph.check_ops()
-        self._untracked = _Untracked(predictor)
+        # `tf.Module` would write the predictor itself into the SavedModel.
+        self._get_predictor = lambda: predictor
         self._variables = [variable.value for variable in predictor.model.weights]
         vocabulary = predictor.vocabulary
         self._tokenizer = in_graph.InGraphTokenizer(
@@ -76,7 +77,7 @@ class TaskSignatures(tf.Module):
     @property
     def predictor(self) -> Any:
         """The predictor of the run."""
-        return self._untracked.value
+        return self._get_predictor()
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the outputs of the `ids` signature; every task defines its own."""
@@ -146,13 +147,6 @@ class TaskSignatures(tf.Module):
         return tf.function(
             limited, input_signature=list(specs.values()), autograph=False
         )
-
-
-class _Untracked:
-    """Hides an object from `tf.Module`, which would write it into the SavedModel."""
-
-    def __init__(self, value: Any):
-        self.value = value
 
 
 def real_mask(

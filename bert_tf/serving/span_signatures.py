@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from bert_tf.data import graph_packing
+from bert_tf.modeling import numerics
 from bert_tf.serving import answer_spans
 from bert_tf.serving import signatures
 from bert_tf.serving import word_splitting
@@ -69,12 +71,14 @@ class SpanSignatures(signatures.TaskSignatures):
             ),
             self._tokenizer.basic_tokens,
         )
-        return {
-            "answer": self._with_no_candidate(
-                found.texts, best.is_found | (contexts.words.row_lengths() == 0)
-            ),
-            "start": found.starts,
-            "end": found.ends,
+        is_blank = contexts.words.row_lengths() == 0
+        if not self.predictor.task.rules.version_2_with_negative:
+            found["answer"] = tf.where(
+                best.is_found | is_blank,
+                found["answer"],
+                self.predictor.NO_CANDIDATE,
+            )
+        return found | {
             "score": tf.cast(candidate, tf.float32),
             "no_answer_score": tf.cast(no_answer, tf.float32),
         }
@@ -83,21 +87,26 @@ class SpanSignatures(signatures.TaskSignatures):
         task = self.predictor.task
         question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
         windows = answer_spans.windows_of(question_ids, context_ids, task.sizes)
-        features = answer_spans.features(
-            windows, question_ids, context_ids, **self._frame
+        pieces = graph_packing.part(
+            context_ids, windows.question, windows.first_piece, windows.num_pieces
         )
+        questions = tf.gather(question_ids, windows.question)
+        features = graph_packing.framed(questions, pieces, **self._frame)
+        is_real = features["input_mask"] > 0
         found = self.in_parts(features)
         # A request without rows has no positions, either, but [CLS] must exist.
-        missing = tf.cast(tf.shape(features["input_mask"])[1] == 0, tf.int32)
+        missing = tf.cast(tf.shape(is_real)[1] == 0, tf.int32)
         logits = [
             tf.pad(
-                answer_spans.without_padding(found[name], features["input_mask"]),
+                tf.where(is_real, found[name], numerics.ATTENTION_MASK_BIAS),
                 [[0, 0], [0, missing]],
             )
             for name in LOGITS
         ]
         best = answer_spans.best_spans(windows, logits, context_ids.nrows(), task.rules)
-        return best, answer_spans.no_answer_scores(windows, logits)
+        # The lowest score of [CLS] among each question's windows.
+        of_cls = tf.add(*(tf.cast(one[:, 0], tf.float64) for one in logits))
+        return best, tf.math.segment_min(of_cls, windows.question)
 
     def _scores(self, best, no_answer):
         """Returns the score of the best candidate, and whether "no answer" wins.
@@ -116,11 +125,6 @@ class SpanSignatures(signatures.TaskSignatures):
         return tf.where(null_is_best, no_answer, score), null_is_best | (
             null_odds > threshold
         )
-
-    def _with_no_candidate(self, texts, may_be_empty):
-        if self.predictor.task.rules.version_2_with_negative:
-            return texts
-        return tf.where(may_be_empty, texts, self.predictor.NO_CANDIDATE)
 
     def _piece(self, words, word, piece):
         """Returns a `Piece` of each answer.

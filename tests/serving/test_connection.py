@@ -160,6 +160,7 @@ def test_an_address_may_select_a_version(path):
 
     with rest_double.serving(reply) as address:
         client.open_server(f"{address}/proxy{PATH}{path}").ask(text=["a"])
-        with pytest.raises(ValueError, match="is not the address of a model"):
-            client.open_server(f"{address}{PATH}{path}/other")
+        for url in (f"{address}{PATH}{path}/other", f"localhost{PATH}", address):
+            with pytest.raises(ValueError, match="http://HOST:PORT/v1/models/NAME"):
+                client.open_server(url)
     assert paths == [f"/proxy{PATH}{path.rstrip('/')}:predict"]

@@ -55,6 +55,8 @@ def test_flags_of_an_export_that_do_not_fit_are_refused(values, message):
         ),
         ({"text": "a"}, "either --export_dir or --server"),
         (FOLDER | {"text": "a", "server": "y"}, "either --export_dir or"),
+        (FOLDER | {"text": "a", "timeout_seconds": 3.0}, "--timeout_seconds needs"),
+        (FOLDER | {"text": "a", "header": "A: b"}, "--header needs --server"),
     ],
 )
 def test_flags_of_a_query_that_do_not_fit_are_refused(values, message):

@@ -50,8 +50,12 @@ def test_files_of_a_server_name_the_model_and_its_versions(model):
     arguments = json.loads(command.replace("\\\n", ""))
     compose = yaml.safe_load(texts["compose.yaml"])["services"]["topics-2"]
     assert compose["command"] == arguments
+    assert all(port.startswith("127.0.0.1:") for port in compose["ports"])
+    assert not compose["image"].endswith(("serving", ":latest"))
     deployment, service = yaml.safe_load_all(texts["kubernetes.yaml"])
     [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["runAsNonRoot"]
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
     assert container["args"] == arguments
     for probe in ("startupProbe", "readinessProbe"):
         path = container[probe]["httpGet"]["path"]

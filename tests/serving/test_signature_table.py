@@ -1,9 +1,10 @@
-"""The table of signatures in docs/signatures.md has the names that the code exports."""
+"""The table of signatures in docs/signatures.md is that of the code."""
 
 import pathlib
 import re
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.serving import saved_signatures
 
@@ -18,14 +19,28 @@ MODELS = {
 }
 
 
+def in_cell(text):
+    """Returns the name, type and rank of each tensor in a cell of the table."""
+    found = re.findall(r"`(\w+)` (\w+) \[(.*?)\]", text)
+    return {(name, dtype, len(shape.split(","))) for name, dtype, shape in found}
+
+
+def of_code(tensors):
+    return {
+        (name, tf.as_dtype(info.dtype).name, len(info.tensor_shape.dim))
+        for name, info in tensors.items()
+    }
+
+
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_table_of_signatures_is_that_of_the_code(exports, kind):
-    rows = [
-        [set(re.findall(r"`(\w+)`", cell)) for cell in line.split("|")[2:5]]
-        for line in DOCS.read_text(encoding="utf-8").split("\n")
-        if line.startswith(f"| {MODELS[kind]} | `")
-    ]
-    assert len(rows) > 1
-    for one in saved_signatures.read(exports[kind][1]).values():
-        definition = one.definition
-        assert [{one.name}, {*definition.inputs}, {*definition.outputs}] in rows
+    table = {}
+    for line in DOCS.read_text(encoding="utf-8").split("\n"):
+        if line.startswith(f"| {MODELS[kind]} | `"):
+            _, _, name, inputs, outputs, _ = line.split("|")
+            table[name.strip(" `")] = in_cell(inputs), in_cell(outputs)
+    signatures = saved_signatures.read(exports[kind][1]).values()
+    assert table == {
+        one.name: (of_code(one.definition.inputs), of_code(one.definition.outputs))
+        for one in signatures
+    }
