@@ -140,6 +140,66 @@ def label_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def with_label_texts(
+    rows: Sequence[Mapping[str, Any]], label: str, separator: str
+) -> tuple[list[Mapping[str, Any]], bool]:
+    """Returns rows whose labels are texts, and whether they were lists of labels.
+
+    Args:
+        rows: from `rows_of`.
+        label: column of the label, a value or a list of values.
+        separator: between the labels of a list in its text.
+
+    Raises:
+        ValueError: only some labels are lists, a label of a list contains the
+            separator, or the lists are vectors of 0 and 1.
+    """
+    values = [
+        json_value(row.get(label), f"row {number}, {label!r}")
+        for number, row in enumerate(rows, start=1)
+    ]
+    has_lists = isinstance(values[0], list)
+    if has_lists:
+        _check_no_indicators(values, label)
+        values = [
+            _joined_labels(value, separator, f"Row {number}: {label}")
+            for number, value in enumerate(values, start=1)
+        ]
+    labeled = [
+        {**row, label: label_text(value)} if label in row else row
+        for row, value in zip(rows, values, strict=True)
+    ]
+    return labeled, has_lists
+
+
+def _check_no_indicators(values, label):
+    """Refuses vectors of 0 and 1, whose places stand for classes without names."""
+    sizes = {len(one) if isinstance(one, list) else 0 for one in values}
+    if len(sizes) != 1 or min(sizes) < 2:
+        return
+    if all(item in (0, 1) for one in values for item in one):
+        raise ValueError(
+            f"{label} has vectors of 0 and 1, such as {values[0]!r:.60}; expected a "
+            "list with the names of the classes of each text."
+        )
+
+
+def _joined_labels(names, separator, place):
+    if not isinstance(names, list):
+        raise ValueError(
+            f"{place} is {names!r:.60}; expected a list of labels, as in row 1."
+        )
+    names = [label_text(name) for name in names]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{place} is {names!r:.60}; expected a list of texts.")
+    if any(separator in name for name in names):
+        raise ValueError(
+            f"{place} is {names}, in which a label contains {separator!r}; pass "
+            "label_separator, a text that no label contains."
+        )
+    return separator.join(names)
+
+
 def _names(table):
     """Returns the names of the columns of a table."""
     names = list(table) if isinstance(table, Mapping) else list(table.columns)

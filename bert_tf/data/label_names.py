@@ -1,10 +1,16 @@
-"""Class names in tables: missing values, and different spellings of one class."""
+"""Labels in tables: class names and their spellings, missing values, numbers."""
 
+import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+import numpy as np
+
+# As many different labels that occur once each are no classes.
+_MANY_CLASSES = 10
 # What pandas, Excel, R, SQL and Python write for a missing value. "none" is not among
 # them, because it is a common class name.
 MISSING = frozenset(
@@ -72,3 +78,91 @@ def same_name(name: str, known: Sequence[str]) -> str | None:
     if name in known:
         return name
     return next((other for other in known if key(other) == key(name)), None)
+
+
+def names_in(text: str, separator: str | None) -> tuple[str, ...]:
+    """Returns the class names in a cell, without surrounding white space.
+
+    Args:
+        text: contents of the cell. It may be empty: the example has no class.
+        separator: between two names. None: the whole cell is one name.
+
+    Example:
+        >>> names_in("rain; wind", ";")
+        ('rain', 'wind')
+    """
+    if separator is None:
+        return (text.strip(),)
+    names = (name.strip() for name in text.split(separator))
+    return tuple(name for name in names if name)
+
+
+def all_names(cells: Iterable[str], separator: str | None) -> list[str]:
+    """Returns the class names in all cells; see `names_in`."""
+    return [name for cell in cells for name in names_in(cell, separator)]
+
+
+def number_in(text: str) -> float:
+    """Returns the number in a cell.
+
+    Raises:
+        ValueError: the text is not a finite number.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"the label {text!r:.60} is not a finite number.")
+    return value
+
+
+def range_of(labels: Iterable[str]) -> str:
+    """Returns the range and mean of labels that are numbers: "0 to 5, mean 2.7"."""
+    values = np.array([number_in(text) for text in labels])
+    return f"{values.min():g} to {values.max():g}, mean {values.mean():.3g}"
+
+
+def check_class(name: str, known: Sequence[str]) -> None:
+    """Raises a ValueError if an unknown name cannot be the name of a class."""
+    if is_missing(name):
+        raise ValueError(
+            f"the label {name!r} stands for a missing value; correct or remove the "
+            "row. If it is the name of a class, list all classes in --labels."
+        )
+    same = same_name(name, known)
+    if same is not None:
+        raise ValueError(
+            f"the label {name!r:.60} is another spelling of {same!r:.60}; correct it."
+        )
+    if known:
+        raise ValueError(f"the label {name!r:.60} is not one of {', '.join(known)}.")
+
+
+def check_classes(path: str, counts: Mapping[str, int]) -> None:
+    """Raises a ValueError if labels are probably no classes.
+
+    Args:
+        path: the file, for the message.
+        counts: number of occurrences of each label.
+    """
+    problem = None
+    if len(counts) >= _MANY_CLASSES and max(counts.values()) == 1:
+        problem = f"each of the {len(counts):,} labels occurs once"
+    elif any(map(_is_fraction, counts)) and all(map(is_number, counts)):
+        first = min(filter(_is_fraction, counts))
+        problem = f"all labels are numbers, such as {first}"
+    if problem:
+        raise ValueError(
+            f"{path}: {problem}; expected classes. Pass --regression to predict "
+            "numbers, choose another --label_column, or list the classes in --labels."
+        )
+
+
+def is_number(label: str) -> bool:
+    """Returns whether a label is a decimal number."""
+    return re.fullmatch(r"[-+]?\d*\.?\d+", label) is not None
+
+
+def _is_fraction(label):
+    return is_number(label) and not float(label).is_integer()

@@ -20,8 +20,10 @@ import os
 import re
 import urllib.parse
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
 
@@ -142,6 +144,47 @@ class DataSet:
         A data set without a development set is evaluated on its test set.
         """
         return next(filter(self.splits.__contains__, _SPLITS[part]), None)
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raises a ValueError unless there are these columns."""
+        for name in names:
+            if name not in self.features:
+                raise ValueError(
+                    f"--tfds_name={self.name} has no column {name}; the columns are "
+                    f"{', '.join(self.features)}."
+                )
+
+    def only_text(self) -> str:
+        """Returns the name of the only column of text, or raises a ValueError."""
+        texts = [
+            name
+            for name, feature in self.features.items()
+            if feature.np_dtype in (object, str)
+        ]
+        if len(texts) != 1:
+            raise ValueError(
+                f"--tfds_name={self.name}: expected one column of text, got "
+                f"{', '.join(texts) or 'none'}; choose with --text_column, and with "
+                "--text_b_column for pairs."
+            )
+        return texts[0]
+
+    def class_names(self, column: str) -> Sequence[str] | None:
+        """Returns the names of the classes in a column; None if it has numbers.
+
+        Raises:
+            ValueError: it has neither names nor numbers.
+        """
+        feature = self.features[column]
+        if np.dtype(feature.np_dtype).kind == "f":
+            return None
+        names = getattr(feature, "names", None)
+        if not names:
+            raise ValueError(
+                f"--tfds_name={self.name}: the column {column} has no class names; "
+                "choose another column with --label_column."
+            )
+        return names
 
     def records(self, split: str, class_names: bool = True) -> Iterator[dict[str, Any]]:
         """Yields the examples of a split, always in the same order.

@@ -1,8 +1,10 @@
 """Examples: texts and their labels, read from tables with named columns."""
 
+import collections
 import dataclasses
+import functools
+import itertools
 import logging
-import math
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.data import hold_out
 from bert_tf.data import in_memory
 from bert_tf.data import label_names
 from bert_tf.data import tables
@@ -19,6 +22,9 @@ logger = logging.getLogger(__name__)
 
 ID_COLUMN = "id"
 _LABEL_SEPARATOR = "|"  # Of labels that a Python call gives as lists.
+# All runs hold out the same examples, whatever their random_seed, so that their scores
+# can be compared.
+_HOLD_OUT_SEED = 12345
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,15 +102,17 @@ class DataProcessor:
 
     def get_dev_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
         """Returns the examples of all sets for evaluation, by set name."""
-        names = [n for n in self.get_files(data_dir) if n.startswith("dev_")]
-        more = {name: self.read(data_dir, name) for name in names}
+        more = self._further_sets(data_dir, "dev_")
         return {"dev": self.get_dev_examples(data_dir)} | more
 
     def get_test_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
         """Returns the examples of all sets to predict, by set name."""
-        names = [n for n in self.get_files(data_dir) if n.startswith("test_")]
-        more = {name: self.read(data_dir, name) for name in names}
+        more = self._further_sets(data_dir, "test_")
         return {"test": self.get_test_examples(data_dir)} | more
+
+    def _further_sets(self, data_dir, prefix):
+        names = [n for n in self.get_files(data_dir) if n.startswith(prefix)]
+        return {name: self.read(data_dir, name) for name in names}
 
     def read(self, data_dir: str, part: str) -> list[InputExample]:
         """Returns the examples of one set; those of a test set have no labels."""
@@ -139,9 +147,156 @@ class DataProcessor:
         """Returns the ISO codes of the training languages, if they are known."""
         return []
 
+    def get_held_out_fingerprint(self) -> str | None:
+        """Returns the checksum of the texts that are held out; None if none are."""
+        return None
+
     def get_eval_languages(self) -> list[str]:
         """Returns the languages that the task is evaluated in, if it has several."""
         return []
+
+
+class TableProcessor(DataProcessor):
+    """Reads the user's own tables. `data_dir` is not used.
+
+    Args:
+        train_file: for training. See `tables.read_table` for the file formats.
+        eval_file: for evaluation.
+        predict_file: to predict. It needs no label column.
+        columns: names of the columns.
+        labels: class names. Default: the classes in the training file, sorted.
+        validation_split: share of the training file that serves as the evaluation set,
+            instead of `eval_file`. 0: none.
+    """
+
+    def __init__(
+        self,
+        *,
+        train_file: str | None = None,
+        eval_file: str | None = None,
+        predict_file: str | None = None,
+        columns: Columns = Columns(),
+        labels: Sequence[str] = (),
+        validation_split: float = 0.0,
+    ):
+        self._files = {
+            "train": train_file,
+            "dev": train_file if validation_split else eval_file,
+            "test": predict_file,
+        }
+        self.columns = columns
+        self._known_labels = list(labels)
+        self._validation_split = validation_split
+
+    def get_train_examples(self, data_dir: str = "") -> list[InputExample]:
+        """Returns the examples of the training file that are not held out."""
+        if not self._validation_split:
+            return list(self._train_examples)
+        return list(itertools.compress(self._train_examples, ~self._is_held_out))
+
+    def get_dev_examples(self, data_dir: str = "") -> list[InputExample]:
+        """Returns the examples of the evaluation file, or those that are held out."""
+        if self._validation_split:
+            return list(itertools.compress(self._train_examples, self._is_held_out))
+        return self.read(data_dir, "dev")
+
+    def read(self, data_dir: str, part: str) -> list[InputExample]:
+        """Returns all examples of a file."""
+        return self._read(part, () if part == "test" else self.get_labels())
+
+    def _read(self, part, labels):
+        path, columns = self._files[part], self.columns
+        if path is None:
+            raise ValueError(f"There is no {part} file; pass the path of a table.")
+        if part == "test":
+            columns = columns.without_label()
+        try:
+            return read_examples(
+                path, columns, part, labels=labels, broken_rows=self.broken_rows
+            )
+        except tables.MissingColumnError as error:
+            raise ValueError(
+                f"{error} Choose columns with --text_column, --text_b_column and "
+                "--label_column."
+            ) from None
+
+    def get_labels(self) -> list[str]:
+        """Returns the class names; an empty list for regression.
+
+        Raises:
+            ValueError: they are unknown, or fewer than two.
+        """
+        if self.columns.kind == checkpoint_heads.REGRESSION:
+            return []
+        if self._known_labels:
+            return list(self._known_labels)
+        if self._files["train"] is None:
+            raise ValueError(
+                "The class names are unknown; pass --labels in the order of the "
+                "model's outputs, or --train_file."
+            )
+        return list(self._collected_labels)
+
+    def get_files(self, data_dir: str = "") -> dict[str, str]:
+        """Returns the given paths, by set name."""
+        return {part: path for part, path in self._files.items() if path is not None}
+
+    def get_held_out_fingerprint(self) -> str | None:
+        """See `DataProcessor.get_held_out_fingerprint`."""
+        if not self._validation_split:
+            return None
+        return hold_out.fingerprint([e.texts for e in self.get_dev_examples()])
+
+    @functools.cached_property
+    def _train_examples(self):
+        examples = self._read("train", self._known_labels)
+        if not self._known_labels and self.columns.kind != checkpoint_heads.REGRESSION:
+            label_names.check_spellings(
+                str(self._files["train"]),
+                self._label_counts(examples),
+                "Correct them, or list all classes in --labels.",
+            )
+        return examples
+
+    @functools.cached_property
+    def _is_held_out(self):
+        examples = self._train_examples
+        return hold_out.held_out(
+            [example.texts for example in examples],
+            _strata([example.label for example in examples], self.columns.kind),
+            share=self._validation_split,
+            seed=_HOLD_OUT_SEED,
+        )
+
+    @functools.cached_property
+    def _collected_labels(self):
+        counts = self._label_counts(self._train_examples)
+        labels = sorted(counts)
+        if all(map(label_names.is_number, counts)):
+            labels.sort(key=float)  # 2 before 10.
+        if len(labels) < 2:
+            problem = f"the labels contain {len(labels)} different classes"
+            if labels and self.columns.kind == checkpoint_heads.SINGLE_LABEL:
+                problem = f"all rows have the label {labels[0]!r}"
+            raise ValueError(
+                f"{self._files['train']}: {problem}; expected at least two classes."
+            )
+        if self.columns.kind == checkpoint_heads.SINGLE_LABEL:
+            label_names.check_classes(str(self._files["train"]), counts)
+        return labels
+
+    def _label_counts(self, examples):
+        """Returns the number of examples of each class name."""
+        cells = [str(example.label) for example in examples]
+        return collections.Counter(label_names.all_names(cells, self.columns.separator))
+
+
+def _strata(labels, kind):
+    """Returns the index of each label or, for regression, the decile."""
+    if kind != checkpoint_heads.REGRESSION:
+        return np.unique(labels, return_inverse=True)[1].tolist()
+    values = [label_names.number_in(label) for label in labels]
+    return (np.argsort(np.argsort(values)) * 10 // len(labels)).tolist()
 
 
 def read_examples(
@@ -235,49 +390,6 @@ def _warn_of_empty(examples):
         logger.warning("%s: a text is empty (%d in total).", empty[0], len(empty))
 
 
-def names_in(text: str, separator: str | None) -> tuple[str, ...]:
-    """Returns the class names in a cell, without surrounding white space.
-
-    Args:
-        text: contents of the cell. It may be empty: the example has no class.
-        separator: between two names. None: the whole cell is one name.
-
-    Example:
-        >>> names_in("rain; wind", ";")
-        ('rain', 'wind')
-    """
-    if separator is None:
-        return (text.strip(),)
-    names = (name.strip() for name in text.split(separator))
-    return tuple(name for name in names if name)
-
-
-def all_names(cells: Iterable[str], separator: str | None) -> list[str]:
-    """Returns the class names in all cells; see `names_in`."""
-    return [name for cell in cells for name in names_in(cell, separator)]
-
-
-def number_in(text: str) -> float:
-    """Returns the number in a cell.
-
-    Raises:
-        ValueError: the text is not a finite number.
-    """
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"the label {text!r:.60} is not a finite number.")
-    return value
-
-
-def range_of(labels: Iterable[str]) -> str:
-    """Returns the range and mean of labels that are numbers: "0 to 5, mean 2.7"."""
-    values = np.array([number_in(text) for text in labels])
-    return f"{values.min():g} to {values.max():g}, mean {values.mean():.3g}"
-
-
 def check_label(
     text: str, known: Sequence[str], *, kind: str, separator: str | None
 ) -> None:
@@ -287,40 +399,23 @@ def check_label(
         text: contents of the cell.
         known: class names. If empty, all names are accepted.
         kind: one of `heads.LABEL_KINDS`.
-        separator: as in `names_in`.
+        separator: as in `label_names.names_in`.
 
     Raises:
         ValueError: the label is empty, denotes a missing value, is not a number, is an
-            unknown class, or contains a class twice. The caller adds file and line to
-            the message.
+            unknown class, or contains a class twice.
     """
     if kind == checkpoint_heads.REGRESSION:
-        number_in(text)
+        label_names.number_in(text)
         return
     if kind == checkpoint_heads.SINGLE_LABEL and not text.strip():
         raise ValueError("the label is empty.")
-    names = names_in(text, separator)
+    names = label_names.names_in(text, separator)
     for name in names:
         if name not in known:
-            _check_new_class(name, known)
+            label_names.check_class(name, known)
     if len(set(names)) != len(names):
         raise ValueError(f"the label {text!r:.60} contains a class twice.")
-
-
-def _check_new_class(name, known):
-    """Raises ValueError if an unknown name cannot be the name of a class."""
-    if label_names.is_missing(name):
-        raise ValueError(
-            f"the label {name!r} stands for a missing value; correct or remove the "
-            "row. If it is the name of a class, list all classes in --labels."
-        )
-    same = label_names.same_name(name, known)
-    if same is not None:
-        raise ValueError(
-            f"the label {name!r:.60} is another spelling of {same!r:.60}; correct it."
-        )
-    if known:
-        raise ValueError(f"the label {name!r:.60} is not one of {', '.join(known)}.")
 
 
 def file_of(run: Any, data: Any, name: str) -> str:
@@ -335,8 +430,7 @@ def file_of(run: Any, data: Any, name: str) -> str:
         run.option(f"{column}_column") or column
         for column in ("text", "text_b", "label")
     )
-    path = given_data.file_path(data)
-    if path is None:
+    if (path := given_data.file_path(data)) is None:
         rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
         # If only some rows have a second text, the others are refused below.
         is_pair = any(text_b in row for row in rows)
@@ -347,57 +441,10 @@ def file_of(run: Any, data: Any, name: str) -> str:
     if path is not None:
         return path
     columns = (text, text_b, label) if is_pair else (text, label)
-    content = given_data.json_lines(_with_label_texts(run, rows, label), columns)
-    return run.add_file(f"{name}.jsonl", content, trains=name == "train")
-
-
-def _with_label_texts(run, rows, label):
-    """Returns rows whose labels are texts; a list of labels becomes one text."""
-    first = in_memory.json_value(rows[0].get(label), f"row 1, {label!r}")
-    if isinstance(first, list):
+    labeled, has_lists = in_memory.with_label_texts(
+        rows, label, run.values.get("label_separator") or _LABEL_SEPARATOR
+    )
+    if has_lists:
         run.values.setdefault("label_separator", _LABEL_SEPARATOR)
-    values = [
-        in_memory.json_value(row.get(label), f"row {number}, {label!r}")
-        for number, row in enumerate(rows, start=1)
-    ]
-    if isinstance(first, list):
-        _check_no_indicators(values, label)
-    labeled = []
-    for number, (row, value) in enumerate(zip(rows, values, strict=True), start=1):
-        if isinstance(first, list):
-            separator = run.values["label_separator"]
-            value = _joined_labels(value, separator, f"Row {number}", label)
-        text = in_memory.label_text(value)
-        labeled.append({**row, label: text} if label in row else row)
-    return labeled
-
-
-def _check_no_indicators(values, label):
-    """Refuses vectors of 0 and 1, whose places stand for classes without names."""
-    sizes = {len(one) if isinstance(one, list) else 0 for one in values}
-    if len(sizes) != 1 or min(sizes) < 2:
-        return
-    if all(item in (0, 1) for one in values for item in one):
-        raise ValueError(
-            f"{label} has vectors of 0 and 1, such as {values[0]!r:.60}; expected a "
-            "list with the names of the classes of each text."
-        )
-
-
-def _joined_labels(names, separator, place, label):
-    if not isinstance(names, list):
-        raise ValueError(
-            f"{place}: {label} is {names!r:.60}; expected a list of labels, as in "
-            "row 1."
-        )
-    names = [in_memory.label_text(name) for name in names]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"{place}: {label} is {names!r:.60}; expected a list of texts."
-        )
-    if any(separator in name for name in names):
-        raise ValueError(
-            f"{place}: a label of {names} contains {separator!r}; pass "
-            "label_separator, a text that no label contains."
-        )
-    return separator.join(names)
+    content = given_data.json_lines(labeled, columns)
+    return run.add_file(f"{name}.jsonl", content, trains=name == "train")

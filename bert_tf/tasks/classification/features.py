@@ -12,6 +12,7 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.data import label_names
 from bert_tf.data import packing
 from bert_tf.tasks.classification import examples as examples_module
 
@@ -274,7 +275,7 @@ def label_columns(
     """
     labels = [example.label for example in examples]
     if record.label_kind == checkpoint_heads.REGRESSION:
-        values = [0.0 if x is None else examples_module.number_in(x) for x in labels]
+        values = [0.0 if x is None else label_names.number_in(x) for x in labels]
         return {"label_values": np.array(values, np.float32)}
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         columns = {"label_ids": _label_ids(examples, record.labels)}
@@ -285,7 +286,7 @@ def label_columns(
     number_of = {label: index for index, label in enumerate(record.labels)}
     indicators = np.zeros((len(labels), len(record.labels)), np.int32)
     for row, text in zip(indicators, labels, strict=True):
-        for name in examples_module.names_in(text or "", record.label_separator):
+        for name in label_names.names_in(text or "", record.label_separator):
             row[number_of[name]] = 1
     columns = {"label_indicators": indicators}
     if weights:

@@ -1,4 +1,4 @@
-"""The GLUE tasks and XNLI, read from their published files.
+"""Published data: GLUE and XNLI in their own files, and TensorFlow datasets.
 
 `parts` maps the sets of a task to file names. The names of sets for evaluation begin
 with "dev", and those of sets to predict with "test".
@@ -6,14 +6,18 @@ with "dev", and those of sets to predict with "test".
 
 import dataclasses
 import itertools
+import json
 import logging
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import options as classification_options
 
 logger = logging.getLogger(__name__)
 
@@ -366,6 +370,66 @@ def _as_contradiction(example):
     if example.label != _CONTRADICTORY:
         return example
     return dataclasses.replace(example, label=ENTAILMENT_LABELS[0])
+
+
+def tfds_processor(
+    options: classification_options.RunClassifierOptions,
+    known: examples_module.Columns | None,
+) -> examples_module.TableProcessor:
+    """Returns the reader of a TensorFlow dataset, each split of which is a table.
+
+    Args:
+        options: of the run.
+        known: the columns of the model to apply. None: the run trains a new model.
+
+    Raises:
+        ImportError, OSError, ValueError: the data set cannot be read.
+    """
+    name = str(options.tfds_name)
+    data = named_datasets.open_data_set(name, options.data_dir)
+    texts: Any = (options.text_column, options.text_b_column)
+    if texts[0] is None:
+        is_known = known is not None and known.text in data.features
+        texts = (known.text, known.text_b) if known and is_known else None
+        texts = named_datasets.declared(TFDS_TEXTS, name) or texts
+        texts = texts or (data.only_text(), None)
+    label = options.label_column or (known and known.label) or "label"
+    data.check_columns(filter(None, (*texts, label)))
+    labels = data.class_names(label)
+    kind = checkpoint_heads.SINGLE_LABEL
+    if labels is None:
+        kind = checkpoint_heads.REGRESSION
+    train, dev, test = (
+        named_datasets.part_file(
+            options,
+            part,
+            _table_lines,
+            ".classes.jsonl",
+            is_needed=part in options.sets_to_read,
+        )
+        for part in ("train", "dev", "test")
+    )
+    processor = examples_module.TableProcessor(
+        train_file=train,
+        eval_file=dev,
+        predict_file=test,
+        columns=examples_module.Columns(
+            text=texts[0], text_b=texts[1], label=label, kind=kind
+        ),
+        labels=labels or (),
+    )
+    if named_datasets.declared(TFDS_TEXTS, name):
+        config = name.partition(":")[0].rpartition("/")[2]
+        processor.task_name = TFDS_TASK_NAMES.get(config, config)
+    return processor
+
+
+def _table_lines(data, split):
+    """Yields the lines of a table whose column `id` names the examples."""
+    for record in data.records(split):
+        if "idx" in record:
+            record["id"] = record["idx"]
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 PROCESSORS: dict[str, type[GlueProcessor]] = {

@@ -14,7 +14,6 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.data import batching
 from bert_tf.fine_tuning import input_items
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
@@ -82,6 +81,25 @@ class Record(task_record.TaskRecord):
             label=self.label_column,
             kind=self.label_kind,
             separator=self.label_separator,
+        )
+
+    @classmethod
+    def columns_for(
+        cls, options: classification_options.RunClassifierOptions, trained: Any
+    ) -> examples_module.Columns:
+        """Returns the columns of the user's tables; default: the trained model's."""
+        known = trained.columns if trained else examples_module.Columns()
+        kind, separator = known.kind, known.separator
+        if options.regression:
+            kind = checkpoint_heads.REGRESSION
+        elif options.label_separator is not None:
+            kind, separator = checkpoint_heads.MULTI_LABEL, options.label_separator
+        return examples_module.Columns(
+            text=options.text_column or known.text,
+            text_b=options.text_b_column or known.text_b,
+            label=options.label_column or known.label,
+            kind=kind,
+            separator=separator,
         )
 
     def summary(self) -> str:
@@ -220,23 +238,6 @@ def cells_of(answer: Mapping, record: Record) -> dict[str, str]:
     return {"predicted_labels": joined} | {
         f"probability {name}": f"{value:.4f}" for name, value in probabilities.items()
     }
-
-
-def wrong_examples(
-    examples: Sequence[examples_module.InputExample],
-    answers: Sequence[Mapping],
-    is_correct: Sequence[bool] | np.ndarray,
-) -> list[model_card.WrongExample]:
-    """Returns the examples that were answered incorrectly, for the model card."""
-    return [
-        model_card.WrongExample(
-            text=" ||| ".join(filter(None, example.texts)),
-            expected=str(example.label),
-            predicted=label_text(answer),
-        )
-        for example, answer, is_right in zip(examples, answers, is_correct, strict=True)
-        if not is_right
-    ]
 
 
 def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:

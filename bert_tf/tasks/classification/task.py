@@ -14,6 +14,7 @@ from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import batching
 from bert_tf.data import findings as findings_module
+from bert_tf.data import label_names
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
@@ -22,9 +23,9 @@ from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
 from bert_tf.modeling import distilled_classifier
-from bert_tf.tasks.classification import data_sets
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import glue
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
@@ -48,8 +49,29 @@ class Classification(task_module.Task):
 
     @functools.cached_property
     def processor(self) -> examples_module.DataProcessor:
-        """The reader of the data; default columns: those of a trained model."""
-        return data_sets.select(self.options, self.trained)
+        """The reader of the data; default columns and labels: a trained model's."""
+        options, trained = self.options, self.trained
+        if options.tfds_name is not None:
+            return glue.tfds_processor(options, trained and trained.columns)
+        processor: examples_module.DataProcessor
+        if options.task_name is None:
+            processor = examples_module.TableProcessor(
+                train_file=options.train_file,
+                eval_file=options.eval_file,
+                predict_file=options.predict_file,
+                columns=self.RECORD.columns_for(options, trained),
+                labels=trained.labels if trained else options.labels,
+                validation_split=options.validation_split,
+            )
+            processor.task_name = trained.task_name if trained else None
+            return processor
+        task_name = options.task_name.lower()
+        if task_name == "xnli":
+            processor = glue.XnliProcessor(options.language)
+        else:
+            processor = glue.PROCESSORS[task_name]()
+        processor.task_name = task_name
+        return processor
 
     @property
     def _folder(self) -> str:
@@ -61,7 +83,25 @@ class Classification(task_module.Task):
         return {name: paths.get(name) for name in ("train", "dev", "test")}
 
     def data_sets(self) -> dict[str, result_files.DataSet]:
-        return data_sets.identities(self.options, self.processor)
+        options, processor, data_sets = self.options, self.processor, {}
+        paths = processor.get_files(self._folder)
+        for part in ("train", "dev", "test"):
+            of_part = [path for name, path in paths.items() if name.startswith(part)]
+            if part == "train":
+                of_part = processor.get_train_files(self._folder)
+            if options.task_name is not None:
+                languages = processor.get_eval_languages() if part != "train" else ()
+                if languages and part not in options.sets_to_read:
+                    continue  # A later command chooses the languages.
+                name = "_".join([str(processor.task_name), *sorted(languages)])
+            elif of_part:
+                name = result_files.stem(of_part[0])
+                if part == "dev" and options.validation_split:
+                    name += "_held_out"
+            else:
+                continue
+            data_sets[part] = result_files.DataSet(name=name, paths=tuple(of_part))
+        return data_sets
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None
@@ -90,9 +130,6 @@ class Classification(task_module.Task):
 
     def new_record(self) -> classification_predictions.Record:
         options, columns = self.options, self.processor.columns
-        sha256 = None
-        if isinstance(self.processor, data_sets.TableProcessor):
-            sha256 = self.processor.get_held_out_fingerprint()
         record = classification_predictions.Record(
             labels=tuple(self.processor.get_labels()),
             max_seq_length=options.max_seq_length,
@@ -104,7 +141,7 @@ class Classification(task_module.Task):
             label_kind=columns.kind,
             label_separator=columns.separator,
             validation_split=options.validation_split,
-            validation_sha256=sha256,
+            validation_sha256=self.processor.get_held_out_fingerprint(),
             doc_stride=options.doc_stride,
             bilstm_on_top=options.bilstm_on_top,
         )
@@ -113,7 +150,7 @@ class Classification(task_module.Task):
         return record.with_own_scores(self.start.source)
 
     def applied_record(self) -> classification_predictions.Record:
-        data_sets.check_applied(self.options, self.processor, self.trained)
+        self.options.check_applied(self.processor, self.trained)
         return self.trained
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
@@ -172,10 +209,10 @@ class Classification(task_module.Task):
             )
         labels = [str(example.label) for example in self.examples["train"]]
         if record.label_kind == checkpoint_heads.REGRESSION:
-            described = examples_module.range_of(labels)
+            described = label_names.range_of(labels)
             facts = [f"Labels of the training texts: {described}."]
         else:
-            names = examples_module.all_names(labels, record.label_separator)
+            names = label_names.all_names(labels, record.label_separator)
             facts = [f"Classes of the training texts: {text_checks.balance(names)}."]
         lengths, special = rows.lengths, self.num_special
         if lengths is not None:
@@ -235,9 +272,10 @@ class Classification(task_module.Task):
             baselines[part] = scores.baseline_scores(
                 self.processor.task_name, truth, record.label_kind
             )
-            wrong += classification_predictions.wrong_examples(
+            answers = classification_predictions.answers_of(logits, record)
+            wrong += scores.wrong_examples(
                 examples,
-                classification_predictions.answers_of(logits, record),
+                list(map(classification_predictions.label_text, answers)),
                 scores.is_correct(truth, predicted, record.label_kind),
             )
             if record.label_kind != checkpoint_heads.REGRESSION:
@@ -373,7 +411,7 @@ class Classification(task_module.Task):
         }
         if columns.kind != checkpoint_heads.REGRESSION:
             named = {
-                part: examples_module.all_names(of_part, columns.separator)
+                part: label_names.all_names(of_part, columns.separator)
                 for part, of_part in labels.items()
             }
             named = {part: names for part, names in named.items() if names}
@@ -382,7 +420,7 @@ class Classification(task_module.Task):
         for part, of_part in labels.items():
             findings.judge(
                 "label range",
-                f"{part}: {examples_module.range_of(of_part)}",
+                f"{part}: {label_names.range_of(of_part)}",
                 is_good=len(set(map(float, of_part))) > 1,
             )
 

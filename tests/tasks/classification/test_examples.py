@@ -1,6 +1,6 @@
 import pytest
 
-from bert_tf.tasks.classification import data_sets
+from bert_tf.data import label_names
 from bert_tf.tasks.classification import examples as examples_module
 
 COLUMNS = examples_module.Columns()
@@ -37,7 +37,10 @@ def test_rows_to_predict_need_no_labels_and_theirs_are_not_read(write):
 
 def test_labels_are_those_of_the_training_file_sorted(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
-    assert data_sets.TableProcessor(train_file=path).get_labels() == ["rain", "sun"]
+    assert examples_module.TableProcessor(train_file=path).get_labels() == [
+        "rain",
+        "sun",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_labels_are_those_of_the_training_file_sorted(write):
 def test_one_class_or_none_is_refused(write, train_text, message):
     path = None if train_text is None else write("a.tsv", train_text)
     with pytest.raises(ValueError, match=message):
-        data_sets.TableProcessor(train_file=path).get_labels()
+        examples_module.TableProcessor(train_file=path).get_labels()
 
 
 def test_a_duplicate_id_is_refused_with_both_lines(write):
@@ -71,10 +74,10 @@ def test_empty_texts_are_logged_and_kept(write, caplog):
 def test_classes_of_many_are_those_that_any_row_names(write):
     columns = examples_module.Columns(kind="multi_label", separator="|")
     path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
-    processor = data_sets.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == ["rain", "sun", "wind"]
     path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
-    processor = data_sets.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor(train_file=path, columns=columns)
     with pytest.raises(ValueError, match="the labels contain 0 different classes"):
         processor.get_labels()
 
@@ -82,20 +85,22 @@ def test_classes_of_many_are_those_that_any_row_names(write):
 def test_numbers_have_no_names(write):
     columns = examples_module.Columns(kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")
-    processor = data_sets.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
     with pytest.raises(
         ValueError, match=r"b\.tsv:2: the label 'a lot' is not a finite n"
     ):
-        data_sets.TableProcessor(train_file=path, columns=columns).get_train_examples()
+        examples_module.TableProcessor(
+            train_file=path, columns=columns
+        ).get_train_examples()
 
 
 SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
 
 
 def test_labels_that_differ_only_in_spelling_are_refused(write):
-    processor = data_sets.TableProcessor(train_file=write("a.tsv", SPELLINGS))
+    processor = examples_module.TableProcessor(train_file=write("a.tsv", SPELLINGS))
     message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. Correct them, or list all"
     with pytest.raises(ValueError, match=message):
         processor.get_labels()
@@ -104,8 +109,8 @@ def test_labels_that_differ_only_in_spelling_are_refused(write):
 def test_a_missing_label_is_refused_unless_it_is_named_as_a_class(write):
     path = write("a.tsv", "text\tlabel\nx\tNone\ny\tsome\n")
     with pytest.raises(ValueError, match=r":2: the label 'None' stands for a missing"):
-        data_sets.TableProcessor(train_file=path).get_labels()
-    processor = data_sets.TableProcessor(train_file=path, labels=("None", "some"))
+        examples_module.TableProcessor(train_file=path).get_labels()
+    processor = examples_module.TableProcessor(train_file=path, labels=("None", "some"))
     assert len(processor.get_train_examples()) == 2
 
 
@@ -124,7 +129,7 @@ KNOWN = ("rain", "wind")
     ],
 )
 def test_a_cell_names_its_classes(text, separator, names):
-    assert examples_module.names_in(text, separator) == names
+    assert label_names.names_in(text, separator) == names
 
 
 @pytest.mark.parametrize(
@@ -165,7 +170,7 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
 def test_labels_that_are_no_classes_are_refused(write, labels, message):
     rows = [f"x{number}\t{label}" for number, label in enumerate(labels)]
     path = write("a.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
-    processor = data_sets.TableProcessor(train_file=path)
+    processor = examples_module.TableProcessor(train_file=path)
     if message is None:
         assert len(processor.get_labels()) == 4
         return

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.classification import data_sets
+from bert_tf.tasks.classification import task as classification_task
 
 ROWS = [("wet wet", "rain"), ("dry dry", "sun")] * 4
 
@@ -90,13 +90,17 @@ def glue_datasets(tfds, prepared):
     )
 
 
+def processor(options):
+    return classification_task.Classification(options).processor
+
+
 def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
-    mnli = data_sets.select(named("glue/mnli", glue_datasets, do_eval=True))
+    mnli = processor(named("glue/mnli", glue_datasets, do_eval=True))
     assert mnli.task_name == "mnli"
     [row] = mnli.get_dev_examples("")
     assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")
     assert row.guid == "7"
-    stsb = data_sets.select(named("glue/stsb", glue_datasets))
+    stsb = processor(named("glue/stsb", glue_datasets))
     assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
     [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
