@@ -137,7 +137,7 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     model = classify((TEXTS, labels), tmp_path / "run", {**quick, **values})
     assert capsys.readouterr() == ("", "")  # `progress` is silent.
     assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
-    with pytest.raises(ValueError, match=r"a label of \['a\|b'\] contains '\|'"):
+    with pytest.raises(ValueError, match=r"a label contains '\|'"):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
     with pytest.raises(ValueError, match=r"vectors of 0 and 1, such as \[1, 0\]; exp"):
         classify((TEXTS, [[1, 0], [0, 1]] * 16), tmp_path / "other", quick)
