@@ -84,10 +84,13 @@ notebooks: .venv/installed
 	cd colab && for source in *.py; do \
 	  ../$(BIN)/jupytext --quiet --update --to ipynb --output "$${source%.py}.ipynb" "$$source"; \
 	done
+	@case "$(ADDRESS)" in OWNER/*) echo "The links to Colab name OWNER: set repository in pyproject.toml," \
+	  "and run make notebooks again before you publish them";; esac
 
 docs: .venv/installed
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
-	@echo "open build/docs/index.html"
+	@echo "open build/docs/index.html, or, because the search needs a server,"
+	@echo "run $(BIN)/python -m http.server --directory build/docs"
 
 dist:
 	rm -rf build dist

@@ -50,8 +50,15 @@ html_show_sourcelink = False
 
 def setup(app):
     """Writes the generated pages, before Sphinx looks for pages."""
+    app.connect("doctree-read", leave_out_of_search)
     # Before napoleon, which has the priority 500.
     app.connect(
         "autodoc-process-docstring", docstrings.to_restructured_text, priority=400
     )
     reference_pages.write(pathlib.Path(__file__).parent / "reference")
+
+
+def leave_out_of_search(app, _):
+    """Hides the current page from the search if it is about the past."""
+    if app.env.docname.startswith(("changes", "decisions/")):
+        app.env.metadata[app.env.docname]["nosearch"] = ""
