@@ -29,9 +29,10 @@ _SMALL_TEXT = 1 << 21  # Bytes of a text that a model without dropout memorizes.
 _WITHOUT_DROPOUT = ("hidden_dropout_prob=0", "attention_probs_dropout_prob=0")
 # Largest width of a trained model -> peak learning rate, and epochs of fine-tuning.
 _TRAINED = {256: (3e-4, 5.0), 512: (1e-4, 4.0), 768: (5e-5, 3.0), math.inf: (2e-5, 3.0)}
-# Largest width of a new model -> peak learning rate, and size of initial weights; see
-# `recipes/*.flags`. The release's size suits larger models.
-_NEW = {128: (1e-3, 0.1), 256: (3e-4, 0.06), math.inf: (1e-4, 0.02)}
+# The same for continued pretraining, without epochs.
+_CONTINUED = {512: 5e-4, 768: 5e-5, math.inf: 2e-5}
+# Largest width of a new model -> peak learning rate, and size of initial weights.
+_NEW = {128: (2e-3, 0.06), 256: (6e-4, 0.02), math.inf: (1e-4, 0.02)}
 # A given flag -> what it replaces.
 _REPLACES = {
     "num_train_steps": ("max_train_minutes",),
@@ -108,7 +109,7 @@ def _for_pretraining(values):
     num_bytes = sum(map(files.size, paths))
     chosen["model_size"] = "tiny" if is_small or num_bytes < _SMALL_TEXT else "mini"
     if values.get("init_checkpoint"):
-        rate, _ = _below(_TRAINED, _width(values))
+        rate = _below(_CONTINUED, _width(values))
     else:
         width = _width(chosen | values)
         rate, deviation = _below(_NEW, width)

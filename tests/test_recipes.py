@@ -48,7 +48,7 @@ def parsed(tool, options_class, flags):
 @pytest.mark.parametrize(
     "flags, expected",
     [
-        ([], {"model_size": "tiny", "learning_rate": 1e-3, "max_train_minutes": 60.0}),
+        ([], {"model_size": "tiny", "learning_rate": 2e-3, "max_train_minutes": 60.0}),
         (["--max_train_minutes=5000"], {"model_size": "tiny"}),  # A small text.
         (["--model_size=base"], {"model_size": "base", "learning_rate": 1e-4}),
         (["--learning_rate=0.5"], {"learning_rate": 0.5, "next_sentence": False}),
@@ -66,7 +66,7 @@ def parsed(tool, options_class, flags):
         ),
         (
             ["--init_checkpoint=bert-tf-mini"],
-            {"model_size": None, "learning_rate": 3e-4, "config_overrides": ()},
+            {"model_size": None, "learning_rate": 5e-4, "config_overrides": ()},
         ),
     ],
 )

@@ -5,9 +5,12 @@ import os
 import typing
 from collections.abc import Sequence
 
+import keras
+
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
@@ -21,6 +24,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 MASKED_LM = "masked_lm"
 LEFT_TO_RIGHT = "left_to_right"
+_TRANSFORM = "cls/predictions/transform/dense/kernel"
 
 # Values of a configuration that other flags determine, with those flags.
 _SET_ELSEWHERE = {
@@ -177,6 +181,7 @@ def create_model(
     config: config_module.BertConfig,
     schema: schema_module.Schema,
     dtype: str,
+    source: source_module.Source | None = None,
 ) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
     """Returns the model, not yet built, that learns from examples.
 
@@ -184,8 +189,15 @@ def create_model(
         config: the model's configuration.
         schema: the columns of the examples.
         dtype: a Keras dtype or policy.
+        source: the checkpoint that the weights will come from.
     """
     if config.is_causal:
         return left_to_right.BertLeftToRight(config, dtype=dtype)
     has_pairs = "next_sentence_labels" in schema
-    return pretrainer.BertPretrainer(config, next_sentence=has_pairs, dtype=dtype)
+    model = pretrainer.BertPretrainer(config, next_sentence=has_pairs, dtype=dtype)
+    if source is not None and _TRANSFORM not in source.shapes:
+        # An encoder without this head, whose vectors resemble the word embeddings more
+        # than random combinations of them do.
+        transform = model.cls.predictions.transform.dense
+        transform.kernel_initializer = keras.initializers.Identity()
+    return model

@@ -184,7 +184,7 @@ class Pretraining:
             )
         return loop.Trainer(
             lambda: model_setup.create_model(
-                self.config, self.records.schema, options.dtype
+                self.config, self.records.schema, options.dtype, source
             ),
             options,
             num_train_steps=num_train_steps if self._trains else 0,

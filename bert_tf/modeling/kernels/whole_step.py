@@ -47,12 +47,14 @@ class WholeStep(cpu.Cpu):
                 query, key, value, sequences, num_heads=num_heads, dropout=dropout
             )
         mask = ops.cast(sequences.visible, "bool")
+        if len(mask.shape) == 2:
+            mask = ops.repeat(ops.expand_dims(mask, 1), sequences.length, axis=1)
         context = ops.dot_product_attention(
             *(
                 plain.heads_of(x, sequences.length, num_heads)
                 for x in (query, key, value)
             ),
-            mask=ops.expand_dims(mask, (1, 2) if len(mask.shape) == 2 else 1),
+            mask=ops.expand_dims(mask, 1),  # [B, 1, F, T]: cuDNN does not broadcast F.
         )  # [B, F, N, D]
         return ops.reshape(context, (-1, query.shape[-1]))
 
