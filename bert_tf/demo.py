@@ -79,8 +79,8 @@ _FILES = """Files
 # In the demo, and with --tiny.
 _SIZES = {
     "length": (64, 16),
-    "steps": (300, 2),
-    "warmup": (30, 1),
+    "steps": (200, 2),
+    "warmup": (20, 1),
     "every": (50, 1),
     "epochs": (5.0, 0.1),
 }
