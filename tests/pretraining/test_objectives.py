@@ -1,6 +1,7 @@
 """The paper's ablations as a user runs them: data, pretraining, what follows."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
+from bert_tf.pretraining import model_setup
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
@@ -295,3 +297,14 @@ def check_refusal(folder, pretrain, flags, code, said):
     done = pretrain(folder / "run", *flags, size="none")
     assert done.exit_code == code, done.stderr
     assert said in done.stderr.strip().splitlines()[-1]
+
+
+def test_an_encoder_without_a_masked_word_head_starts_with_one_that_copies():
+    config = config_module.BertConfig.of_size("tiny", vocab_size=9)
+    weights = {"cls/predictions/transform/dense/kernel": (128, 128)}
+    for shapes, copies in (({}, True), (weights, False)):
+        source = types.SimpleNamespace(shapes=shapes)
+        model = model_setup.create_model(config, (), "float32", source)
+        model.build()
+        kernel = np.asarray(model.cls.predictions.transform.dense.kernel)
+        assert np.array_equal(kernel, np.eye(128)) is copies
