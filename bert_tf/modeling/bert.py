@@ -1,21 +1,17 @@
 """BertModel: token ids in, vectors out.
 
 Shape letters: B batch, S sequence, H hidden, I intermediate, N heads, D = H / N, F
-from-sequence, T to-sequence, K sequences per row, L layers, P chosen positions. Vectors
-are kept as rows, [B * S, H], so that every product with weights is a product of two
-matrices.
+from-sequence, T to-sequence, K sequences per row, L layers, P positions that a head
+reads, R rows. The vectors of a batch are rows, [R, H], so that every product with
+weights is a product of two matrices. R is B * S, or less where a kernel leaves out
+padding. In the last layer, the queries may be fewer, R' = B * (K + P).
 
 `k` is the set of kernels that a call uses: how each equation is computed on the device
-at hand. `kernels.plain` has the formula of each. `k.attend` splits q [B * F, H], and k
-and v [B * T, H], into heads [B, N, F or T, D]. In each head it computes
-softmax(q k^T / sqrt(D) + bias) v, with weights [B, N, F, T], and joins the heads to
-[B * F, H].
+at hand. `kernels.plain` has the formula of each.
 
-`k.sequences` returns the `Sequences` of a call: which positions are computed, what they
-see, and their dropout. `select` takes their rows from [B * S, H], where a kernel may
-leave out padding; `output` makes [B, S, H] of a layer's rows, and the next layer's; and
-`at` limits the last layer to P positions, so that F is P. `ReadPositions` says which
-are read at the end: `divide` separates vectors for the pooler from those for a head.
+`sequences` says which positions a layer computes, what they see, and which numbers
+their dropout has. Its `dropout` and `dropout_of_weights` describe a dropout, which the
+kernel that gets the description applies.
 """
 
 import functools
@@ -45,8 +41,9 @@ class EncoderLayer(embeddings.Scope):
     instead needs the warm-up. The order is part of what released weights compute, so it
     is not an option.
 
-    Source: section 3 of "Attention Is All You Need" (Vaswani et al., 2017);
-    attention_layer and transformer_model of modeling.py, 2018.
+    Source: section 3 of "Attention Is All You Need" (Vaswani et al., 2017), whose
+    sections the comments name; attention_layer and transformer_model of modeling.py,
+    2018.
     """
 
     def __init__(
@@ -83,26 +80,26 @@ class EncoderLayer(embeddings.Scope):
     def call(
         self, x: numerics.Tensor, sequences: plain.Sequences, k: plain.Plain
     ) -> numerics.Tensor:
-        """Returns the layer's vectors, [B * F, H].
+        """Returns the layer's vectors, [R, H].
 
         Args:
-            x: [B * T, H], in the compute dtype.
+            x: [R, H], in the compute dtype.
             sequences: which positions are computed, and what they see.
             k: the kernels.
         """
-        config, drop = self.config, sequences.dropout
+        config = self.config
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
-        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (3.2.1).
+        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (its 3.2.1).
         # The dot product of two vectors of D independent components with variance 1
         # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
         # useful gradient, for any head size. The mask is 0 where a position sees
         # another one, and else -10000: the softmax makes it exactly 0, and unlike
         # -inf it gives no NaN where a position sees none.
-        queries = sequences.queries(x)  # [B * F, H]
+        inputs = sequences.queries(x)  # x where vectors are computed, [R, H] or [R', H]
         context = k.attend(
-            k.dense(projections.query, queries),
+            k.dense(projections.query, inputs),
             k.dense(projections.key, x),
             k.dense(projections.value, x),
             sequences,
@@ -110,28 +107,28 @@ class EncoderLayer(embeddings.Scope):
             dropout=sequences.dropout_of_weights(
                 self.first_site, config.attention_probs_dropout_prob
             ),
-        )  # [B * F, H]
+        )  # [R, H]: the heads side by side; each had weights [B, F, T].
 
         # LayerNorm(x + Dropout(Sublayer(x))), here and for the second sublayer below.
         attended = k.add_and_norm(
             k.dense(output.dense, context),
-            queries,
+            inputs,
             output.normalization,
-            drop(self.first_site + 1, config.hidden_dropout_prob),
-        )  # [B * F, H]
+            sequences.dropout(self.first_site + 1, config.hidden_dropout_prob),
+        )  # [R, H]
 
-        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3), with GELU in its tanh form,
-        # as in OpenAI's GPT. The inner layer is four times as wide in released models.
+        # FFN(x) = gelu(x W1 + b1) W2 + b2 (its 3.3), by default with GELU in its tanh
+        # form, as in OpenAI's GPT. Released models have I = 4 H.
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),
-        )  # [B * F, I]
+        )  # [R, I]
         return k.add_and_norm(
             k.dense(self.residual_output.dense, inner),
             attended,
             self.residual_output.normalization,
-            drop(self.first_site + 2, config.hidden_dropout_prob),
-        )  # [B * F, H]
+            sequences.dropout(self.first_site + 2, config.hidden_dropout_prob),
+        )  # [R, H]
 
 
 class Encoder(embeddings.Scope):
@@ -141,7 +138,7 @@ class Encoder(embeddings.Scope):
         recomputes_layers: False by default. True keeps only each layer's input and
             recomputes the layer in the backward pass, which needs much less memory and
             a third more time. Gradients stay the same, because dropout masks are a
-            function of their keys.
+            function of the dropout keys.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
@@ -160,38 +157,39 @@ class Encoder(embeddings.Scope):
         x: numerics.Tensor,
         sequences: plain.Sequences,
         k: plain.Plain,
-        output_positions: numerics.Tensor | None = None,
+        last_positions: numerics.Tensor | None = None,
     ) -> list[numerics.Tensor]:
         """Returns the vectors of all layers, lowest first: L tensors [B, S, H].
 
         Args:
             x, sequences, k: those of `EncoderLayer`.
-            output_positions: int32 [B, P], the only positions at which the last layer
-                is computed; its result is then [B, P, H]. None: all.
+            last_positions: int32 [B, K + P], the only positions at which the last layer
+                is computed; its result is then [B, K + P, H]. None: all.
         """
         outputs = []
         x = sequences.select(x)
         for layer in self.encoder_layers:
             # No later layer attends to the vectors of the last one, so only those that
             # are read have to be computed.
-            if layer is self.encoder_layers[-1] and output_positions is not None:
-                sequences = sequences.at(output_positions)
+            if layer is self.encoder_layers[-1] and last_positions is not None:
+                sequences = sequences.at(last_positions)
             # Bound, so that remat differentiates with respect to x only.
             compute = functools.partial(layer, sequences=sequences, k=k)
             x = keras.remat(compute)(x) if self.recomputes_layers else compute(x)
+            # As [B, S, H] for the caller, and as rows for the next layer.
             vectors, x = sequences.output(x)
             outputs.append(vectors)
         return outputs
 
 
 class Pooler(embeddings.Scope):
-    """Passes the vector at one position of each sequence through a dense tanh layer.
+    """A dense tanh layer on the vector that represents a sequence.
 
-    The position is that of [CLS], or in a model that reads from left to right, that of
-    the last piece. [CLS] represents no word, so attention can collect there
-    what concerns the whole text (section 3 of the paper). The dense tanh layer comes
-    from the release's code. Pretraining fits it to the next-sentence task alone, so its
-    output becomes a useful vector of a text only through fine-tuning.
+    It is that of [CLS], or in a model that reads from left to right, that of the last
+    piece (`visibility.pooled_positions`). [CLS] represents no word, so attention can
+    collect there what concerns the whole text (section 3 of the BERT paper). The layer
+    comes from the release's code. Pretraining fits it to the next-sentence task alone,
+    so its output becomes a useful vector of a text only through fine-tuning.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
@@ -272,21 +270,21 @@ class BertModel(keras_model.KerasModel):
             ValueError: a sequence longer than the position table, or an unknown
                 feature.
         """
-        k = kernels.current()
+        k = kernels.current()  # Chosen with `kernels.use`.
         features = self.checked_features(features)
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         embedded = self.embeddings(features, dropout_keys=keys, k=k)  # [B, S, H]
         x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
         is_causal = self.config.is_causal
         visible = visibility.visible_positions(features, is_causal=is_causal)
-        read = read_positions.ReadPositions(features, output_positions, is_causal)
+        last = read_positions.ReadPositions(features, output_positions, is_causal)
         *lower_layers, last_layer = self.encoder(
             x,
             sequences=k.sequences(x, visible, keys),
             k=k,
-            output_positions=read.computed,
+            last_positions=last.computed,
         )
-        pooled, vectors = read.divide(last_layer)
+        pooled, vectors = last.divide(last_layer)
         return {
             "sequence_output": vectors,
             "pooled_output": self.pooler(pooled, k=k),
