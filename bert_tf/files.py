@@ -141,13 +141,14 @@ def size(path: AnyPath) -> int:
 
 
 def size_and_time(path: AnyPath) -> tuple[int, int]:
-    """Returns a file's size in bytes, and the time of its last change in seconds."""
+    """Returns a file's size in bytes, and the time of its last change in ns."""
     path = os.fspath(path)
     with clear_errors(path):
         if is_remote(path):
             found = _gfile().stat(path)
-            return found.length, found.mtime_nsec // 10**9
-        return os.path.getsize(path), int(os.path.getmtime(path))
+            return found.length, found.mtime_nsec
+        status = os.stat(path)
+        return status.st_size, status.st_mtime_ns
 
 
 def list_folder(path: AnyPath) -> list[str]:

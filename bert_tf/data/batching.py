@@ -79,7 +79,7 @@ class Source:
         raise NotImplementedError
 
     def rows_at_step(
-        self, step: tf.Tensor, indices: tf.Tensor, num_rows: int
+        self, step: tf.Tensor, indices: tf.Tensor, places: range
     ) -> dict[str, tf.Tensor]:
         """Returns `rows`. A source that draws parts of a row overrides this.
 
@@ -88,9 +88,9 @@ class Source:
         Args:
             step: int64 [], the step that the batch is for.
             indices: int64 [B], indices of the rows.
-            num_rows: B.
+            places: of the B rows in the step's global batch.
         """
-        return self.rows(indices, num_rows)
+        return self.rows(indices, len(places))
 
     def order(self, *, seed: int, window: int) -> ordering.Order:
         """Returns the order in which training reads the rows.
@@ -288,7 +288,7 @@ def training_batches(
     def batch(step):
         indices = tf.numpy_function(indices_of, [step], tf.int64, stateful=False)
         indices = tf.ensure_shape(indices, [len(read)])
-        features = source.rows_at_step(step, indices, len(read))
+        features = source.rows_at_step(step, indices, read)
         features["example_index"] = tf.range(read.start, read.stop)
         features["step"] = tf.fill([len(read)], tf.cast(step, tf.int32))
         return features

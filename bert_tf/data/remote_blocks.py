@@ -19,6 +19,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.data import ordering
+from bert_tf.data import unchanged
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class BlockReader:
 
     def __init__(self, record_files: Any):
         self._files = record_files
-        self._facts = self._current_facts(record_files.paths)
+        self._unchanged = unchanged.Unchanged(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
         self._lock = threading.Lock()
         # Framed records by rows, those needed least recently first.
@@ -160,21 +161,8 @@ class BlockReader:
         Other records of the same size would be read without an error.
         """
         framed = self._files.read_framed(np.arange(rows.start, rows.stop))
-        paths = self._files.paths_of(rows)
-        for path, facts in self._current_facts(paths).items():
-            if facts != self._facts[path]:
-                raise ValueError(
-                    f"{path} has changed since training started. Put the old file back "
-                    "and start the same command again, or start a new run."
-                )
+        self._unchanged.check(self._files.paths_of(rows))
         return framed
-
-    @staticmethod
-    def _current_facts(paths):
-        """Returns {path: size and time} of files."""
-        return dict(
-            zip(paths, files.map_paths(files.size_and_time, paths), strict=True)
-        )
 
     def _drop_oldest(self):
         held = sum(map(len, self._blocks))

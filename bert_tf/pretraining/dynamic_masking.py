@@ -11,7 +11,6 @@ of several packed sequences is masked as a whole: 15 % of the row, not of each s
 """
 
 import logging
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -28,8 +27,6 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_AT_A_TIME = 2
-_BATCHES_AHEAD = 4
 # The step that evaluation draws its masks for: always the same masks, never training's.
 _EVALUATION_STEP = 2**63
 
@@ -118,7 +115,7 @@ def check_num_predictions(
         )
 
 
-class MaskingSource(batching.Source):
+class MaskingSource(batching.TFRecordSource):
     """Rows of unmasked records, masked as they are read.
 
     Args:
@@ -126,9 +123,6 @@ class MaskingSource(batching.Source):
         masks: draws the masks.
         vocabulary: for [CLS] and [SEP], which are never masked.
         seed: determines the masks.
-
-    Attributes:
-        num_examples, columns: as in `batching.TFRecordSource`.
     """
 
     def __init__(
@@ -139,54 +133,38 @@ class MaskingSource(batching.Source):
         *,
         seed: int,
     ):
-        self._source = batching.TFRecordSource(record_files, columns_read(record_files))
-        self.num_examples = self._source.num_examples
-        self.columns = self._source.columns
+        super().__init__(record_files, columns_read(record_files))
         self._masks = masks
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._seed = seed
 
-    def training_batches(self, **arguments: Any) -> tf.data.Dataset:
-        """Returns `batching.training_batches` with different masks in each step."""
-        batches = self._source.training_batches(**arguments)
-        return self._masked(
-            batches,
-            lambda features: (features["step"][0], features["example_index"], features),
+    def rows_at_step(
+        self, step: tf.Tensor, indices: tf.Tensor, places: range
+    ) -> dict[str, tf.Tensor]:
+        """Returns rows with different masks in each step."""
+        features = super().rows(indices, len(places))
+        return self._masked(features, step, tf.range(places.start, places.stop))
+
+    def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
+        """Returns rows with the same masks each time, for evaluation."""
+        features = super().rows(indices, num_rows)
+        return self._masked(features, tf.constant(_EVALUATION_STEP, tf.uint64), indices)
+
+    def _masked(self, features, step, rows):
+        starts_word = features.pop("word_starts")
+        ids = features["input_ids"]
+        masked = tf.numpy_function(
+            self._mask,
+            [step, rows, ids, features["input_mask"], starts_word],
+            [tf.int32, tf.int32, tf.int32, tf.float32],
+            stateful=False,
         )
-
-    def evaluation_batches(self, **arguments: Any) -> tf.data.Dataset:
-        """Returns `batching.evaluation_batches` with the same masks each time."""
-        batches = self._source.evaluation_batches(**arguments).enumerate()
-
-        def with_rows(number, features):
-            size = arguments["batch_size"]
-            rows = number * size + tf.range(size, dtype=tf.int64)
-            return tf.constant(_EVALUATION_STEP, tf.uint64), rows, features
-
-        return self._masked(batches, with_rows)
-
-    def _masked(self, batches, with_place):
-        def mask(*batch):
-            step, rows, features = with_place(*batch)
-            starts_word = features.pop("word_starts")
-            names = ("input_ids", "input_mask")
-            masked = tf.numpy_function(
-                self._mask,
-                [step, rows, *(features[name] for name in names), starts_word],
-                [tf.int32, tf.int32, tf.int32, tf.float32],
-                stateful=False,
-            )
-            num_rows = features["input_ids"].shape[0]
-            shape = (num_rows, self._masks.max_predictions)
-            shapes = [features["input_ids"].shape, shape, shape, shape]
-            for name, values, shape in zip(_MASKED, masked, shapes, strict=True):
-                features[name] = tf.ensure_shape(values, shape)
-            return features
-
-        masked = batches.map(
-            mask, num_parallel_calls=_BATCHES_AT_A_TIME, deterministic=True
-        )
-        return masked.prefetch(_BATCHES_AHEAD)
+        shape = (ids.shape[0], self._masks.max_predictions)
+        shapes = [ids.shape, shape, shape, shape]
+        return features | {
+            name: tf.ensure_shape(values, shape)
+            for name, values, shape in zip(_MASKED, masked, shapes, strict=True)
+        }
 
     def _mask(self, step, rows, ids, input_mask, starts_word):
         is_real = input_mask > 0

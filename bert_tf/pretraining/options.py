@@ -158,6 +158,14 @@ class RunPretrainingOptions(
         help="Share of max_train_minutes over which the learning rate rises.",
         group="training",
     )
+    worker_timeout_seconds: int = option(
+        10,
+        minimum=1,
+        help="With --device=multi_worker: seconds without a sign of life after which a "
+        "worker counts as lost and the run ends. A larger number lets the run survive "
+        "stalls of a machine.",
+        group="devices",
+    )
     max_eval_steps: int = option(
         100,
         minimum=0,
@@ -169,6 +177,8 @@ class RunPretrainingOptions(
         super().__post_init__()
         if self.phases:
             self._set_lengths()
+        if self.device != "multi_worker":
+            self._refuse("worker_timeout_seconds", "needs --device=multi_worker")
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "needs --max_train_minutes")
         else:

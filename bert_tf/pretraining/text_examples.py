@@ -7,6 +7,7 @@ Each worker reads all of the text and draws all pairs, but creates and masks onl
 rows of its own share of each batch.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -86,11 +87,7 @@ class TextExamples:
             "vocab_size": len(vocabulary),
         }
         self._pools = graph_pools.TextPools(
-            paths,
-            options,
-            lambda: graph_pools.TextSampler(
-                options, vocabulary, do_lower_case=do_lower_case
-            ),
+            paths, options, vocabulary, do_lower_case=do_lower_case
         )
         self._key = json.dumps(
             {
@@ -224,7 +221,9 @@ class RowCounts:
 
     def _count(self, index):
         if index == len(self._counts):
-            self.record(self.first + index, self._pools.count(self.first + index))
+            number = self.first + index
+            with _clear_errors(self._pools):
+                self.record(number, self._pools.count(number))
         return self._counts[index]
 
     def _read(self):
@@ -346,13 +345,19 @@ class TextSource(batching.Source):
 
         first = self._counts.first
         pools = self._pools.pools(first, first + self._pools.num_pools)
+        pools = pools.map(self._recorded)
         batches = pools.flat_map(rows_of).rebatch(batch_size).map(completed)
         return batching.prepared(batches, length_buckets=length_buckets)
 
+    def clear_errors(self) -> Any:
+        """See `batching.clear_errors`; also if a file was changed or removed."""
+        return _clear_errors(self._pools)
+
     def _recorded(self, pool):
-        """Records the number of rows of a pool that was sampled."""
+        """Records the number of rows of a pool whose text is still the same."""
 
         def record(number, count):
+            self._pools.unchanged.check()
             self._counts.record(int(number), int(count))
             return number
 
@@ -361,6 +366,16 @@ class TextSource(batching.Source):
         arguments = [pool.number, count]
         number = tf.numpy_function(record, arguments, tf.int64, stateful=False)
         return pool._replace(number=tf.ensure_shape(number, []))
+
+
+@contextlib.contextmanager
+def _clear_errors(pools):
+    try:
+        with batching.clear_errors():
+            yield
+    except tf.errors.OpError:  # The reason may be that a file is not the same.
+        pools.unchanged.check()
+        raise
 
 
 def _padded(values, num_rows):

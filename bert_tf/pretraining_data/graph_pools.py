@@ -9,7 +9,6 @@ pool's rows can be created without the others.
 
 import functools
 import itertools
-from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
@@ -19,6 +18,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
+from bert_tf.data import unchanged
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_rows
@@ -54,6 +54,9 @@ class TextSampler:
         options: how, of create_pretraining_data or run_pretraining.
         vocabulary: the word pieces.
         **tokenizer_arguments: of `InGraphTokenizer`, such as do_lower_case.
+
+    Attributes:
+        rows: see `graph_rows.RowMaker.rows`.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class TextSampler:
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
         self._pairs = pairs_module.Sampler(graph_draws.GraphArrays, options)
-        self._row_maker = graph_rows.RowMaker(options, vocabulary)
+        self.rows = graph_rows.RowMaker(options, vocabulary).rows
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -98,19 +101,6 @@ class TextSampler:
             )
         return self._pairs.sample(text, draws, dupe_factor)
 
-    def rows(
-        self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Returns B pairs as columns [B, length]; see `graph_rows.RowMaker.rows`.
-
-        Args:
-            ids: int32 [P], the pieces that the pairs point into.
-            pairs: the pairs.
-            keys: uint64 [B], one for the masks of each row.
-        """
-        draws = graph_draws.GraphRowDraws(keys)
-        return self._row_maker.rows(ids, pairs, draws)
-
 
 class TextPools:
     """The pools of a text.
@@ -120,10 +110,12 @@ class TextPools:
             documents.
         options: how text becomes examples, of create_pretraining_data or
             run_pretraining.
-        create_sampler: returns the `TextSampler`, at first use.
+        vocabulary: the word pieces.
+        **tokenizer_arguments: as for `TextSampler`.
 
     Attributes:
         num_pools: number of pools per epoch.
+        unchanged: `Unchanged`, the files as they were when the text was cut.
 
     Raises:
         OSError: a file cannot be read.
@@ -134,8 +126,10 @@ class TextPools:
         self,
         paths: Sequence[str],
         options: Any,
-        create_sampler: Callable[[], TextSampler],
+        vocabulary: vocabulary_module.Vocabulary,
+        **tokenizer_arguments: Any,
     ):
+        self.unchanged = unchanged.Unchanged(paths)
         shards = data_corpus.balanced_shards(paths)
         if not shards:
             raise ValueError(f"Found no text in {', '.join(paths)}.")
@@ -147,7 +141,9 @@ class TextPools:
         self.num_pools = -(-len(shards) // SHARDS_PER_POOL)
         self._num_shards = len(shards)
         self._seed = options.random_seed
-        self._create_sampler = create_sampler
+        self._create_sampler = functools.partial(
+            TextSampler, options, vocabulary, **tokenizer_arguments
+        )
         self._shards = shards
 
     # Ops are created at first use: a strategy has to be created before any op.

@@ -35,17 +35,14 @@ class RowMaker:
             )
 
     def rows(
-        self,
-        ids: tf.Tensor,
-        pairs: pairs_module.Pairs,
-        draws: graph_draws.GraphRowDraws,
+        self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
     ) -> dict[str, tf.Tensor]:
         """Returns pairs as columns [B, length] of `schema.pretraining`.
 
         Args:
             ids: int32 [P], the pieces of the text that the pairs point into.
             pairs: B pairs, or B sequences without a second segment.
-            draws: source of all draws, for B rows.
+            keys: uint64 [B], one for the masks of each row.
         """
         place = tf.range(self._options.max_seq_length, dtype=tf.int64)  # [S]
         end_a = pairs.length_a[:, None] + 1  # [B, 1], place of the first [SEP].
@@ -68,6 +65,7 @@ class RowMaker:
             "input_mask": tf.cast(place <= end, tf.int32),
             "segment_ids": tf.cast((place > end_a) & (place <= end), tf.int32),
         }
+        draws = graph_draws.GraphRowDraws(keys)
         columns |= self._masked(pieces, is_candidate, end[:, 0] + 1, draws)
         if self._options.next_sentence:
             label = tf.cast(pairs.is_random_next, tf.int32)

@@ -105,9 +105,7 @@ def text_dataset(
     )
     vocabulary, arguments = _tokenizer(vocab_file, do_lower_case)
     pools = graph_pools.TextPools(
-        files.expand(input_file),
-        options,
-        lambda: graph_pools.TextSampler(options, vocabulary, **arguments),
+        files.expand(input_file), options, vocabulary, **arguments
     )
     first = first_epoch * pools.num_pools
     end = _MAX_INT64 if num_epochs is None else first + num_epochs * pools.num_pools

@@ -39,7 +39,7 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
         return _tpu_strategy(options)
     gpus_found = prepare_gpus(options)
     if options.device == "multi_worker":
-        return workers.create_strategy()
+        return workers.create_strategy(options.worker_timeout_seconds)
     if options.device == "mirrored":
         return _mirrored_strategy(options.num_replicas, gpus_found)
     if options.device == "gpu" and not gpus_found:

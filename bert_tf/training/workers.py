@@ -9,6 +9,7 @@ joins.
 """
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from bert_tf import files
 
@@ -146,7 +148,7 @@ class Workers:
         """Turns TensorFlow's errors about a lost worker into an OSError.
 
         TensorFlow's coordination service notices a killed worker at once and a frozen
-        one after ten seconds.
+        one after `--worker_timeout_seconds`.
         """
         try:
             yield
@@ -159,8 +161,14 @@ class Workers:
             ) from error
 
 
-def create_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
+def create_strategy(
+    timeout_seconds: int,
+) -> tf.distribute.MultiWorkerMirroredStrategy:
     """Waits for all workers in TF_CONFIG and returns their common strategy.
+
+    Args:
+        timeout_seconds: time without a sign of life after which a worker counts as
+            lost.
 
     Raises:
         ValueError: TF_CONFIG does not list the workers.
@@ -169,6 +177,13 @@ def create_strategy() -> tf.distribute.MultiWorkerMirroredStrategy:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     hosts, index = _hosts_and_index(resolver)
     wait_for_all(hosts, index)
+    # The strategy configures TensorFlow's coordination service and has no argument for
+    # its timeout, which is 10 seconds by default.
+    service = context.context()
+    service.configure_coordination_service = functools.partial(
+        service.configure_coordination_service,
+        heartbeat_timeout_in_ms=1000 * timeout_seconds,
+    )
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
@@ -96,7 +97,7 @@ def test_masks_do_not_depend_on_where_reading_began_or_how_many_read(
     source = source_of(unmasked, vocabulary, do_whole_word_mask=True)
     whole = training(source)
     assert_same_batches(training(source, start_step=23), whole[23:])
-    monkeypatch.setattr(dynamic_masking, "_BATCHES_AT_A_TIME", 1)
+    monkeypatch.setattr(batching, "_PARALLEL_READS", 1)
     assert_same_batches(training(source), whole)
 
 

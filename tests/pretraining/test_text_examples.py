@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.release import rotation
 from bert_tf.data import corpus as data_corpus
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import examples as pretraining_examples
@@ -241,6 +242,42 @@ def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     done = pretrain(input_file=text_of_another, num_train_steps=20)
     assert done.exit_code == 1
     assert "text (different content)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text(path.read_text().replace("the", "The")),
+        lambda path: path.unlink(),
+    ],
+)
+@pytest.mark.parametrize("reads", ["training", "evaluation"])
+def test_text_that_changes_during_a_run_ends_it(
+    pretrain, tmp_path, monkeypatch, text, change, reads
+):
+    paths = {name: tmp_path / f"{name}.txt" for name in ("training", "evaluation")}
+    for path in paths.values():
+        path.write_text(text.read_text())
+
+    def advance_and_change(self, *arguments):
+        loss = advance(self, *arguments)
+        if self.step == 45:
+            change(paths[reads])
+        return loss
+
+    advance = loop.Trainer._advance
+    monkeypatch.setattr(loop.Trainer, "_advance", advance_and_change)
+    flags = {"iterations_per_loop": 5, "save_checkpoints_steps": 40}
+    flags |= {"eval_every_steps": 40, "max_eval_steps": 2, "num_train_steps": 400}
+    done = pretrain(
+        input_file=paths["training"], eval_input_file=paths["evaluation"], **flags
+    )
+    assert done.exit_code == 1
+    assert done.stderr.strip().splitlines()[-1] == (
+        f"run_pretraining: {paths[reads]} has changed since training started. Put the "
+        "old file back and start the same command again, or start a new run."
+    )
+    assert int(rotation.latest(tmp_path / "run").rpartition("-")[2]) >= 40
 
 
 MISTAKES = [

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -158,7 +159,13 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     )
     assert "Traceback" not in stderr
 
-    processes = start_both(project_root, flags(run))
+    # A worker that stalls for less than the timeout loses nothing.
+    stalled = self_signalling("run_pretraining", 40, signal.SIGSTOP)
+    patient = flags(run, worker_timeout_seconds=200)
+    processes = start_both(project_root, patient, programs=(None, stalled))
+    os.waitpid(processes[1].pid, os.WUNTRACED)
+    time.sleep(20)
+    processes[1].send_signal(signal.SIGCONT)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     assert_same_curve(run, reference)

@@ -322,7 +322,7 @@ class RankingSource(batching.Source):
         )
 
     def rows_at_step(
-        self, step: tf.Tensor, indices: tf.Tensor, num_rows: int
+        self, step: tf.Tensor, indices: tf.Tensor, places: range
     ) -> dict[str, tf.Tensor]:
         """See `batching.Source`."""
         values = tf.numpy_function(
@@ -332,7 +332,7 @@ class RankingSource(batching.Source):
             stateful=False,
         )
         return {
-            name: tf.ensure_shape(value, [num_rows, *shape])
+            name: tf.ensure_shape(value, [len(places), *shape])
             for (name, shape), value in zip(self._shapes.items(), values, strict=True)
         }
 
