@@ -13,6 +13,7 @@ import json
 import os
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
