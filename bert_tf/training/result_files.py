@@ -6,6 +6,7 @@ other data set contain its name, such as eval_results-ax.txt, so an evaluation o
 replaces earlier results on the same data.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -149,21 +150,20 @@ def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
     return read_run(run_dir).get("results", {}).get(file_name)
 
 
-def result_entry(data_set: DataSet) -> dict[str, Any]:
-    """Returns the record of a data set that need not exist, without a checksum then."""
-    try:
-        return {"name": data_set.name, "checksum": data_set.checksum}
-    except OSError:
-        return {"name": data_set.name, "checksum": None}
-
-
-def entry(data_set: DataSet) -> dict[str, Any]:
+def entry(data_set: DataSet, *, may_be_missing: bool = False) -> dict[str, Any]:
     """Returns the record of a data set in a JSON file.
+
+    Args:
+        data_set: the data set.
+        may_be_missing: whether its files need not exist. It then has no checksum.
 
     Raises:
         OSError: a file of the data set cannot be read.
     """
-    record: dict[str, Any] = {"name": data_set.name, "checksum": data_set.checksum}
+    record: dict[str, Any] = {"name": data_set.name, "checksum": None}
+    ignored = (OSError,) if may_be_missing else ()
+    with contextlib.suppress(*ignored):
+        record["checksum"] = data_set.checksum
     if data_set.order is not None:
         record["order"] = data_set.order
     return record

@@ -131,7 +131,7 @@ class RunFolder:
                 "hub_name": run.get("hub_name") if step else hub_name,
                 "training_data": training_data and result_files.entry(training_data),
                 "results": {
-                    name: result_files.result_entry(data_set)
+                    name: result_files.entry(data_set, may_be_missing=True)
                     for name, data_set in results.items()
                 }
                 | run.get("results", {}),

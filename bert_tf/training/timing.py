@@ -104,16 +104,20 @@ class TimeBudget:
         return self._used_before + self._clock() - self._started
 
     @property
+    def share_used(self) -> float | None:
+        """Share of the time that is over; None if the run takes a number of steps."""
+        used = self.used_seconds
+        return None if used is None or self.seconds is None else used / self.seconds
+
+    @property
     def is_spent(self) -> bool:
         """Whether the time is up."""
-        used = self.used_seconds
-        return used is not None and self.seconds is not None and used >= self.seconds
+        return (self.share_used or 0.0) >= 1
 
     def set_rate(self) -> None:
         """Sets the learning rate of the next steps."""
-        used = self.used_seconds
-        if used is not None and self.seconds is not None:
-            self._schedule.share_done.assign(min(used / self.seconds, 1.0))
+        if (share := self.share_used) is not None:
+            self._schedule.share_done.assign(min(share, 1.0))
 
     def is_warmed_up(self, step: int, num_warmup_steps: int) -> bool:
         """Returns whether the learning rate has reached its peak.
@@ -122,17 +126,15 @@ class TimeBudget:
             step: number of steps so far.
             num_warmup_steps: of a run that takes a number of steps.
         """
-        used = self.used_seconds
-        if used is None or self.seconds is None:
+        if (share := self.share_used) is None:
             return step >= num_warmup_steps
-        return used >= self.seconds * self._schedule.warmup_proportion
+        return share >= self._schedule.warmup_proportion
 
     def amount_done(self, step: int, num_train_steps: int) -> tuple[float, float, str]:
         """Returns what a progress bar shows: amount done, total amount, unit."""
-        used = self.used_seconds
-        if used is None or self.seconds is None:
+        if (share := self.share_used) is None or self.seconds is None:
             return step, num_train_steps, "steps"
-        return min(used, self.seconds), self.seconds, "s"
+        return min(share, 1.0) * self.seconds, self.seconds, "s"
 
 
 def _now():

@@ -192,7 +192,7 @@ def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
 
 
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
-    entry = result_files.result_entry(result_files.DataSet(name="weather"))
+    entry = result_files.entry(result_files.DataSet(name="weather"))
     record = {"results": {"eval_results.txt": entry}}
     (run_dir / "run.json").write_text(json.dumps(record))
     write(run_dir, evaluated(training=TRAINING))

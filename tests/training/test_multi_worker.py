@@ -160,7 +160,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert "Traceback" not in stderr
 
     # A worker that stalls for less than the timeout loses nothing.
-    stalled = self_signalling("run_pretraining", 40, signal.SIGSTOP)
+    stalled = self_signalling("run_pretraining", NUM_TRAIN_STEPS, signal.SIGSTOP)
     patient = flags(run, worker_timeout_seconds=200)
     processes = start_both(project_root, patient, programs=(None, stalled))
     os.waitpid(processes[1].pid, os.WUNTRACED)

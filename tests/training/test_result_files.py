@@ -33,7 +33,7 @@ def run_dir(tmp_path):
         (tmp_path / "run").mkdir()
         names = {"dev": RESULTS, "test": "predictions.jsonl"}
         record = {
-            names[part]: result_files.result_entry(data_set)
+            names[part]: result_files.entry(data_set, may_be_missing=True)
             for part, data_set in results.items()
         }
         (tmp_path / "run" / "run.json").write_text(json.dumps({"results": record}))
