@@ -13,11 +13,13 @@ from bert_tf.training import options as training_options
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunPretrainingOptions(
-    pretraining_data_options.MaskShareOptions, training_options.TrainingOptions
+    pretraining_data_options.ExampleOptions, training_options.TrainingOptions
 ):
     """Trains and evaluates BERT on masked words and next sentences.
 
     With --objective=left_to_right, the model predicts each next word piece instead.
+    Flags of sentence pairs and lengths apply to text; flags of masking apply to text,
+    and to examples created with --dynamic_masking.
     """
 
     input_file: str = option(
@@ -86,18 +88,6 @@ class RunPretrainingOptions(
         "true.",
         on_resume=options_module.FREE,
     )
-    next_sentence: bool = option(
-        True,
-        help="For text: make sentence pairs with next_sentence_labels. False: make "
-        "sequences of consecutive sentences without labels.",
-    )
-    short_seq_prob: float = option(
-        0.1,
-        minimum=0.0,
-        maximum=1.0,
-        help="For text: probability that a pass over a document makes shorter "
-        "sequences.",
-    )
     max_seq_length: int = option(
         128,
         minimum=3,
@@ -109,25 +99,6 @@ class RunPretrainingOptions(
         minimum=1,
         help="Maximum number of masked pieces per example. If the examples are already "
         "masked, the value that they were created with.",
-    )
-    do_whole_word_mask: bool = option(
-        False,
-        help="For text, and examples created with --dynamic_masking: mask all pieces "
-        "of a word together.",
-    )
-    masking: str = option(
-        "random",
-        choices=pretraining_data_options.MASKINGS,
-        help="For text, and examples created with --dynamic_masking. random: choose "
-        "pieces or words independently. span: choose up to ten consecutive words "
-        "together, as SpanBERT does.",
-    )
-    masked_lm_prob: float = option(
-        0.15,
-        minimum=0.0,
-        maximum=1.0,
-        help="For text, and examples created with --dynamic_masking: share of the "
-        "word pieces to mask.",
     )
     num_train_steps: int = option(
         100000,

@@ -10,8 +10,6 @@ from bert_tf.options import option
 from bert_tf.pretraining_data import release_masks
 
 _SHARES = release_masks.MaskShares()
-# Values of --masking, here and in run_pretraining.
-MASKINGS = ("random", "span")
 # Options that say how to mask. With --dynamic_masking run_pretraining takes them.
 MASKING_OPTIONS = (
     "do_whole_word_mask",
@@ -29,11 +27,42 @@ _UNSUPPORTED = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskShareOptions(options_module.Options):
-    """What replaces the chosen pieces, for both tools that mask."""
+class ExampleOptions(options_module.Options):
+    """How text becomes masked examples, for both tools that make them."""
 
     flag_group: ClassVar[str] = "advanced"
 
+    do_whole_word_mask: bool = option(
+        False,
+        help="Mask all pieces of a word together.",
+        group=options_module.TASK_AND_DATA,
+    )
+    masking: str = option(
+        "random",
+        choices=("random", "span"),
+        help="random: choose pieces or words independently. span: choose up to ten "
+        "consecutive words together, as SpanBERT does.",
+    )
+    masked_lm_prob: float = option(
+        0.15,
+        minimum=0.0,
+        maximum=1.0,
+        help="Share of the word pieces to mask.",
+        group=options_module.TASK_AND_DATA,
+    )
+    short_seq_prob: float = option(
+        0.1,
+        minimum=0.0,
+        maximum=1.0,
+        help="Probability that a pass over a document makes shorter sequences.",
+        group=options_module.TASK_AND_DATA,
+    )
+    next_sentence: bool = option(
+        True,
+        help="Make sentence pairs with next_sentence_labels. False: make sequences of "
+        "consecutive sentences without labels.",
+        group=options_module.TASK_AND_DATA,
+    )
     mask_share: float = option(
         _SHARES.mask,
         minimum=0.0,
@@ -70,7 +99,7 @@ class MaskShareOptions(options_module.Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
+class CreatePretrainingDataOptions(ExampleOptions, execution.RunnerOptions):
     """Creates TFRecord files of masked sentence pairs from text.
 
     The text has one sentence per line and a blank line between documents.
@@ -96,19 +125,11 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
     do_lower_case: bool = option(
         True, help="Lowercase the text. Use True for an uncased vocabulary."
     )
-    do_whole_word_mask: bool = option(False, help="Mask all pieces of a word together.")
     whole_word_segmenter: str | None = option(
         None,
         choices=("jieba",),
         help="Segmenter that groups Chinese characters into words. Default: none; each "
         "character is a word.",
-        group="advanced",
-    )
-    masking: str = option(
-        "random",
-        choices=MASKINGS,
-        help="random: choose pieces or words independently. span: choose up to ten "
-        "consecutive words together, as SpanBERT does.",
         group="advanced",
     )
     dynamic_masking: bool = option(
@@ -137,15 +158,6 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         minimum=1,
         help="Number of passes over the text, each with different pairs and masks.",
     )
-    masked_lm_prob: float = option(
-        0.15, minimum=0.0, maximum=1.0, help="Share of the word pieces to mask."
-    )
-    short_seq_prob: float = option(
-        0.1,
-        minimum=0.0,
-        maximum=1.0,
-        help="Probability that a pass over a document makes shorter sequences.",
-    )
     sampler: str = option(
         "vectorized",
         choices=("vectorized", "release", "tf_data"),
@@ -154,11 +166,6 @@ class CreatePretrainingDataOptions(MaskShareOptions, execution.RunnerOptions):
         "by one and creates the same records. tf_data: draws like vectorized, but with "
         "TensorFlow ops, as `text_dataset` does.",
         group="advanced",
-    )
-    next_sentence: bool = option(
-        True,
-        help="Create sentence pairs with next_sentence_labels. False: create sequences "
-        "of consecutive sentences without labels.",
     )
     max_unknown_share: float = option(
         0.3,
