@@ -260,6 +260,9 @@ def _parse(
     try:
         left_over = flag_values(["tool", *argv])[1:]
     except flags.UnrecognizedFlagError as error:
+        if instead := options_class.OTHER_FLAGS.get(error.flagname):
+            message = f"Unknown flag --{error.flagname}; {instead}."
+            raise OptionError(message) from None
         raise OptionError(_unknown_flag(error.flagname, declared)) from None
     except flags.IllegalFlagValueError as error:
         raise _wrong_boolean(str(error)) from None

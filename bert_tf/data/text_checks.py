@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import logging
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from bert_tf.data import findings as findings_module
 from bert_tf.data import packing
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
+
+logger = logging.getLogger(__name__)
 
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
@@ -131,6 +134,23 @@ def truncation(lengths: npt.ArrayLike, *, room: int, limit: str) -> str:
         f"{longest:,}"
     )
     return text + (f"; {lost:.1%} of the pieces are cut off" if lost else "")
+
+
+def warn_of_truncated(
+    lengths: npt.ArrayLike, *, room: int, limit: str, inputs: str
+) -> None:
+    """Logs how many inputs are truncated.
+
+    Args:
+        lengths: as in `check_lengths`.
+        room: as in `check_lengths`.
+        limit: as in `check_lengths`.
+        inputs: what they are, such as "texts of test".
+    """
+    pieces = np.asarray(lengths)
+    if count := int(np.sum(pieces > room)):
+        message = "%d of %d %s are longer than %s and are truncated."
+        logger.warning(message, count, len(pieces), inputs, limit)
 
 
 def check_unknown(

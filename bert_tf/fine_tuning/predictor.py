@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from bert_tf.modeling import keras_model
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
+
+logger = logging.getLogger(__name__)
 
 # Default number of rows per call of the model. Limits the memory for long inputs.
 ROWS_PER_CALL = 32
@@ -114,6 +117,7 @@ class Predictor:
     TOKENIZER: ClassVar[type] = in_graph.InGraphTokenizer
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
+    _num_truncated = 0  # Inputs of a call of `predict`, which `answers` counts.
 
     def __init__(
         self,
@@ -256,6 +260,7 @@ class Predictor:
             length_of: approximate length of an item.
             batches_sorted: groups have this many times `batch_size` items.
         """
+        self._num_truncated = 0
         lengths = [length_of(item) for item in items]
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
@@ -268,6 +273,13 @@ class Predictor:
             for index, answer in zip(part, found, strict=True):
                 answers[index] = answer
             progress("predict", start + len(part), len(items), unit=unit)
+        if self._num_truncated:
+            logger.warning(
+                "%d of %d inputs are longer than max_seq_length=%d and are truncated.",
+                self._num_truncated,
+                len(items),
+                self.task.max_seq_length,
+            )
         return answers
 
     def _applied(

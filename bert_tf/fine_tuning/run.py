@@ -204,8 +204,14 @@ class Run:
         predicted = self.task.predict(self.task.prediction(batch_size).predict)
         self.trainer.folder.create()
         data_set = self.task.identities["test"]
-        suffix = self.trainer.folder.suffix_of(self.task.predictions_file, data_set)
+        main_file = task_module.PREDICTIONS_FILE
+        suffix = self.trainer.folder.suffix_of(main_file, data_set)
         paths = self._write_files(predicted.files, suffix)
+        for name in set(self.task.PREDICTION_FILES) - set(predicted.files):
+            name = self.task.file_name(name, suffix)
+            path = os.path.join(self.options.output_dir, name)
+            if files.exists(path):
+                files.remove(path)
         if predicted.table is not None:
             name = self.task.file_name(TABLE_FILE, suffix)
             path = tables.write_answers(
@@ -268,7 +274,7 @@ class Run:
         trainer.workers.check_same("the training data", checksum)
         main_files = {
             "dev": run_folder.EVAL_RESULTS_FILE,
-            "test": task.predictions_file,
+            "test": task_module.PREDICTIONS_FILE,
         }
         data = {
             "training_data": task.identities["train"],

@@ -34,6 +34,7 @@ from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
 from bert_tf.training import result_files
 
+PREDICTIONS_FILE = "predictions.jsonl"
 # Computes outputs of the model: (source of batches, keys=names of the outputs) -> the
 # outputs of all rows by name. `training.evaluation.Evaluation.predict` is one.
 Predict = Callable[..., dict[str, np.ndarray]]
@@ -110,6 +111,9 @@ class Task(abc.ABC):
     # Fields of the record that may differ when training is resumed.
     MAY_CHANGE: ClassVar[tuple[str, ...]] = ()
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
+    # All files of predictions. Those that are not written are removed, because they are
+    # of earlier predictions.
+    PREDICTION_FILES: ClassVar[tuple[str, ...]] = (PREDICTIONS_FILE,)
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
 
@@ -242,11 +246,6 @@ class Task(abc.ABC):
         return False
 
     @property
-    def predictions_file(self) -> str:
-        """The main file of the predictions."""
-        return "predictions.jsonl"
-
-    @property
     def longest_sequence(self) -> int:
         """Maximum number of word pieces of a sequence."""
         return self.record.max_seq_length
@@ -281,6 +280,22 @@ class Task(abc.ABC):
         if name not in self._features:
             self._features[name] = self.convert(name)
         return self._features[name]
+
+    def warn_of_truncated(self, name: str, lengths: Any) -> None:
+        """Logs how many examples of a set are longer than what the model reads.
+
+        Args:
+            name: of the set. "train" is left to `TrainingData.facts`.
+            lengths: pieces of each example without special tokens. None: unknown.
+        """
+        if name != "train" and lengths is not None:
+            limit = self.record.max_seq_length
+            text_checks.warn_of_truncated(
+                lengths,
+                room=limit - self.num_special,
+                limit=f"max_seq_length={limit}",
+                inputs=f"examples of {name}",
+            )
 
     def convert(self, name: str) -> Any:
         """Returns the features of a set; see `features`."""

@@ -51,6 +51,7 @@ Evaluate = Callable[[], dict[str, float]]
 # pretrained with at most this rate.
 _SHORT_RUN = 1000
 _LARGEST_RELEASED_RATE = 1e-4
+_HIGH_RATE = 1e-2
 
 
 class Trainer:
@@ -178,6 +179,12 @@ class Trainer:
         rate, num_steps = self.options.learning_rate, self.num_train_steps
         if rate == 0:
             logger.warning("--learning_rate=0: training does not change the weights.")
+        elif rate > _HIGH_RATE:
+            logger.warning(
+                "--learning_rate=%g is far above the usual 1e-5 to 1e-3; the model may "
+                "learn nothing.",
+                rate,
+            )
         elif self.time_limit is None and num_warmup_steps > num_steps:
             logger.warning(
                 "The warm-up (%d steps) is longer than the run (%d steps), so the "

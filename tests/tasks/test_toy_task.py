@@ -122,7 +122,7 @@ class Bees(task_module.Task):
         source = batching.ArraySource(self.features("test"))
         rows = predict(source, keys=("probabilities",))["probabilities"]
         lines = task_module.json_lines(map(answer, rows))
-        return task_module.Predicted(files={self.predictions_file: lines})
+        return task_module.Predicted(files={task_module.PREDICTIONS_FILE: lines})
 
     def card(self):
         return model_card.Card(

@@ -151,6 +151,7 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         ("run_squad", {"do_eval": "true"}, 2, "Evaluating needs --predict_file"),
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
         ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
+        ("run_ner", {"train_file": "a"}, 2, "the file train.txt of --data_dir is"),
         # The last file that is needed is read before the training, too.
         (
             "run_swag",

@@ -342,6 +342,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         texts, texts_b = items, None
         if not isinstance(items[0], str):
             texts, texts_b = zip(*items, strict=True)
+        lengths: list[int] = []
         packed, numbers = features_module.pack(
             self.tokenizer,
             texts,
@@ -349,7 +350,10 @@ class Predictor(fine_tuning_predictor.Predictor):
             max_seq_length=self.task.max_seq_length,
             doc_stride=self.task.doc_stride,
             longer_keeps_more=self.task.longer_keeps_more,
+            lengths=lengths,
         )
+        room = self.task.max_seq_length - (2 if texts_b is None else 3)
+        self._num_truncated += sum(length > room for length in lengths)
         logits = self._applied(self.apply, packed)
         mean = features_module.mean_over_windows(logits, numbers, len(texts))
         return answers_of(mean, self.task)

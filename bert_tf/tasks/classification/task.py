@@ -191,12 +191,14 @@ class Classification(task_module.Task):
         return len(self.examples["train"])
 
     def convert(self, name: str) -> features_module.Rows:
-        return features_module.rows_of(
+        rows = features_module.rows_of(
             self.examples[name],
             self.record,
             self.tokenizer,
             weights=self.class_weights if name == "train" else None,
         )
+        self.warn_of_truncated(name, rows.lengths)
+        return rows
 
     def training_data(self) -> task_module.TrainingData:
         for name, weight in (self.class_weights or {}).items():
@@ -330,7 +332,7 @@ class Classification(task_module.Task):
     def _prediction_files(self, part):
         """Returns the names of the two files with the predictions of a set."""
         suffix = part.removeprefix("test")
-        names = (classification_predictions.RELEASE_FILE, self.predictions_file)
+        names = (classification_predictions.RELEASE_FILE, task_module.PREDICTIONS_FILE)
         return [result_files.with_suffix(name, suffix) for name in names]
 
     def file_name(self, name: str, suffix: str) -> str:

@@ -105,11 +105,15 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
         starts, endings = zip(*items, strict=True)
+        length = self.task.max_seq_length
+        lengths: list[int] = []
         packed = features.pack_endings(
-            self.tokenizer, starts, endings, max_seq_length=self.task.max_seq_length
+            self.tokenizer, starts, endings, max_seq_length=length, lengths=lengths
         )
-        ending_scores = self._applied(self.apply, packed)
         borders = np.cumsum([len(texts) for texts in endings])[:-1]
+        for row in np.split(np.array(lengths), borders):
+            self._num_truncated += bool(np.any(row > length - 3))
+        ending_scores = self._applied(self.apply, packed)
         return [
             predictions.prediction(np.asarray(numerics.softmax(row)), texts)
             for row, texts in zip(
@@ -207,11 +211,13 @@ class MultipleChoice(task_module.Task):
         return super().counts() | {"Num endings": self.record.num_endings}
 
     def convert(self, name: str) -> features.Features:
-        return features.convert_examples_to_features(
+        converted = features.convert_examples_to_features(
             self.examples[name],
             self.record.max_seq_length,
             self.tokenizer,
         )
+        self.warn_of_truncated(name, converted.lengths)
+        return converted
 
     def training_data(self) -> task_module.TrainingData:
         converted, limit = self.features("train"), self.record.max_seq_length
@@ -290,7 +296,7 @@ class MultipleChoice(task_module.Task):
         return task_module.Predicted(
             files={
                 predictions.TABLE_FILE: predictions.release_lines(probabilities),
-                self.predictions_file: task_module.json_lines(records),
+                task_module.PREDICTIONS_FILE: task_module.json_lines(records),
             },
             table=list(map(predictions.cells, answers))
             if self.options.predict_file

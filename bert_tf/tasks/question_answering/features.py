@@ -26,6 +26,7 @@ from bert_tf import progress as progress_module
 from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import schema as schema_module
+from bert_tf.data import text_checks
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as question_answering_examples
 from bert_tf.tasks.question_answering import options as question_answering_options
@@ -227,10 +228,12 @@ def convert_examples_to_features(
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
     contexts = _Contexts(tokenizer)
-    questions, parts = [], []
+    questions, parts, lengths = [], [], []
     for index, example in enumerate(examples):
         tokenized, context_start = contexts.tokenized(example.context)
-        question = tokenizer.tokenize(example.question_text)[: sizes.max_query_length]
+        pieces = tokenizer.tokenize(example.question_text)
+        lengths.append(len(pieces))
+        question = pieces[: sizes.max_query_length]
         questions.append(tokenizer.convert_tokens_to_ids(question))
         answer = None
         if is_training and not example.is_impossible:
@@ -244,6 +247,10 @@ def convert_examples_to_features(
             )
         if (index + 1) % EXAMPLES_PER_CALL == 0 or index + 1 == len(examples):
             progress("tokenize", index + 1, len(examples), unit="questions")
+    limit = sizes.max_query_length
+    text_checks.warn_of_truncated(
+        lengths, room=limit, limit=f"max_query_length={limit}", inputs="questions"
+    )
     table = np.array(parts, np.int64).reshape(-1, 7)
     return Windows(
         examples=examples,

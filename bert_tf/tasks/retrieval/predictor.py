@@ -15,6 +15,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import output_activation
@@ -156,18 +157,24 @@ def score_pairs(
         passages: N passages.
     """
     blocks = [np.zeros(0, np.float32)]
+    lengths: list[int] = []
     queries = search_module.with_prompt(queries, task.query_prompt)
     for start in range(0, len(queries), search_module.TEXTS_PER_BLOCK):
         part = slice(start, start + search_module.TEXTS_PER_BLOCK)
-        packed = features.pack_pairs(
-            tokenizer.vocabulary,
-            packing.token_ids(tokenizer, queries[part]),
-            packing.token_ids(tokenizer, passages[part]),
-            task,
-        )
+        ids = packing.token_ids(tokenizer, queries[part])
+        ids_b = packing.token_ids(tokenizer, passages[part])
+        lengths += [len(a) + len(b) for a, b in zip(ids, ids_b, strict=True)]
+        packed = features.pack_pairs(tokenizer.vocabulary, ids, ids_b, task)
         blocks.append(search_module.apply_sorted(apply, packed))
         done = min(part.stop, len(queries))
         progress_module.report("score pairs", done, len(queries), unit="pairs")
+    limit = task.max_seq_length
+    text_checks.warn_of_truncated(
+        lengths,
+        room=limit - features.NUM_SPECIAL_OF_PAIR,
+        limit=f"max_seq_length={limit}",
+        inputs="pairs of query and passage",
+    )
     scores = output_activation.apply(np.concatenate(blocks), task.output_activation)
     return np.asarray(scores)
 

@@ -32,6 +32,7 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
+from bert_tf.data import text_checks
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -367,9 +368,11 @@ class Retriever:
         return search(self.queries(queries), index, top_k)
 
     def _blocks(self, texts, max_seq_length, unit):
+        lengths: list[int] = []
         for start in range(0, len(texts), TEXTS_PER_BLOCK):
             part = texts[start : start + TEXTS_PER_BLOCK]
             pieces = packing.token_ids(self._tokenizer, part)
+            lengths += map(len, pieces)
             packed = features.pack_rows(
                 self._tokenizer.vocabulary, pieces, max_seq_length
             )
@@ -377,6 +380,12 @@ class Retriever:
             yield apply_sorted(self._apply, packed)
             done = start + len(part)
             progress_module.report(f"embed {unit}", done, len(texts), unit=unit)
+        text_checks.warn_of_truncated(
+            lengths,
+            room=max_seq_length - 2,
+            limit=f"{max_seq_length} word pieces",
+            inputs=unit,
+        )
 
 
 def with_prompt(texts: Sequence[str], prompt: str) -> Sequence[str]:

@@ -231,7 +231,7 @@ class Retrieval(task_module.Task):
             )
         )
         return task_module.Predicted(
-            files={self.predictions_file: task_module.json_lines(records)}
+            files={task_module.PREDICTIONS_FILE: task_module.json_lines(records)}
         )
 
     def card(self) -> model_card.Card:

@@ -1,6 +1,7 @@
 """Options of run_ner."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bert_tf import options as options_module
@@ -31,6 +32,10 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
     """
 
     TASK: ClassVar[str] = "token_classification"
+    OTHER_FLAGS: ClassVar[Mapping[str, str]] = {
+        "train_file": "the file train.txt of --data_dir is trained on",
+        "eval_file": "the file dev.txt of --data_dir is evaluated on",
+    }
 
     data_dir: str | None = option(
         None,
@@ -41,13 +46,13 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
     predict_file: str | None = option(
         None,
         help="Plain text to tag with --do_predict instead of test.txt, one sentence "
-        "per line. The tags are written to predictions.jsonl.",
+        "per line.",
         on_resume=options_module.FREE,
     )
     entities: bool = option(
         False,
-        help="With --do_predict: also write the probability of each tag, and the "
-        "entities with label, text, start, end and score, to predictions.jsonl.",
+        help="With --do_predict: predictions.jsonl also has the probability of each "
+        "tag, and the entities with label, text, start, end and score.",
         on_resume=options_module.FREE,
         group="evaluation",
     )

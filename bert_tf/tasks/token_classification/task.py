@@ -33,6 +33,7 @@ from bert_tf.training import result_files
 logger = logging.getLogger(__name__)
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
+COLUMN_FILE = "test_predictions.txt"  # The test file with the predicted tags.
 ROWS_PER_PART = 4096  # Rows whose logits are in memory at a time.
 
 
@@ -49,6 +50,7 @@ class TokenClassification(task_module.Task):
         "tag_scheme",
     )
     UNIT = "rows"
+    PREDICTION_FILES = (task_module.PREDICTIONS_FILE, COLUMN_FILE)
 
     options: token_classification_options.RunNerOptions
 
@@ -171,11 +173,6 @@ class TokenClassification(task_module.Task):
             advice="omit --labels, or pass --labels=",
         )
 
-    @property
-    def predictions_file(self) -> str:
-        is_plain = self.is_plain_text("test")
-        return "predictions.jsonl" if is_plain else "test_predictions.txt"
-
     def num_train_rows(self) -> int:
         return len(self.features("train").columns["input_ids"])
 
@@ -248,17 +245,17 @@ class TokenClassification(task_module.Task):
         tagged = features_module.tagged(logits, self.record.labels)
         tags = [tag for tag, _ in tagged]
         path, is_plain = str(self.paths()["test"]), self.is_plain_text("test")
-        contents: dict[str, Any] = {}
-        if is_plain or self.options.entities:
-            answers = features_module.line_answers(
-                path if is_plain else self.examples["test"],
-                tagged,
-                self.record,
-                entities=self.options.entities,
-            )
-            contents["predictions.jsonl"] = task_module.json_lines(answers)
+        answers = features_module.line_answers(
+            path if is_plain else self.examples["test"],
+            tagged,
+            self.record,
+            entities=self.options.entities,
+        )
+        contents: dict[str, Any] = {
+            task_module.PREDICTIONS_FILE: task_module.json_lines(answers)
+        }
         if not is_plain:
-            contents[self.predictions_file] = examples.lines_with_tags(
+            contents[COLUMN_FILE] = examples.lines_with_tags(
                 path, self.record.tag_column, tags
             )
         test_scores: dict[str, float] = {}
@@ -334,6 +331,8 @@ class TokenClassification(task_module.Task):
     def num_windows(self, lengths: np.ndarray) -> np.ndarray:
         options = self.options
         stride = options.max_seq_length // 2
+        if self.trained:
+            stride = self.trained.doc_stride
         if options.document_context:
             return lengths / stride  # About, because documents are divided.
         return 1 + -(-np.maximum(lengths - options.max_seq_length + 2, 0) // stride)

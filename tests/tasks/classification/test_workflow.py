@@ -125,6 +125,19 @@ def test_a_finished_run_keeps_its_settings_and_results(
         assert str(folder) not in (weather_run / "README.md").read_text() + run
 
 
+def test_texts_that_are_longer_than_the_model_reads_are_counted(
+    weather_run, tmp_path, weather_options, caplog
+):
+    run = shutil.copytree(weather_run, tmp_path / "run")
+    table = tmp_path / "long.tsv"
+    table.write_text(f"text\nwet\n{'wet ' * 60}\n")
+    options = {"do_train": False, "do_predict": True, "predict_file": str(table)}
+    fine_tuning_run.run(weather_options(run, **options))
+    assert "1 of 2 examples of test are longer than max_seq_length=24" in caplog.text
+    bert_tf.load(str(run)).predict(["wet " * 60, "wet", "dry"])
+    assert "1 of 3 inputs are longer than max_seq_length=24" in caplog.text
+
+
 def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options):
     values = {"do_train": False, "dry_run": True, "sweep": "train_batch_size=8,4"}
     report = fine_tuning_run.run(weather_options(tmp_path / "run", **values))

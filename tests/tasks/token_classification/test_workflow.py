@@ -79,6 +79,9 @@ def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
     hits = sum(a == b for a, b in zip(written, original, strict=True) if a in rows)
     assert hits / len(rows) > 0.95
 
+    lines = (names_run / "predictions.jsonl").read_text().splitlines()
+    by_line = {one["line"]: one["tags"] for one in map(json.loads, lines)}
+
     tagger = bert_tf.load(str(names_run))
     sentences = "\n".join(original).split("\n\n")
     words = [
@@ -88,7 +91,18 @@ def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
     ]
     tags = [tag for answer in tagger.predict(words) for tag in answer["tags"]]
     told = [line.split()[1] for line in written if line and line[0] != "-"]
-    assert tags == told
+    assert tags == told == [tag for one in by_line.values() for tag in one]
+
+
+def test_files_of_earlier_predictions_are_removed(tmp_path, names_run, names_options):
+    run_dir = shutil.copytree(names_run, tmp_path / "run")
+    (run_dir / "run.json").write_text("{}")  # As if no data were the run's own.
+    (tmp_path / "news.txt").write_text("Anna was in Lund.\n")
+    options = {"do_train": False, "do_predict": True}
+    options["predict_file"] = str(tmp_path / "news.txt")
+    fine_tuning_run.run(names_options(run_dir, **options))
+    assert not (run_dir / "test_predictions.txt").exists()
+    assert len((run_dir / "predictions.jsonl").read_text().splitlines()) == 1
 
 
 def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
