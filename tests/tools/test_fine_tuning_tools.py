@@ -85,8 +85,9 @@ def complete(call):
     return run
 
 
-def records(tmp_path):
-    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
+def records(tmp_path, suffix=""):
+    path = tmp_path / "run" / f"predictions{suffix}.jsonl"
+    lines = path.read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -134,7 +135,7 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
     text = {"data_dir": None, "predict_file": tmp_path / "text.txt"}
     result = call("run_ner", do_train=None, do_predict="true", **text)
     assert result.exit_code == 0, result.stderr
-    found = records(tmp_path)
+    found = records(tmp_path, "-text")  # The run's own data is test.txt.
     assert [record["line"] for record in found] == [1, 2, 3]
     assert found[0]["words"] == ["Anna", ",", "in", "Lund", "."]
     assert found[0]["starts"] == [0, 4, 6, 9, 13]
