@@ -1,5 +1,7 @@
 """Runs and exports that the tests of this folder share; no training is needed."""
 
+import dataclasses
+
 import pytest
 
 from bert_tf.checkpoints import names as checkpoint_names
@@ -22,61 +24,45 @@ from bert_tf.tasks.token_classification import features as tag_features
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
 
-MAX_SEQ_LENGTH = 16
-
-
-@pytest.fixture(scope="session")
-def single_run(golden, tmp_path_factory):
-    """Folder of a run with three classes of single texts."""
-    folder = str(tmp_path_factory.mktemp("runs") / "single")
-    return write_run(folder, golden, labels=("rain", "snow", "été"))
-
-
-@pytest.fixture(scope="session")
-def pair_run(golden, tmp_path_factory):
-    """Folder of a run with two classes of pairs of texts."""
-    folder = str(tmp_path_factory.mktemp("runs") / "pair")
-    return write_run(folder, golden, labels=("0", "1"), text_b_column="text_b")
-
-
-@pytest.fixture(scope="session")
-def single_export(single_run, tmp_path_factory):
-    folder = str(tmp_path_factory.mktemp("exports") / "single" / "1")
-    return export.export_saved_model(single_run, folder)
-
-
-@pytest.fixture(scope="session")
-def pair_export(pair_run, tmp_path_factory):
-    folder = str(tmp_path_factory.mktemp("exports") / "pair")
-    return export.export_saved_model(pair_run, folder)
-
-
-@pytest.fixture(scope="session")
-def write_squad_run(golden):
-    """Writes a run of question answering; keywords replace parts of its task."""
-
-    def write(folder, **values):
-        sizes = {"max_seq_length": 24, "doc_stride": 5, "max_query_length": 8}
-        rules = {"n_best_size": 20, "max_answer_length": 9}
-        task = {
-            "do_lower_case": True,
-            "version_2_with_negative": False,
-            "null_score_diff_threshold": 0.0,
-        }
-        return write_task(
-            folder,
-            golden,
-            span_predictor.BertSpanPredictor(config_of(golden)),
-            question_answering_predictions.Record(**task | sizes | rules | values),
-        )
-
-    return write
-
-
-@pytest.fixture(scope="session")
-def squad_run(write_squad_run, tmp_path_factory):
-    """Folder of a run of SQuAD 1.1."""
-    return write_squad_run(str(tmp_path_factory.mktemp("runs") / "squad"))
+SHARED = {"max_seq_length": 16, "do_lower_case": True}
+TAGS = ("O", "B-PER", "I-PER", "B-ORT", "I-ORT")
+# By kind: the function from a BertConfig to the model, and the task.
+RUNS = {
+    "single": (
+        lambda config: classifier.BertClassifier(config, num_labels=3),
+        classification_predictions.Record(labels=("rain", "snow", "été"), **SHARED),
+    ),
+    "pair": (
+        lambda config: classifier.BertClassifier(config, num_labels=2),
+        classification_predictions.Record(
+            labels=("0", "1"), text_b_column="text_b", **SHARED
+        ),
+    ),
+    "choice": (
+        modeling_multiple_choice.BertMultipleChoice,
+        choice_task.Record(num_endings=3, **SHARED),
+    ),
+    "squad": (
+        span_predictor.BertSpanPredictor,
+        question_answering_predictions.Record(
+            max_seq_length=24,
+            doc_stride=5,
+            max_query_length=8,
+            n_best_size=20,
+            max_answer_length=9,
+            do_lower_case=True,
+            version_2_with_negative=False,
+            null_score_diff_threshold=0.0,
+        ),
+    ),
+    "tags": (
+        lambda config: token_classifier.BertTokenClassifier(
+            config, num_labels=len(TAGS)
+        ),
+        tag_features.Record(labels=TAGS, doc_stride=5, tag_scheme="iob2", **SHARED),
+    ),
+    "masks": (pretrainer.BertPretrainer, mask_predictor.Task(**SHARED)),
+}
 
 
 @pytest.fixture(scope="session")
@@ -90,86 +76,45 @@ def write_model(golden):
 
 
 @pytest.fixture(scope="session")
-def write_tag_run(golden):
-    """Writes a run that tags names; keywords replace parts of its task."""
+def write_run(write_model):
+    """Writes a run of `RUNS`; keywords replace parts of its task."""
 
-    def write(folder, **values):
-        labels = ("O", "B-PER", "I-PER", "B-ORT", "I-ORT")
-        task = {"max_seq_length": MAX_SEQ_LENGTH, "doc_stride": 5}
-        task |= {"labels": labels, "tag_scheme": "iob2", "do_lower_case": True}
-        return write_task(
-            folder,
-            golden,
-            token_classifier.BertTokenClassifier(
-                config_of(golden), num_labels=len(labels)
-            ),
-            tag_features.Record(**task | values),
-        )
+    def write(kind, folder, **values):
+        create_model, task = RUNS[kind]
+        task = dataclasses.replace(task, **values)
+        return write_model(str(folder), create_model, task)
 
     return write
 
 
-@pytest.fixture(scope="session")
-def tag_run(write_tag_run, tmp_path_factory):
-    """Folder of a run that tags names, with windows of 14 pieces."""
-    return write_tag_run(str(tmp_path_factory.mktemp("runs") / "tags"))
+def run_of(kind):
+    """Returns the fixture KIND_run, the folder of a run."""
+
+    @pytest.fixture(scope="session", name=f"{kind}_run")
+    def run(write_run, tmp_path_factory):
+        return write_run(kind, tmp_path_factory.mktemp("runs") / kind)
+
+    return run
+
+
+single_run, pair_run, choice_run, squad_run, tags_run, masks_run = map(run_of, RUNS)
 
 
 @pytest.fixture(scope="session")
-def choice_run(golden, tmp_path_factory):
-    """Folder of a run with three endings per example."""
-    return write_task(
-        str(tmp_path_factory.mktemp("runs") / "choice"),
-        golden,
-        modeling_multiple_choice.BertMultipleChoice(config_of(golden)),
-        choice_task.Record(
-            num_endings=3, max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True
-        ),
-    )
+def single_export(single_run, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("exports") / "single" / "1")
+    return export.export_saved_model(single_run, folder)
 
 
 @pytest.fixture(scope="session")
-def mask_run(golden, tmp_path_factory):
-    """Folder of a pretraining run."""
-    return write_task(
-        str(tmp_path_factory.mktemp("runs") / "masks"),
-        golden,
-        pretrainer.BertPretrainer(config_of(golden)),
-        mask_predictor.Task(max_seq_length=MAX_SEQ_LENGTH, do_lower_case=True),
-    )
-
-
-@pytest.fixture(scope="session")
-def exports(request, tmp_path_factory):
+def exports(request, single_export, tmp_path_factory):
     """By kind: the folder of a run, and the folder of its SavedModel."""
-    found = {
-        kind: [request.getfixturevalue(f"{kind}_{what}") for what in ("run", "export")]
-        for kind in ("single", "pair")
-    }
-    for kind, run in (
-        ("choice", "choice"),
-        ("squad", "squad"),
-        ("tags", "tag"),
-        ("masks", "mask"),
-    ):
-        run_dir = request.getfixturevalue(f"{run}_run")
+    found = {"single": (request.getfixturevalue("single_run"), single_export)}
+    for kind in list(RUNS)[1:]:
+        run_dir = request.getfixturevalue(f"{kind}_run")
         folder = str(tmp_path_factory.mktemp("exports") / kind)
         found[kind] = (run_dir, export.export_saved_model(run_dir, folder))
     return found
-
-
-def write_run(folder, golden, *, labels, text_b_column=None):
-    return write_task(
-        folder,
-        golden,
-        classifier.BertClassifier(config_of(golden), num_labels=len(labels)),
-        classification_predictions.Record(
-            labels=labels,
-            max_seq_length=MAX_SEQ_LENGTH,
-            do_lower_case=True,
-            text_b_column=text_b_column,
-        ),
-    )
 
 
 def config_of(golden):

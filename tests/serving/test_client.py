@@ -61,19 +61,19 @@ def test_a_server_that_is_not_there_is_named():
 
 
 @pytest.mark.parametrize(
-    "export, texts_b, message",
+    "kind, texts_b, message",
     [
-        ("single_export", ["b"], "takes text, got text and text_b"),
-        ("pair_export", None, "takes text and text_b, got text"),
+        ("single", ["b"], "takes text, got text and text_b"),
+        ("pair", None, "takes text and text_b, got text"),
         (
-            "pair_export",
+            "pair",
             ["b", "c"],
             "must have the same length, got 1 of text, 2 of text_b",
         ),
     ],
 )
-def test_the_wrong_number_of_texts_is_refused(export, texts_b, message, request):
-    asked = client.open_saved_model(request.getfixturevalue(export))
+def test_the_wrong_number_of_texts_is_refused(exports, kind, texts_b, message):
+    asked = client.open_saved_model(exports[kind][1])
     with pytest.raises(ValueError, match=message):
         asked.predict(["a"], texts_b)
 

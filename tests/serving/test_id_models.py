@@ -135,7 +135,7 @@ def test_the_example_in_the_documentation_runs(single_run, tmp_path, monkeypatch
     assert names["answer"] == pytest.approx(expected["probabilities"], abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["squad", "choice", "tag"])
+@pytest.mark.parametrize("kind", ["squad", "choice", "tags"])
 def test_every_task_returns_what_its_ids_signature_returns(request, tmp_path, kind):
     need("openvino")
     run_dir = request.getfixturevalue(f"{kind}_run")
@@ -166,9 +166,9 @@ def test_versions_of_one_format_follow_each_other(single_run, tmp_path):
         export.run(other)
 
 
-def test_a_model_that_fills_masks_is_refused(mask_run, tmp_path):
+def test_a_model_that_fills_masks_is_refused(masks_run, tmp_path):
     with pytest.raises(ValueError, match=r"candidates for a \[MASK\] are text"):
-        export.export_saved_model(mask_run, str(tmp_path / "1"), format="litert")
+        export.export_saved_model(masks_run, str(tmp_path / "1"), format="litert")
     assert not (tmp_path / "1").exists()
 
 

@@ -220,9 +220,9 @@ def backend_of_arrays(monkeypatch):
     monkeypatch.setattr(backends, "compiled", returning_arrays)
 
 
-def test_tags_of_batches_by_length_are_those_of_each_sentence(tag_run):
+def test_tags_of_batches_by_length_are_those_of_each_sentence(tags_run):
     # Rows have at most 16 pieces, so one batch has 8 of them or more.
-    tagger = bert_tf.load(tag_run, batch_size=1)
+    tagger = bert_tf.load(tags_run, batch_size=1)
     sentences = ["the rain in spain " * length for length in (1, 9, 2, 0, 15, 3, 1)]
     alone = [tagger.predict([sentence])[0] for sentence in sentences]
     assert tagger.predict(sentences) == alone
@@ -233,7 +233,7 @@ def test_tags_of_batches_by_length_are_those_of_each_sentence(tag_run):
     [
         ("single_run", "the rain"),
         ("squad_run", ("who?", "the rain in spain")),
-        ("tag_run", "the rain"),
+        ("tags_run", "the rain"),
         ("choice_run", ("the", ["rain", "snow", "a"])),
     ],
 )

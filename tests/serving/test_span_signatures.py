@@ -63,8 +63,8 @@ def ask(trained, asked):
     ],
     ids=str,
 )
-def test_a_graph_answers_as_python(write_squad_run, tmp_path, task):
-    trained = predictors.load(write_squad_run(str(tmp_path / "run"), **task))
+def test_a_graph_answers_as_python(write_run, tmp_path, task):
+    trained = predictors.load(write_run("squad", tmp_path / "run", **task))
     asked = pairs(60)
     expected = trained.predict(asked)
     found = ask(trained, asked)

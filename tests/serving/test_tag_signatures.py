@@ -78,8 +78,8 @@ def test_a_graph_finds_the_words_of_python(whole_words):
     ],
     ids=str,
 )
-def test_a_saved_model_tags_as_python(write_tag_run, tmp_path, task):
-    run_dir = write_tag_run(str(tmp_path / "run"), **task)
+def test_a_saved_model_tags_as_python(write_run, tmp_path, task):
+    run_dir = write_run("tags", tmp_path / "run", **task)
     asked = texts(30)
     expected = predictors.load(run_dir).predict(asked)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
@@ -99,5 +99,5 @@ def test_a_saved_model_tags_as_python(write_tag_run, tmp_path, task):
             assert entity == expected_entity
     # Capitals decide something: without true-casing other tags come out.
     if "true_cases" in task:
-        plain = write_tag_run(str(tmp_path / "plain"), do_lower_case=False)
+        plain = write_run("tags", tmp_path / "plain", do_lower_case=False)
         assert predictors.load(plain).predict(asked) != expected
