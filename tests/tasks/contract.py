@@ -8,6 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
+def read_results(folder):
+    """Returns the scores in eval_results.txt by name."""
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contract:
     """A data set that a tiny model learns in seconds, and what the model answers."""
@@ -26,3 +32,23 @@ class Contract:
     wrong_inputs: Sequence[Any]
     expected: str  # What the message about wrong inputs expects.
     needs_head: bool = True  # Whether an encoder without a head is refused.
+
+    def options(self, options_class, folder, golden, quick_config):
+        """Returns a function that creates options; keywords replace or add.
+
+        Args:
+            options_class: record of the task's options.
+            folder: of the data.
+            golden: folder with the vocabulary.
+            quick_config: path of the configuration of a tiny model.
+        """
+        fixed = {
+            **self.data(folder),
+            **self.values,
+            "bert_config_file": quick_config,
+            "vocab_file": str(golden / "vocab.txt"),
+            "do_train": True,
+        }
+        return lambda output_dir, **values: options_class(
+            **{**fixed, "output_dir": str(output_dir), **values}
+        )

@@ -24,6 +24,7 @@ from bert_tf.fine_tuning import tasks
 from bert_tf.serving import export
 from bert_tf.training import distribution
 from bert_tf.training import plots
+from tests.tasks.contract import read_results
 
 DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
 
@@ -43,17 +44,7 @@ def create(kind, contract, golden, quick_config, tmp_path_factory):
     """Returns options of the task: create(output_dir); keywords replace or add."""
     folder = tmp_path_factory.mktemp(f"{kind}_data")
     contract.write_data(folder)
-    fixed = {
-        **contract.data(folder),
-        **contract.values,
-        "bert_config_file": quick_config,
-        "vocab_file": str(golden / "vocab.txt"),
-        "do_train": True,
-    }
-    options_class = tasks.options_class(kind)
-    return lambda output_dir, **values: options_class(
-        **{**fixed, "output_dir": str(output_dir), **values}
-    )
+    return contract.options(tasks.options_class(kind), folder, golden, quick_config)
 
 
 def evaluations(contract):
@@ -80,11 +71,6 @@ def run_dir(create, contract, kind, tmp_path_factory):
 @pytest.fixture
 def copied(run_dir, tmp_path):
     return shutil.copytree(run_dir, tmp_path / "copied")
-
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
 def test_a_run_learns_its_data_and_writes_its_scores(run_dir, contract, create):

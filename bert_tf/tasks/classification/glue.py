@@ -202,13 +202,6 @@ class AxProcessor(GlueProcessor):
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)
 
-    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Raises ValueError: AX has no training data."""
-        raise ValueError(
-            "AX has no training data; train with --task_name=MNLI, then use "
-            "--task_name=AX with the --output_dir of that run."
-        )
-
     def get_files(self, data_dir: str) -> dict[str, str]:
         """Returns the paths of both files."""
         paths = super().get_files(data_dir)

@@ -17,16 +17,5 @@ def weather(tmp_path_factory):
 @pytest.fixture(scope="session")
 def weather_options(golden, quick_config, weather):
     """Returns options for the weather task; keywords replace or add."""
-
-    def create(output_dir, **values):
-        defaults = {
-            "output_dir": str(output_dir),
-            "bert_config_file": quick_config,
-            "vocab_file": str(golden / "vocab.txt"),
-            **contract.CONTRACT.data(weather),
-            **contract.CONTRACT.values,
-            "do_train": True,
-        }
-        return classification_options.RunClassifierOptions(**defaults | values)
-
-    return create
+    options_class = classification_options.RunClassifierOptions
+    return contract.CONTRACT.options(options_class, weather, golden, quick_config)

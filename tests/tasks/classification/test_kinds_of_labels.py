@@ -8,13 +8,9 @@ import pytest
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import predictors
+from tests.tasks.contract import read_results
 
 OWN_FILES = ("train_file", "eval_file", "predict_file")
-
-
-def results_of(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
 def answers_in(path):
@@ -55,7 +51,7 @@ def number_run(tmp_path_factory, weather_options, weather_table):
 
 
 def test_a_number_is_learned_scored_and_written(number_run):
-    results = results_of(number_run)
+    results = read_results(number_run)
     assert results["eval_pearson"] > 0.95
     assert results["eval_spearman"] > 0.8
     assert results["eval_loss"] < 0.3
@@ -97,7 +93,7 @@ def several_run(tmp_path_factory, weather_options, weather_table):
 
 
 def test_any_number_of_classes_is_learned_scored_and_written(several_run):
-    results = results_of(several_run)
+    results = read_results(several_run)
     assert set(results) == {
         "eval_accuracy",
         "eval_macro_f1",

@@ -8,26 +8,6 @@ TASK = {**MODEL, "task_name": "mrpc", "data_dir": "glue/MRPC"}
 OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.tsv"}
 
 
-def test_the_defaults_are_the_releases():
-    record = classification_options.RunClassifierOptions(**TASK, do_train=True)
-    expected = {
-        "init_checkpoint": None,
-        "do_lower_case": True,
-        "max_seq_length": 128,
-        "do_eval": False,
-        "do_predict": False,
-        "train_batch_size": 32,
-        "eval_batch_size": 8,
-        "predict_batch_size": 8,
-        "learning_rate": 5e-5,
-        "num_train_epochs": 3.0,
-        "warmup_proportion": 0.1,
-        "save_checkpoints_steps": 1000,
-        "iterations_per_loop": 1000,
-    }
-    assert {name: getattr(record, name) for name in expected} == expected
-
-
 @pytest.mark.parametrize(
     "values, message",
     [

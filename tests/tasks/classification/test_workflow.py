@@ -15,12 +15,6 @@ from bert_tf.modeling import config as config_module
 from bert_tf.serving import export
 from bert_tf.serving import predictors
 
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
-
-
 EVALUATIONS = {"eval_every_steps": 30, "best_metric": "eval_accuracy"}
 
 
@@ -52,12 +46,6 @@ def test_a_run_is_applied_only_with_its_own_vocabulary(
     )
     with pytest.raises(ValueError, match="contains a run with a different vocabulary"):
         fine_tuning_run.run(options)
-    shutil.copy(tmp_path / "own.txt", run / "vocab.txt")
-    options = dataclasses.replace(options, vocab_file=None)
-    with pytest.raises(ValueError, match="a line was changed, lost or added"):
-        fine_tuning_run.run(options)
-    with pytest.raises(ValueError, match="a line was changed, lost or added"):
-        bert_tf.load(run)
 
 
 def test_both_files_of_predictions_say_the_same(weather_run):
@@ -170,17 +158,6 @@ def test_what_does_not_fit_is_refused_before_training(
     with pytest.raises((ValueError, OSError), match=message):
         fine_tuning_run.run(weather_options(tmp_path / "run", **values))
     assert not (tmp_path / "run").exists()
-
-
-def test_a_vocabulary_larger_than_the_model_is_refused(
-    tmp_path, weather_options, golden
-):
-    words = (golden / "vocab.txt").read_text() + "onemore\nandanother\n"
-    (tmp_path / "vocab.txt").write_text(words)
-    with pytest.raises(ValueError, match="vocab_size"):
-        fine_tuning_run.run(
-            weather_options(tmp_path, vocab_file=str(tmp_path / "vocab.txt"))
-        )
 
 
 @pytest.mark.parametrize(

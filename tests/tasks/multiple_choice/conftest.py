@@ -13,19 +13,8 @@ def choice_options(golden, quick_config, tmp_path_factory):
     """Returns options for the task; keywords replace or add."""
     folder = tmp_path_factory.mktemp("endings")
     contract.write_data(folder)
-
-    def create(output_dir, **values):
-        defaults = {
-            **contract.CONTRACT.data(folder),
-            **contract.CONTRACT.values,
-            "output_dir": str(output_dir),
-            "bert_config_file": quick_config,
-            "vocab_file": str(golden / "vocab.txt"),
-            "do_train": True,
-        }
-        return multiple_choice_options.RunSwagOptions(**defaults | values)
-
-    return create
+    options_class = multiple_choice_options.RunSwagOptions
+    return contract.CONTRACT.options(options_class, folder, golden, quick_config)
 
 
 @pytest.fixture

@@ -5,11 +5,7 @@ import shutil
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+from tests.tasks.contract import read_results
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,13 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.training import plots
+from tests.tasks.contract import read_results
 
 HEAD = "cls/squad/output_weights"
 
 
 def read_json(folder, name="predictions.json"):
     return json.loads((folder / name).read_text())
-
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
 def read_lines(path):

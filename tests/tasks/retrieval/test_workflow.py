@@ -12,14 +12,10 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import plots
+from tests.tasks.contract import read_results
 
 BEST = "eval_mrr"
 PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
-
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
 def read_lines(path):

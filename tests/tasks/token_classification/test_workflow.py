@@ -10,11 +10,7 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plots
-
-
-def read_results(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+from tests.tasks.contract import read_results
 
 
 @pytest.fixture(scope="module")
