@@ -170,23 +170,17 @@ def serve_bert_tf(task):
     import tensorflow as tf
 
     import bert_tf
-    from bert_tf.training import building
-    from bert_tf.training import options as training_options
+    from bert_tf.optimization import create
     from bert_tf.training import steps
 
     dtype = {"bfloat16": "mixed_bfloat16"}.get(task["dtype"], task["dtype"])
     config = bert_tf.BertConfig.from_dict(config_of(task["size"]))
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():
-        model = building.build_model(
-            lambda: bert_tf.BertPretrainer(config, dtype=dtype)
-        )
-        optimizer = building.create_optimizer(
-            model,
-            training_options.OptimizerOptions(learning_rate=LEARNING_RATE),
-            num_train_steps=1_000_000,
-            num_warmup_steps=10_000,
-        )
+        model = bert_tf.BertPretrainer(config, dtype=dtype)
+        model.build()
+        optimizer = create.create_optimizer(LEARNING_RATE, 1_000_000, 10_000)
+        optimizer.build(model.trainable_variables)
     train_steps = steps.build_train_steps(model, optimizer, strategy, random_seed=12345)
     batch = batch_of(task["size"])
     rows = len(batch["input_ids"])

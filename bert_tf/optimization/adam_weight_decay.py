@@ -84,7 +84,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 
     # Names of a weight's two slots in a checkpoint.
     slot_names = ("adam_m", "adam_v")
-    # `training.building.LossScale`, which training sets in float16.
+    # `training.steps.LossScale`, which training sets in float16.
     loss_scale: Any = None
     # Whether XLA compiles the updates of large variables, which a step on a CPU sets.
     compiles_updates = False

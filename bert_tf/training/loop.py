@@ -1,7 +1,7 @@
 """The training loop of every task.
 
-`Trainer` puts a run together: devices (`distribution`), model and optimizer
-(`building`) and the state to start from (`saving`). `Trainer.train` then repeats:
+`Trainer` puts a run together: devices (`distribution`), model, optimizer and the state
+to start from (`saving`). `Trainer.train` then repeats:
 
 1. Decide how many steps the next call takes: as many as fit into about a second, but
    never past a checkpoint or an evaluation that is due.
@@ -32,9 +32,9 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.optimization import create
 from bert_tf.optimization import schedules
-from bert_tf.training import building
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
+from bert_tf.training import freezing
 from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 from bert_tf.training import run_settings
@@ -69,7 +69,7 @@ class Trainer:
         num_warmup_steps: steps over which the learning rate rises.
         time_limit: ends the run after some time; the learning rate then follows the
             time instead of the step.
-        frozen_layers: which layers are not trained; see `building.freeze`.
+        frozen_layers: which layers are not trained; see `freezing.freeze`.
         source: opened checkpoint to start from, instead of `options.init_checkpoint`.
 
     Attributes:
@@ -126,11 +126,11 @@ class Trainer:
         self._pace = timing.Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
-            self.model = building.build_model(
-                create_model, recompute_layers=options.recompute_layers
-            )
+            self.model = create_model()
+            self.model.build()
+            self.model.bert.encoder.recomputes_layers = options.recompute_layers
             if num_train_steps:
-                building.freeze(self.model, frozen_layers)
+                freezing.freeze(self.model, frozen_layers)
                 self._create_optimizer(num_warmup_steps)
         if options.eval_every_steps:
             distribution.check_batch_size(
@@ -166,14 +166,17 @@ class Trainer:
                 schedule,
                 agree=self.workers.broadcast_from_chief,
             )
-        self.optimizer = building.create_optimizer(
-            self.model,
-            options,
-            num_train_steps=self.num_train_steps,
-            num_warmup_steps=num_warmup_steps,
-            scale_loss=options.dtype == training_options.MIXED_FLOAT16,
+        self.optimizer = create.create_optimizer(
+            options.learning_rate,
+            self.num_train_steps,
+            num_warmup_steps,
             schedule=schedule,
+            name=options.optimizer,
+            bias_correction=options.bias_correction,
         )
+        self.optimizer.build(self.model.trainable_variables)
+        if options.dtype == training_options.MIXED_FLOAT16:
+            self.optimizer.loss_scale = steps.LossScale()
 
     def _warn_about_schedule(self, num_warmup_steps: int) -> None:
         rate, num_steps = self.options.learning_rate, self.num_train_steps

@@ -14,7 +14,6 @@ from typing import NoReturn
 import numpy as np
 
 from bert_tf import files
-from bert_tf.training import building
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
@@ -90,7 +89,7 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
     """
     is_handled = np.isfinite(history["global_grad_norm"])
     if steps.LOSS_SCALE in history:
-        is_handled |= history[steps.LOSS_SCALE] > building.MIN_LOSS_SCALE
+        is_handled |= history[steps.LOSS_SCALE] > steps.MIN_LOSS_SCALE
     is_finite = np.isfinite(history["loss"]) & is_handled
     return len(is_finite) if is_finite.all() else int(np.argmin(is_finite))
 

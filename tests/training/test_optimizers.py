@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.release import bundle
-from bert_tf.training import building
+from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -47,33 +47,25 @@ class OneWeight:
     "name, is_asked, corrects",
     [("adamw", False, False), ("adamw", True, True), ("lamb", False, True)],
 )
-def test_the_bias_is_corrected_if_asked_and_always_by_lamb(
-    name, is_asked, corrects, monkeypatch
-):
-    monkeypatch.setattr(training_options.OptimizerOptions, "optimizer", name)
-    options = training_options.OptimizerOptions(bias_correction=is_asked)
-    optimizer = building.create_optimizer(
-        OneWeight(), options, num_train_steps=9, num_warmup_steps=0
-    )
+def test_the_bias_is_corrected_if_asked_and_always_by_lamb(name, is_asked, corrects):
+    optimizer = create.create_optimizer(1e-3, 9, 0, name=name, bias_correction=is_asked)
     assert optimizer.bias_correction is corrects
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
-    monkeypatch.setattr(building, "STEPS_TO_GROW", 3)
+    monkeypatch.setattr(steps, "STEPS_TO_GROW", 3)
     # In step 1 the gradient of the third example, and only that, is inf.
     x = np.ones([7, 4], "float32")
     x[1, 2] = 1e36
     devices = training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
     strategy = distribution.create_strategy(devices)
-    options = training_options.OptimizerOptions(learning_rate=0.1)
-    monkeypatch.setattr(training_options.OptimizerOptions, "optimizer", name)
     with strategy.scope():
         model = OneWeight()
-        optimizer = building.create_optimizer(
-            model, options, num_train_steps=1000, num_warmup_steps=0, scale_loss=True
-        )
+        optimizer = create.create_optimizer(0.1, 1000, 0, name=name)
+        optimizer.build(model.trainable_variables)
+        optimizer.loss_scale = steps.LossScale()
     take = steps.build_train_steps(model, optimizer, strategy, random_seed=1)
     columns = {
         "x": x,
@@ -89,7 +81,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
         assert len({float(part) for part in parts}) == 1
         seen.append((float(history["loss_scale"][0]), float(parts[0])))
     scales, weights = zip(*seen, strict=True)
-    start = building.INITIAL_LOSS_SCALE
+    start = steps.INITIAL_LOSS_SCALE
     # Halved after step 1, doubled again after three good steps.
     assert scales == (start, start, *[start / 2] * 3, start, start)
     assert weights[1] == weights[0]
@@ -98,7 +90,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
 
 
 def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkeypatch):
-    monkeypatch.setattr(building, "STEPS_TO_GROW", 2)
+    monkeypatch.setattr(steps, "STEPS_TO_GROW", 2)
 
     def run(folder, **changes):
         model = golden / "model"
@@ -125,7 +117,7 @@ def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkey
         return [json.loads(line) for line in lines]
 
     lines = run(tmp_path / "whole")
-    scales = [line["loss_scale"] / building.INITIAL_LOSS_SCALE for line in lines]
+    scales = [line["loss_scale"] / steps.INITIAL_LOSS_SCALE for line in lines]
     assert scales == [1, 1, 2, 2, 4, 4]
     prefix = tmp_path / "whole" / "model.ckpt-6"
     shapes = bundle.read_names_and_shapes(prefix)

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.training import building
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -48,10 +47,9 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
         initializer_range=0.3,
     )
     with strategy.scope():
-        model = building.build_model(
-            lambda: pretrainer.BertPretrainer(small, dtype=dtype),
-            recompute_layers=recomputes_layers,
-        )
+        model = pretrainer.BertPretrainer(small, dtype=dtype)
+        model.build()
+        model.bert.encoder.recomputes_layers = recomputes_layers
     gradients_of = steps.build_gradient_function(model, 5, jit_compile)
     weights = {name: tf.constant(4.0) for name in model.loss_names}
     batches = tf.data.Dataset.from_tensors(features())
