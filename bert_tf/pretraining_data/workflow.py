@@ -28,11 +28,8 @@ logger = logging.getLogger(__name__)
 class CreationReport:
     """What was read and written."""
 
+    options: pretraining_data_options.CreatePretrainingDataOptions
     counts: counts_module.Counts
-    is_masked: bool  # False if masks are left to run_pretraining.
-    output_files: tuple[str, ...]
-    max_seq_length: int
-    has_next_sentence: bool  # Whether the sequences are pairs.
     num_shards: int
     num_resumed: int  # Shards that an earlier run had finished.
     # The peaks of all local processes added up, without the workers of a Beam runner.
@@ -41,10 +38,10 @@ class CreationReport:
     @property
     def mean_fill(self) -> float:
         """Share of the positions that is not padding."""
-        return self.counts.filled / (self.counts.rows * self.max_seq_length)
+        return self.counts.filled / (self.counts.rows * self.options.max_seq_length)
 
     def __str__(self) -> str:
-        counts = self.counts
+        counts, options = self.counts, self.options
         lines = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
@@ -52,24 +49,24 @@ class CreationReport:
             "[UNK]": f"{counts.unknown_share:.3%} of the pieces",
             "shards": f"{self.num_shards:,}",
             "sequences": f"{counts.instances:,}",
-            "mean fill": f"{self.mean_fill:.1%} of {self.max_seq_length} positions",
+            "mean fill": f"{self.mean_fill:.1%} of {options.max_seq_length} positions",
             "masked": f"{counts.masked / counts.filled:.2%} of the filled positions",
         }
         if counts.rows < counts.instances:
-            places = counts.instances * self.max_seq_length
+            places = counts.instances * options.max_seq_length
             lines["rows"] = (
                 f"{counts.rows:,}, {1 - self.mean_fill:.1%} padding; "
                 f"{1 - counts.filled / places:.1%} with one sequence per row"
             )
-        if not self.is_masked:
+        if options.dynamic_masking:
             lines["masked"] = "no; bert_tf pretrain draws the masks"
         if self.num_resumed:
             lines["shards"] += f", {self.num_resumed:,} of them from an earlier run"
-        if self.has_next_sentence:
+        if options.next_sentence:
             share = counts.random_next / counts.instances
             lines["random next"] = f"{share:.1%} of the sequences"
         lines["peak memory"] = f"{self.peak_memory_mb:,.0f} MB"
-        lines["written"] = ", ".join(self.output_files)
+        lines["written"] = ", ".join(options.output_file)
         return "\n".join(f"{name + ':':<14}{value}" for name, value in lines.items())
 
 
@@ -145,11 +142,8 @@ def create_data(
             writer.metadata["unknown_share"] = round(counts.unknown_share, 6)
     record_checks.warn_about_unknown(counts.unknown_share, options.output_file[0])
     return CreationReport(
+        options=options,
         counts=counts,
-        is_masked=not options.dynamic_masking,
-        output_files=options.output_file,
-        max_seq_length=options.max_seq_length,
-        has_next_sentence=options.next_sentence,
         num_shards=len(shards),
         num_resumed=journal.num_finished,
         peak_memory_mb=peak_memory_mb,

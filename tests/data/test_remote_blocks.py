@@ -1,8 +1,5 @@
 """Records of an object store: few requests, the same batches after a restart."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 
@@ -188,16 +185,3 @@ def test_a_read_that_failed_is_tried_again(store, monkeypatch):
     ):
         numbers(source, num_steps=1)
     assert len(numbers(source, num_steps=1)[0]) == BATCH_SIZE
-
-
-def test_a_file_that_changes_during_training_is_refused(store, folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "copy")
-    store._folder = str(tmp_path / "copy")
-    source = batching.TFRecordSource(opened())
-    # Records of the same sizes: nothing in them would show the change.
-    os.utime(tmp_path / "copy" / "part-1", (1e9, 1e9))
-    with (
-        pytest.raises(ValueError, match=r"^store://part-1 has changed since training"),
-        batching.clear_errors(),
-    ):
-        numbers(source, num_steps=70)
