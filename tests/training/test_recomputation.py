@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.training import distribution
@@ -91,14 +92,14 @@ def test_gradients_are_the_same_with_dropout_on(setting):
 
 def test_every_layer_is_computed_twice(monkeypatch):
     computed = []
-    call = pretrainer.bert.EncoderLayer.call
+    call = bert.EncoderLayer.call
 
     @functools.wraps(call)  # Keras reads the signature.
     def watched(self, *arguments, **settings):
         computed.append(self.name)
         return call(self, *arguments, **settings)
 
-    monkeypatch.setattr(pretrainer.bert.EncoderLayer, "call", watched)
+    monkeypatch.setattr(bert.EncoderLayer, "call", watched)
     gradients(True)
     names = [f"layer_{index}" for index in range(3)]
     assert computed == [*names, *reversed(names)]
