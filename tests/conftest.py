@@ -169,6 +169,20 @@ def reported():
         yield calls
 
 
+@pytest.fixture
+def recorded_flags(golden):
+    """Flags with which run_pretraining trains the recorded model on its examples."""
+    return {
+        "input_file": golden / "model" / "examples.tfrecord",
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 10,
+        "train_batch_size": 4,
+        "do_train": True,
+        "log_every_steps": 1,
+    }
+
+
 @pytest.fixture(scope="session")
 def run_tool():
     """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""

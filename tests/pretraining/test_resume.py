@@ -30,27 +30,21 @@ runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 
 
 @pytest.fixture
-def command(golden, tmp_path):
+def command(recorded_flags):
     """Returns a function from an output_dir to the flags of a short run."""
-    model = golden / "model"
 
     def flags(output_dir):
-        return [
-            f"--input_file={model / 'examples.tfrecord'}",
-            f"--output_dir={output_dir}",
-            f"--bert_config_file={model / 'bert_config.json'}",
-            "--do_train",
-            "--train_batch_size=4",
-            "--max_seq_length=64",
-            "--max_predictions_per_seq=10",
-            f"--num_train_steps={NUM_TRAIN_STEPS}",
-            "--num_warmup_steps=20",
-            "--learning_rate=1e-3",
-            "--save_checkpoints_steps=7",
-            "--iterations_per_loop=2",
-            "--log_every_steps=1",
-            "--keep_checkpoint_max=2",
-        ]
+        given = {
+            **recorded_flags,
+            "output_dir": output_dir,
+            "num_train_steps": NUM_TRAIN_STEPS,
+            "num_warmup_steps": 20,
+            "learning_rate": 1e-3,
+            "save_checkpoints_steps": 7,
+            "iterations_per_loop": 2,
+            "keep_checkpoint_max": 2,
+        }
+        return [f"--{name}={value}" for name, value in given.items()]
 
     return flags
 

@@ -27,26 +27,19 @@ runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 
 
 @pytest.fixture
-def flags(golden):
+def flags(recorded_flags):
     """Returns a function from an output_dir to the flags of a short run."""
-    model = golden / "model"
 
     def of(output_dir, **changes):
         given = {
-            "input_file": model / "examples.tfrecord",
+            **recorded_flags,
             "output_dir": output_dir,
-            "bert_config_file": model / "bert_config.json",
-            "do_train": True,
             "do_eval": True,
-            "train_batch_size": 4,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
             "num_train_steps": NUM_TRAIN_STEPS,
             "num_warmup_steps": 10,
             "learning_rate": 1e-3,
             "save_checkpoints_steps": 7,
             "iterations_per_loop": 1,
-            "log_every_steps": 1,
             **changes,
         }
         return [f"--{name}={value}" for name, value in given.items()]

@@ -89,23 +89,18 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     assert all(np.isfinite(weights))
 
 
-def test_a_float16_run_goes_on_with_its_scale(golden, tmp_path, run_tool, monkeypatch):
+def test_a_float16_run_goes_on_with_its_scale(
+    recorded_flags, tmp_path, run_tool, monkeypatch
+):
     monkeypatch.setattr(steps, "STEPS_TO_GROW", 2)
 
     def run(folder, **changes):
-        model = golden / "model"
         given = {
-            "input_file": model / "examples.tfrecord",
+            **recorded_flags,
             "output_dir": folder,
-            "bert_config_file": model / "bert_config.json",
-            "do_train": True,
-            "train_batch_size": 4,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
             "num_train_steps": 6,
             "num_warmup_steps": 0,
             "save_checkpoints_steps": 3,
-            "log_every_steps": 1,
             "dtype": "mixed_float16",
             "optimizer": "lamb",
             "gradient_accumulation_steps": 2,

@@ -23,23 +23,16 @@ NAN, INF = math.nan, math.inf
 
 
 @pytest.fixture
-def pretrain(golden, tmp_path, run_tool):
+def pretrain(recorded_flags, tmp_path, run_tool):
     """Runs the tool on the recorded examples, in order, four per step."""
 
     def run(**flags):
-        model = golden / "model"
         given = {
-            "input_file": model / "examples.tfrecord",
+            **recorded_flags,
             "output_dir": tmp_path / "run",
-            "bert_config_file": model / "bert_config.json",
-            "train_batch_size": 4,
             "num_train_steps": 10,
             "num_warmup_steps": 2,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
             "shuffle_buffer_size": 1,
-            "do_train": True,
-            "log_every_steps": 1,
             **flags,
         }
         return run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))

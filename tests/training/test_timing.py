@@ -31,21 +31,14 @@ def test_the_rate_is_a_function_of_the_time(share_done, warmup_proportion, rate)
 
 
 @pytest.fixture
-def pretrain(golden, tmp_path, run_tool, monkeypatch):
+def pretrain(recorded_flags, tmp_path, run_tool, monkeypatch):
     """Runs the tool with a clock that advances by a second per reading."""
 
     def run(**flags):
-        model = golden / "model"
         given = {
-            "input_file": model / "examples.tfrecord",
+            **recorded_flags,
             "output_dir": tmp_path / "run",
-            "bert_config_file": model / "bert_config.json",
-            "train_batch_size": 4,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
             "learning_rate": 0.001,
-            "do_train": True,
-            "log_every_steps": 1,
             "iterations_per_loop": 1,
             **flags,
         }
