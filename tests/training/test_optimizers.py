@@ -138,7 +138,7 @@ def test_a_float16_run_goes_on_with_its_scale(
     # AdamW cannot resume from LAMB's slots.
     done = run_tool(
         "run_pretraining",
-        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
+        f"--input_file={recorded_flags['input_file']}",
         f"--output_dir={tmp_path / 'parts'}",
         "--do_train",
         "--max_seq_length=64",
