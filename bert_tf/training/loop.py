@@ -137,10 +137,7 @@ class Trainer:
                 "eval_batch_size", options.eval_batch_size, self.strategy
             )
         self._evaluation = training_evaluation.Evaluation(
-            self.model,
-            self.strategy,
-            options,
-            length_buckets=options.length_buckets,
+            self.model, self.strategy, options, length_buckets=options.length_buckets
         )
         self.resumed = False
         self.step = self._load(source)
