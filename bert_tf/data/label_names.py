@@ -2,12 +2,11 @@
 
 import math
 import re
+import statistics
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-
-import numpy as np
 
 # As many different labels that occur once each are no classes.
 _MANY_CLASSES = 10
@@ -119,8 +118,9 @@ def number_in(text: str) -> float:
 
 def range_of(labels: Iterable[str]) -> str:
     """Returns the range and mean of labels that are numbers: "0 to 5, mean 2.7"."""
-    values = np.array([number_in(text) for text in labels])
-    return f"{values.min():g} to {values.max():g}, mean {values.mean():.3g}"
+    values = [number_in(text) for text in labels]
+    mean = statistics.fmean(values)
+    return f"{min(values):g} to {max(values):g}, mean {mean:.3g}"
 
 
 def check_class(name: str, known: Sequence[str]) -> None:
