@@ -86,7 +86,7 @@ def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
         print(report)
     """
     report = load_source(model, formats.open_source(path))
-    _warn_of_pooler(model, report)
+    warn_of_pooler(model, report)
     return report
 
 
@@ -148,11 +148,11 @@ def model_of(source: source_module.Source, **kwargs: Any) -> Any:
     model = create_model(source, **kwargs)
     report = load_source(model, source)
     source.check_complete(report.missing)
-    _warn_of_pooler(model, report)
+    warn_of_pooler(model, report)
     return model
 
 
-def _warn_of_pooler(model: Any, report: LoadReport) -> None:
+def warn_of_pooler(model: Any, report: LoadReport) -> None:
     """Logs that an encoder's pooler is untrained, because its checkpoint has none."""
     is_encoder = checkpoint_heads.kind_of(model) == kinds.Head.ENCODER
     if is_encoder and len(checkpoint_names.without_pooler(report.missing)) < len(

@@ -121,38 +121,6 @@ class BertClassifier(heads.TaskModel):
             weights = weights * ops.cast(features["example_weights"], "float32")
         return weights
 
-    @staticmethod
-    def example_losses(
-        features: numerics.Features, logits: numerics.Tensor
-    ) -> numerics.Tensor:
-        """Returns the cross-entropy of each example's class, float32 [B].
-
-        Args:
-            features: `label_ids` int32 [B].
-            logits: float32 [B, C].
-        """
-        return heads.class_losses(logits, features["label_ids"])
-
-    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
-        """Returns the summed weights of the examples, as the loss's weight."""
-        return {self.loss_names[0]: ops.sum(self.example_weights(features))}
-
-    def loss_sums(
-        self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> numerics.Outputs:
-        """Returns the weighted sum of `example_losses`."""
-        losses = self.example_losses(features, outputs["logits"])
-        weights = self.example_weights(features)
-        return {self.loss_names[0]: heads.weighted_sum(losses, weights)}
-
-    def metric_sums(
-        self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
-        """Returns `accuracy`: the weights of the hits and of all examples."""
-        weights = self.example_weights(features)
-        hits = heads.weighted_hits(outputs["logits"], features["label_ids"], weights)
-        return {"accuracy": (hits, ops.sum(weights))}
-
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
         own = {"num_labels": self.num_labels, "bilstm_on_top": self.bilstm_on_top}

@@ -53,11 +53,6 @@ class DistilledClassifier(classifier.BertClassifier):
         self.temperature = temperature
         self.weight = weight
 
-    def loss_weights(self, features: numerics.Features) -> numerics.Outputs:
-        """Returns the total weight of the examples, for both terms."""
-        count = ops.sum(self.example_weights(features))
-        return dict.fromkeys(self.loss_names, count)
-
     def loss_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Outputs:

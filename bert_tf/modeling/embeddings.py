@@ -96,21 +96,17 @@ class Embeddings(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the three tables."""
-        config, normal = self.config, initial_values.of_weights
+        config = self.config
 
-        def table(name, num_rows, initializer):  # Each draws from a seed of its own.
+        def table(name, num_rows, initializer=initial_values.of_weights):
             shape = (num_rows, config.hidden_size)
             return self.add_weight(shape, name=name, initializer=initializer(config))
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size, normal)
-        self.token_type_embeddings = table(
-            "token_type_embeddings", config.type_vocab_size, normal
-        )
-        self.position_embeddings = table(
-            "position_embeddings",
-            config.max_position_embeddings,
-            initial_values.of_positions,
-        )
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        segments = table("token_type_embeddings", config.type_vocab_size)
+        self.token_type_embeddings = segments
+        length, normal = config.max_position_embeddings, initial_values.of_positions
+        self.position_embeddings = table("position_embeddings", length, normal)
         self.normalization.build()
 
     def call(
@@ -136,7 +132,10 @@ class Embeddings(keras.layers.Layer):
         if isinstance(length, int):
             config.check_sequence_length(length)
         input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
-        words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
+        words = features.get(keras_model.EMBEDDINGS)
+        if words is None:
+            words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
+        words = ops.reshape(words, (-1, width))
         segment_ids = features.get("segment_ids", ops.zeros_like(input_ids))
         # For a table of two rows a product is faster than a gather, especially on TPUs.
         is_segment = ops.one_hot(

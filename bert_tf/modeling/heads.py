@@ -87,6 +87,8 @@ class TaskModel(keras_model.KerasModel):
         name: the first part of the variables' paths, which checkpoints leave out;
             default: the class's name in snake case.
         dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
+        dropout: rate of the dropout before the output layer; default: 0.1, as in 2018.
+            Models without such a layer refuse it.
     """
 
     # Loss term -> what is added once to its weight over the global batch.
@@ -97,8 +99,6 @@ class TaskModel(keras_model.KerasModel):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
-    # The features that `y` may hold instead, in the order in which `y` lists them.
-    label_features: tuple[str, ...] = ()
     # Number of axes that the model's own loss needs of its labels; None: any.
     label_axes: int | None = 1
     # Whether a training step, or any call of a classifier, needs the last layer's
@@ -111,15 +111,35 @@ class TaskModel(keras_model.KerasModel):
         *,
         name: str | None = None,
         dtype: Any = None,
+        dropout: float | None = None,
         **kwargs: Any,
     ):
         super().__init__(config, name=name, dtype=dtype, **kwargs)
+        if dropout is not None:
+            if not self.task_dropout_rate or not 0 <= dropout < 1:
+                raise ValueError(
+                    f"dropout={dropout}: expected a rate from 0 to below 1, and a "
+                    "model with dropout before its output layer. Dropout in the "
+                    "encoder is hidden_dropout_prob of its configuration."
+                )
+            self.task_dropout_rate = dropout
         self.bert = bert.BertModel(config, name="bert", dtype=self.dtype_policy)
+
+    @property
+    def encoder(self) -> bert.BertModel:
+        """The `BertModel` below the head."""
+        return self.bert
 
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the loss terms, in the order in which they are reported."""
         return ()
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments, as plain values."""
+        rate = self.task_dropout_rate
+        is_default = rate == type(self).task_dropout_rate
+        return super().get_config() | ({} if is_default else {"dropout": rate})
 
     def with_task_dropout(
         self,
@@ -155,8 +175,12 @@ class TaskModel(keras_model.KerasModel):
         Args:
             features: those of `call`; labels are not needed.
         """
-        count = ops.sum(example_weights(features))
+        count = ops.sum(self.example_weights(features))
         return dict.fromkeys(self.loss_names, count)
+
+    def example_weights(self, features: numerics.Features) -> numerics.Tensor:
+        """Returns the weight of each example, float32 [B]; 0 for padding."""
+        return example_weights(features)
 
     def loss_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -167,7 +191,21 @@ class TaskModel(keras_model.KerasModel):
             features: those of `call`, with labels.
             outputs: what `call` returned for them.
         """
-        raise NotImplementedError
+        losses = self.example_losses(features, outputs["logits"])
+        weights = self.example_weights(features)
+        return {self.loss_names[0]: weighted_sum(losses, weights)}
+
+    @staticmethod
+    def example_losses(
+        features: numerics.Features, logits: numerics.Tensor
+    ) -> numerics.Tensor:
+        """Returns the cross-entropy of each example's class, float32 [B].
+
+        Args:
+            features: `label_ids` int32 [B].
+            logits: float32 [B, C].
+        """
+        return class_losses(logits, features["label_ids"])
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -178,7 +216,9 @@ class TaskModel(keras_model.KerasModel):
             features: those of `call`, with labels.
             outputs: what `call` returned for them.
         """
-        raise NotImplementedError
+        weights = self.example_weights(features)
+        hits = weighted_hits(outputs["logits"], features["label_ids"], weights)
+        return {"accuracy": (hits, ops.sum(weights))}
 
     def total_loss(
         self,
@@ -281,34 +321,6 @@ class TaskModel(keras_model.KerasModel):
         # A regressor's values go to any loss.
         is_clear = is_for_logits is False or self.answer_output == "values"
         return self.by_output(self.answer_output if is_clear else None, loss)
-
-    def fit(self, *args: Any, **kwargs: Any) -> Any:
-        """Trains the model; see `keras.Model.fit`. Pass `class_weight` by its name.
-
-        Raises:
-            ValueError: `class_weight` for labels that are not one class per example.
-        """
-        self._check_class_weight(kwargs.get("class_weight"))
-        return super().fit(*args, **kwargs)
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Trains the model on one batch; see `keras.Model.train_on_batch` and `fit`."""
-        self._check_class_weight(class_weight)
-        return super().train_on_batch(x, y, sample_weight, class_weight, **kwargs)
-
-    def _check_class_weight(self, class_weight):
-        if class_weight and self.label_features != ("label_ids",):
-            raise ValueError(
-                "class_weight needs one class per example as y, which "
-                f"{type(self).__name__} does not have; pass sample_weight."
-            )
 
     def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
         """Returns {output: labels} of a compiled loss or metric, from `x` and `y`.

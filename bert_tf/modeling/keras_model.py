@@ -19,6 +19,7 @@ from keras.src.utils import naming
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling import pretrained_model
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import whole_step
@@ -34,6 +35,8 @@ ALIASES = {
     "token_type_ids": "segment_ids",
     "token_ids": "input_ids",
 }
+# Hugging Face's name of vectors [B, S, H] in place of those of the words.
+EMBEDDINGS = "inputs_embeds"
 # The queries of a retrieval batch have the same names with this prefix.
 QUERY_PREFIX = "query_"
 # Features that losses, metrics and heads read. Every model accepts all of them,
@@ -71,7 +74,7 @@ _ONLY_REPLICA = types.SimpleNamespace(
 )
 
 
-class KerasModel(keras.Model):
+class KerasModel(pretrained_model.PretrainedModel):
     """A model with a configuration, named features and outputs, and dropout by keys.
 
     Args:
@@ -87,9 +90,7 @@ class KerasModel(keras.Model):
 
     # Features that `call` reads, besides those of tasks.
     sequence_features: tuple[str, ...] = ENCODER
-    # Features of an exported model, and the number of their axes.
     exported_features: tuple[str, ...] = SEQUENCE
-    num_exported_axes = 2
     # The outputs that a loss with from_logits=True is applied to, one per label.
     logits_outputs: tuple[str, ...] = ()
     # The output that metrics, and losses with from_logits=False, are applied to.
@@ -109,6 +110,13 @@ class KerasModel(keras.Model):
         dtype: Any = None,
         **kwargs: Any,
     ):
+        if not isinstance(config, config_module.BertConfig):
+            model = type(self).__name__
+            raise TypeError(
+                f"{model} takes a BertConfig, such as that of an encoder, got a "
+                f"{type(config).__name__}. For the weights of a checkpoint call "
+                f"bert_tf.{model}.from_pretrained(name)."
+            )
         # Without a name, Keras would number the models.
         name = name or naming.to_snake_case(type(self).__name__)
         super().__init__(name=name, dtype=dtype, **kwargs)
@@ -145,11 +153,12 @@ class KerasModel(keras.Model):
 
         Args:
             features: what the model was called with; a tensor alone is `input_ids`.
-                Masks and segments may be of any dtype, for example bool.
+                Masks may be of any dtype: a position counts if it is not 0.
+                `inputs_embeds`, float [B, S, H], replaces the vectors of the words.
 
         Raises:
             ValueError: a feature is unknown, is given under two names or is missing, or
-                `input_ids` are not integers.
+                `input_ids` are not integers or have one axis.
         """
         model, known = type(self).__name__, self.sequence_features
         if not isinstance(features, Mapping):
@@ -162,19 +171,30 @@ class KerasModel(keras.Model):
             ours = prefix + suffix
             if ours in columns:
                 raise ValueError(f"{ours} has two names, also {name}; pass it once.")
-            if ours not in (*known, *OF_TASKS):
+            if ours not in (*known, *OF_TASKS, EMBEDDINGS):
                 raise ValueError(
                     f"{model} does not know the input {name}; expected some of "
                     f"{', '.join(known)}, or the names {', '.join(ALIASES)} of other "
                     "libraries."
                 )
-            is_cast = suffix in SEQUENCE[1:] or is_building()
-            columns[ours] = ops.cast(column, "int32") if is_cast else column
             if suffix == "input_ids":
-                check_integers(ours, columns[ours])
+                check_integers(ours, column)
+            if suffix == "input_mask":
+                column = ops.not_equal(column, 0)
+            is_cast = suffix in SEQUENCE or (is_building() and ours != EMBEDDINGS)
+            columns[ours] = ops.cast(column, "int32") if is_cast else column
+        if EMBEDDINGS in columns:
+            zeros = ops.zeros_like(columns[EMBEDDINGS][..., 0], "int32")
+            columns.setdefault("input_ids", zeros)
         if "input_ids" not in columns:
             raise ValueError(
                 f"{model} needs input_ids, got {', '.join(columns) or 'no features'}."
+            )
+        shape = tuple(columns["input_ids"].shape)
+        if len(shape) < 2:
+            raise ValueError(
+                f"input_ids has the shape {shape}, expected [B, S]; pass a single text "
+                "as ids[None, :]."
             )
         return columns
 
@@ -219,32 +239,6 @@ class KerasModel(keras.Model):
         # inside another one. `export` passes the signature.
         return None
 
-    def export(
-        self, filepath: Any, *args: Any, input_signature: Any = None, **kwargs: Any
-    ) -> None:
-        """Writes the model for inference; see `keras.Model.export`.
-
-        The default `input_signature` is a dict of `exported_features`, int32, of any
-        size. Formats have no lists of outputs, so the layers of an encoder are
-        `all_encoder_layers_0`, ...
-        """
-        spec = keras.InputSpec(shape=(None,) * self.num_exported_axes)
-        signature = input_signature or dict.fromkeys(self.exported_features, spec)
-        if isinstance(signature, list | tuple):
-            (signature,) = signature
-        if not isinstance(signature, Mapping):
-            raise ValueError(
-                f"input_signature: expected a dict of features, got {signature!r}."
-            )
-        inputs: Any = {
-            name: keras.Input(batch_shape=spec.shape, dtype="int32", name=name)
-            for name, spec in signature.items()
-        }
-        outputs = self(inputs)
-        for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
-            outputs[f"all_encoder_layers_{number}"] = layer
-        keras.Model(inputs, outputs).export(filepath, *args, **kwargs)
-
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values.
 
@@ -265,6 +259,12 @@ class KerasModel(keras.Model):
             for path, layer in layers.items()
             if getattr(layer, "quantization_mode", None)
         }
+        bert: Any = getattr(self, "bert", self)
+        if len(bert.encoder.encoder_layers) != self.config.num_hidden_layers:
+            raise ValueError(
+                "The encoder no longer has all its layers, so a saved model would get "
+                "new ones; set num_hidden_layers of the configuration instead."
+            )
         optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
         return {
             "config": self.config.to_dict(),
@@ -286,8 +286,7 @@ class KerasModel(keras.Model):
             layers[path].dtype_policy = keras.dtype_policies.deserialize(policy)
         if not isinstance(trainable, dict):
             raise ValueError(f"{TRAINABLE_LAYERS}: expected a dict, got {trainable!r}.")
-        if trainable:
-            _set_trainable(model, trainable)
+        _set_trainable(model, trainable)
         return model
 
     def compute_metrics(

@@ -215,7 +215,8 @@ class BertPretrainer(heads.TaskModel):
         """Computes the scores of both heads.
 
         Args:
-            features: those of the class.
+            features: those of the class. Without `masked_lm_positions`, every position
+                is scored, so that M is S.
             training: whether dropout is active.
             dropout_keys: uint32 [B]; default: drawn from `seed_generator`.
             heads_only: whether to leave out `sequence_output` and to compute the last
@@ -229,13 +230,8 @@ class BertPretrainer(heads.TaskModel):
             [B, K, H].
         """
         features = self.checked_features(features)
-        if "masked_lm_positions" not in features:
-            raise ValueError(
-                "BertPretrainer needs masked_lm_positions, int32 [B, M]; the encoder "
-                "alone is `model.bert`."
-            )
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        positions = features["masked_lm_positions"]
+        positions = features.get("masked_lm_positions")
         encoded = self.bert(
             features,
             training=training,
@@ -246,6 +242,7 @@ class BertPretrainer(heads.TaskModel):
         vectors = encoded["sequence_output"]
         if not heads_only:
             outputs["sequence_output"] = vectors
+        if not heads_only and positions is not None:
             _, length, width = ops.shape(vectors)
             vectors = plain.gather_positions(
                 ops.reshape(vectors, (-1, width)), positions, length

@@ -13,6 +13,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
+from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.modeling.kernels import dropout_masks
@@ -212,7 +213,7 @@ class BertBiEncoder(heads.TaskModel):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BertCrossEncoder(heads.TaskModel):
+class BertCrossEncoder(multiple_choice.SequenceScorer):
     """Reads query and passage as one sequence and scores the passage.
 
     Args:
@@ -228,17 +229,6 @@ class BertCrossEncoder(heads.TaskModel):
     """
 
     loss_names: tuple[str, ...] = ("ranking_loss",)
-    logits_outputs = ("logits",)
-    reads_all_positions = False
-    sequence_features = keras_model.SEQUENCE
-    task_dropout_rate = numerics.TASK_DROPOUT_RATE
-
-    def _create_weights(self):
-        self.bert.build((None, None))
-        # The layout of the release's class heads, with one class.
-        self.output_weights, self.output_bias = heads.class_weights(
-            self, 1, self.config.hidden_size
-        )
 
     def call(
         self,
@@ -248,24 +238,7 @@ class BertCrossEncoder(heads.TaskModel):
     ) -> numerics.Outputs:
         """Returns `logits`: float32 [B] for pairs, [B, C] for queries and passages."""
         features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        shape = ops.shape(features["input_ids"])
-        if len(shape) == 3 and keys is not None:
-            keys = dropout_masks.keys_of_parts(keys, shape[1])  # [B * C]
-        flat = {
-            name: ops.reshape(features[name], (-1, shape[-1]))  # [rows, S]
-            for name in self.sequence_features
-            if name in features
-        }
-        encoded = self.bert(
-            flat,
-            training=training,
-            dropout_keys=keys,
-            output_positions=heads.no_positions(flat),
-        )
-        pooled = self.with_task_dropout(encoded["pooled_output"], keys)  # [rows, H]
-        scores = heads.class_scores(pooled, self.output_weights, self.output_bias)
-        return {"logits": ops.reshape(scores, (-1, *shape[1:-1]))}
+        return {"logits": self.scores(features, training, dropout_keys)}
 
     def loss_sums(
         self, features: numerics.Features, outputs: numerics.Outputs

@@ -1,18 +1,25 @@
 """A model and its tokenizer from one call."""
 
+import inspect
+import logging
 import os
 from typing import Any
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
+from bert_tf.modeling import rankers
 from bert_tf.preprocessing import tokenizer as tokenizer_module
+
+logger = logging.getLogger(__name__)
 
 
 def from_pretrained(
     path: str | os.PathLike[str],
     *,
-    head: str | None = None,
+    head: str | type | None = None,
     **kwargs: Any,
 ) -> tuple[Any, tokenizer_module.FullTokenizer]:
     """Returns the model of a checkpoint and the tokenizer that belongs to it.
@@ -22,7 +29,8 @@ def from_pretrained(
             name of a model, as for `bert_tf.load_checkpoint`.
         head: the kind of head to keep, a key of `checkpoints.heads.HEADS`: "encoder"
             for a `BertModel`; or the right one of several kinds, if the checkpoint does
-            not say which it has. None: the checkpoint's.
+            not say which it has; or a class, as in its `from_pretrained`. None: the
+            checkpoint's.
         **kwargs: `name` and `dtype`, as for every Keras model.
 
     Returns:
@@ -41,6 +49,8 @@ def from_pretrained(
         outputs["sequence_output"]  # [1, 6, H]
     """
     source = formats.open_source(path)
+    if isinstance(head, type):
+        return _load(head, source, **kwargs)
     if head is not None:
         if head not in checkpoint_heads.HEADS:
             kinds = ", ".join(checkpoint_heads.KINDS)
@@ -48,3 +58,70 @@ def from_pretrained(
         source, _ = source.with_head(head, argument="head")
     tokenizer = tokenizer_module.FullTokenizer(source)
     return loading.model_of(source, **kwargs), tokenizer
+
+
+def _load(
+    model_class: Any,
+    source: source_module.Source,
+    **kwargs: Any,
+) -> tuple[Any, Any]:
+    """Returns a model of any class with a checkpoint's weights, and its tokenizer.
+
+    The head is that of the checkpoint, if kind and size are equal, or else new.
+    """
+    head = _head(model_class, source)
+    if head is not None:
+        kwargs = {**head.row.arguments, **kwargs}
+    if "num_labels" in inspect.signature(model_class).parameters:
+        if head is not None:
+            kwargs.setdefault("num_labels", head.num_labels)
+        if "num_labels" not in kwargs:
+            raise ValueError(
+                f"{source.path} has no head of a {model_class.__name__}; pass "
+                "num_labels, the number of classes of a new one."
+            )
+    model = model_class(source.required_config(), **kwargs)
+    model.build()
+    variables = checkpoint_names.checkpoint_variables(model)
+    shapes = {name: tuple(one.shape) for name, one in variables.items()}
+    outputs = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
+    weights = source.without_weights(
+        name
+        for name, shape in source.shapes.items()
+        if checkpoint_heads.is_head_weight(name)
+        and (shapes.get(name) != tuple(shape) or (head is None and name in outputs))
+    )
+    report = loading.load_source(model, weights)
+    new = [name for name in report.missing if checkpoint_heads.is_head_weight(name)]
+    source.check_complete(set(report.missing) - set(new))
+    if new:
+        logger.warning(
+            "%s has no head of this %s, so train the model before you use it. Newly "
+            "initialized: %s.",
+            source.path,
+            model_class.__name__,
+            ", ".join(report.missing),
+        )
+    loading.warn_of_pooler(model, report)
+    try:
+        tokenizer = tokenizer_module.FullTokenizer(source)
+    except ValueError as error:
+        logger.info("There is no tokenizer: %s", error)
+        return model, None
+    return model, tokenizer
+
+
+def _head(
+    model_class: Any, source: source_module.Source
+) -> checkpoint_heads.Head | None:
+    """Returns the head of a checkpoint if it is one of the class, else None."""
+    head = source.head
+    if not head.is_known:  # Its weights fit several kinds.
+        kinds = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
+        rows = ((kind, checkpoint_heads.HEADS[kind]) for kind in kinds)
+        kind = next((k for k, row in rows if model_class in row.classes), head.kind)
+        head = checkpoint_heads.head_of(source.shapes, kind=kind)
+    is_score = head.label_kind == checkpoint_heads.REGRESSION
+    is_cross_encoder = is_score and model_class is rankers.BertCrossEncoder
+    is_same = head.row.models.get(head.label_kind) is model_class
+    return head if is_same or is_cross_encoder else None

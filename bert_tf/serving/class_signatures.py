@@ -110,7 +110,7 @@ class ChoiceSignatures(signatures.TaskSignatures):
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `scores`."""
-        return {"scores": self.predictor.model.score_endings(features)}
+        return {"scores": self.predictor.model.scores(features)}
 
     def _of_texts(self, text, endings):
         starts = self._tokenizer.tokenize(text)

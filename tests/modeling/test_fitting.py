@@ -404,8 +404,3 @@ def test_fit_trains_only_the_adapters_of_lora():
         np.testing.assert_array_equal(layer._kernel, kernel)
         # It begins with zeros.
         assert np.any(np.asarray(layer.lora_kernel_b)), layer.path
-
-
-def test_a_pretrainer_without_positions_is_refused():
-    with pytest.raises(ValueError, match="needs masked_lm_positions"):
-        bert_tf.BertPretrainer(CONFIG)(X)

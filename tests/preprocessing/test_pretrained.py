@@ -80,3 +80,36 @@ def test_a_checkpoint_without_a_vocabulary_is_refused(released):
     (folder / "vocab.txt").unlink()
     with pytest.raises(ValueError, match=r"bert_model\.ckpt has no vocabulary"):
         bert_tf.from_pretrained(folder)
+
+
+ARGUMENTS = {
+    "BertClassifier": {"num_labels": 4, "dropout": 0.3},
+    "BertMultiLabelClassifier": {"num_labels": 4},
+    "BertTokenClassifier": {"num_labels": 5},
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted({name for name in bert_tf.__all__ if "Bert" in name} - {"BertConfig"}),
+)
+def test_every_model_reads_any_checkpoint(hugging_face, name, caplog):
+    folder = hugging_face / "classification"
+    model = getattr(bert_tf, name).from_pretrained(folder, **ARGUMENTS.get(name, {}))
+    encoder = model if name == "BertModel" else model.encoder
+    expected = loading.load_model(folder).bert
+    for weight, same in zip(encoder.weights, expected.weights, strict=True):
+        np.testing.assert_array_equal(weight, same)
+    has_new_head = name not in ("BertModel", "BertBiEncoder")
+    assert ("train the model before you use it" in caplog.text) == has_new_head
+    assert getattr(model, "task_dropout_rate", 0) == 0.3 or name != "BertClassifier"
+
+
+def test_the_head_of_the_checkpoint_is_kept_if_it_fits(hugging_face, caplog):
+    folder = hugging_face / "classification"
+    model = bert_tf.BertClassifier.from_pretrained(folder)
+    expected = loading.load_model(folder)
+    np.testing.assert_array_equal(model.output_weights, expected.output_weights)
+    assert "newly initialized" not in caplog.text.lower()
+    with pytest.raises(ValueError, match="pass num_labels"):
+        bert_tf.BertTokenClassifier.from_pretrained(folder)

@@ -128,7 +128,7 @@ def test_ids_give_what_the_model_gives(kind, exports, requests):
     model = predictors.load(exports[kind][0]).model
     features = {name: np.array(rows, np.int32) for name, rows in ids.items()}
     is_choice = kind == "choice"
-    expected = model.score_endings(features) if is_choice else model(features)
+    expected = model.scores(features) if is_choice else model(features)
     for name, values in found.items():
         np.testing.assert_allclose(
             values, expected if is_choice else expected[name], atol=1e-5

@@ -101,7 +101,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     def outputs(self, features: Any) -> Any:
         """See `Predictor.outputs`. Each ending is scored by itself, so inputs may have
         any number of endings."""
-        return self.model.score_endings(features)
+        return self.model.scores(features)
 
     def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
         starts, endings = zip(*items, strict=True)
