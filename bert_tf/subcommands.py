@@ -103,6 +103,19 @@ SUBCOMMANDS = (
         ),
     ),
     Subcommand(
+        name="triviaqa",
+        tool="convert_triviaqa",
+        options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
+        work="bert_tf.data.triviaqa:convert",
+        stage="Prepare data",
+        summary="Convert TriviaQA into the format of SQuAD",
+        examples=(
+            "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
+            "--evidence_dir=triviaqa-rc/evidence/wikipedia "
+            "--output_file=triviaqa.json",
+        ),
+    ),
+    Subcommand(
         name="pretrain",
         tool="run_pretraining",
         options="bert_tf.pretraining.options:RunPretrainingOptions",

@@ -328,8 +328,9 @@ class TaskModel(keras_model.KerasModel):
         Raises:
             ValueError: `y` does not fit the model.
         """
+        is_one = y is not None and not keras.tree.is_nested(y)
         is_by_output = isinstance(y, Mapping) and set(names) <= set(y)
-        if is_by_output or not (self.label_features or keras.tree.is_nested(y)):
+        if is_by_output or (is_one and len(self.label_features) <= 1):
             return super().labels_of_outputs(names, x, y)
         labels = self.labels(x, y)
         if len(labels) == 1:  # Both logits and probabilities are compared with it.

@@ -379,7 +379,9 @@ class KerasModel(pretrained_model.PretrainedModel):
 
     def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
         """Returns {output: labels} of a compiled loss or metric, from `x` and `y`."""
-        return y if isinstance(y, Mapping) else dict.fromkeys(names, y)
+        if isinstance(y, Mapping):
+            return {name: y[name] for name in names if name in y}
+        return dict.fromkeys(names, y)
 
     def scored_labels(self, labels: Any, weights: Any) -> Any:
         """Returns the labels and weights that metrics get, if they are in a list."""

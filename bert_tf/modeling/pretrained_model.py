@@ -142,7 +142,7 @@ class PretrainedModel(keras.Model):
         self,
         filepath: Any,
         format: str = "tf_saved_model",  # noqa: A002, Keras's name
-        *,
+        verbose: Any = None,
         input_signature: Any = None,
         **kwargs: Any,
     ) -> None:
@@ -152,8 +152,11 @@ class PretrainedModel(keras.Model):
         size. Formats have no lists of outputs, so the layers of an encoder are
         `all_encoder_layers_0`, ...
         """
-        spec = keras.InputSpec(shape=(None,) * self.num_exported_axes)
-        signature = input_signature or dict.fromkeys(self.exported_features, spec)
+        axes = (None,) * self.num_exported_axes
+        signature = input_signature or {
+            name: keras.InputSpec(shape=axes, dtype="int32", name=name)
+            for name in self.exported_features
+        }
         if isinstance(signature, list | tuple):
             (signature,) = signature
         if not isinstance(signature, Mapping):
@@ -161,13 +164,15 @@ class PretrainedModel(keras.Model):
                 f"input_signature: expected a dict of features, got {signature!r}."
             )
         inputs: Any = {
-            name: keras.Input(batch_shape=spec.shape, dtype="int32", name=name)
+            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
             for name, spec in signature.items()
         }
         outputs = self(inputs)
         for number, layer in enumerate(outputs.pop("all_encoder_layers", [])):
             outputs[f"all_encoder_layers_{number}"] = layer
-        keras.Model(inputs, outputs).export(filepath, format=format, **kwargs)
+        keras.Model(inputs, outputs).export(
+            filepath, format, verbose, [signature], **kwargs
+        )
 
 
 def _array(labels):

@@ -509,13 +509,16 @@ def test_checkpoints_of_tensorflow_contain_every_variable(tmp_path):
 
 def test_export_takes_a_signature_of_some_features(tmp_path):
     model = bert_tf.BertModel(CONFIG)
-    spec = keras.InputSpec(shape=(None, 4), dtype="int32")
+    spec = keras.InputSpec(shape=(2, 4), dtype="int64", name="input_ids")
     signature = {"input_ids": spec}
     with pytest.raises(ValueError, match="expected a dict of features"):
         model.export(tmp_path / "exported", input_signature=[spec])
     model.export(tmp_path / "exported", verbose=False, input_signature=signature)
     exported = tf.saved_model.load(tmp_path / "exported")
-    outputs = exported.serve({"input_ids": IDS})
+    assert exported.serve.input_signature[0]["input_ids"] == tf.TensorSpec(
+        (2, 4), "int64", "input_ids"
+    )
+    outputs = exported.serve({"input_ids": tf.cast(IDS, "int64")})
     assert_close(outputs["pooled_output"], model(IDS)["pooled_output"])
 
 
