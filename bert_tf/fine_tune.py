@@ -380,7 +380,7 @@ retrieve = _function(
             * the path of such a table (.csv, .tsv or .jsonl), or of a SQuAD file.
 
         corpus: the passages to search: a list of texts, a table with `passage` and
-            optionally `id`, or the path of a file as in run_retrieval. Default: the
+            optionally `id`, or the path of a file as in bert_tf retrieve. Default: the
             passages of `train` and `validation`.
         model: "bi_encoder" (default), which searches the corpus, or "cross_encoder",
             which ranks the passages that it is given. Evaluating a cross_encoder

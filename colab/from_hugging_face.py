@@ -75,7 +75,7 @@ print(setup)  # The device, the number format and the folder.
 # | `TFBertForTokenClassification` | `bert_tf.BertTokenClassifier` |
 # | `TFBertForMultipleChoice` | `bert_tf.BertMultipleChoice` |
 # | `TFBertForPreTraining` | `bert_tf.BertPretrainer` |
-# | `save_pretrained(p)` | `convert_checkpoint --target_format=hugging_face` |
+# | `save_pretrained(p)` | `bert_tf convert --target_format=hugging_face` |
 #
 # ## 3. The checkpoint
 #

@@ -171,7 +171,7 @@ figure
 #     curl --data '{"inputs": {"text": ["Knead the dough."]}}' \\
 #         http://localhost:8501/v1/models/topics:predict
 #
-#     query_saved_model --server=http://localhost:8501/v1/models/topics \\
+#     bert_tf query --server=http://localhost:8501/v1/models/topics \\
 #         --text='Knead the dough.'
 #
 # A new version is served as soon as its folder is complete: export to `topics/2`.

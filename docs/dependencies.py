@@ -51,7 +51,7 @@ NEEDED_FOR = {
     "tf2onnx": "exports to ONNX",
     "requests": "queries over HTTP",
     "urllib3": "retries of queries",
-    "uvicorn": "the HTTP server of `serve_model`",
+    "uvicorn": "the HTTP server of `bert_tf serve`",
     "starlette": "routes and answers of the server",
     "orjson": "JSON of arrays in the server",
     "prometheus-client": "metrics of the server",

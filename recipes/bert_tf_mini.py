@@ -1,7 +1,8 @@
 """Trains bert-tf-mini, the checkpoint that ships with the package, on one GPU.
 
-    prepare_corpus --input_file='novels/*.txt' --output_dir=text
-    build_vocabulary --input_file='text/*.txt' --vocab_file=vocab.txt --vocab_size=8000
+    bert_tf prepare --input_file='novels/*.txt' --output_dir=text
+    bert_tf vocabulary --input_file='text/*.txt' --vocab_file=vocab.txt \\
+        --vocab_size=8000
     python recipes/bert_tf_mini.py ids --vocab_file=vocab.txt \\
         --input_file='text/*.txt' --output=train.npy
     python recipes/bert_tf_mini.py train --vocab_file=vocab.txt \\

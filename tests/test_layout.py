@@ -22,6 +22,7 @@ MAX_POSITIONAL = 5
 # What any module may import, and what only tools may.
 LEAVES = {"cores", "files", "json_values", "locks", "options", "progress"}
 TASKS = {path.parent.name for path in ROOT.glob("bert_tf/tasks/*/__init__.py")}
+assert "classification" in TASKS
 LIBRARY = {
     "tokenization": set(),
     "modeling": set(),

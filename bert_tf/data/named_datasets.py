@@ -143,7 +143,15 @@ class DataSet:
 
         A data set without a development set is evaluated on its test set.
         """
-        return next(filter(self.splits.__contains__, _SPLITS[part]), None)
+        split = next(filter(self.splits.__contains__, _SPLITS[part]), None)
+        if (part, split) == ("dev", "test"):
+            logger.warning(
+                "--tfds_name=%s has no development set, so its test set is evaluated. "
+                "Scores that choose a step, a threshold or settings are then no test "
+                "scores.",
+                self.name,
+            )
+        return split
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raises a ValueError unless there are these columns."""

@@ -91,7 +91,7 @@ class EncoderLayer(embeddings.Scope):
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
-        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (its 3.2.1).
+        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (section 3.2.1).
         # The dot product of two vectors of D independent components with variance 1
         # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
         # useful gradient, for any head size. The mask is 0 where a position sees
@@ -117,8 +117,8 @@ class EncoderLayer(embeddings.Scope):
             sequences.dropout(self.first_site + 1, config.hidden_dropout_prob),
         )  # [R, H]
 
-        # FFN(x) = gelu(x W1 + b1) W2 + b2 (its 3.3), by default with GELU in its tanh
-        # form, as in OpenAI's GPT. Released models have I = 4 H.
+        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3), by default with GELU in
+        # its tanh form, as in OpenAI's GPT. Released models have I = 4 H.
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),

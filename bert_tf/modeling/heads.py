@@ -245,7 +245,7 @@ class TaskModel(keras_model.KerasModel):
         if self.gathered_outputs and not is_one:
             raise ValueError(
                 f"{type(self).__name__} compares the examples of all replicas, which "
-                "Keras's fit cannot do; use one device or the command run_retrieval."
+                "Keras's fit cannot do; use one device or the command bert_tf retrieve."
             )
         features = self.checked_features(features)
         weights = self.loss_weights(features)

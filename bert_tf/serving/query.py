@@ -1,6 +1,7 @@
 """Sends queries from the command line or a file to an exported model."""
 
 import functools
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -30,7 +31,13 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         OSError: a file or the model cannot be read, or its server cannot be reached.
         ValueError: there is no text, or the model does not take these inputs.
     """
-    queries = _queries(options)  # Checked before the model is loaded.
+    path = options.input_file
+    if path is None:
+        given = _queries(options)
+        queries, count = iter(given), len(given)
+    else:  # Checked before the model is loaded, and not kept in memory.
+        count = sum(1 for _ in _read(path, ("text", "text_b")))
+        queries = _read(path, ("text", "text_b"))
     # The options allow exactly one of the two.
     if options.server is not None:
         model = client.open_server(options.server, options.connection_settings())
@@ -38,17 +45,17 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         model = client.open_saved_model(cast(str, options.export_dir))
     model.batch_size = options.batch_size
     ask = functools.partial(model.ask, signature=options.signature)
-    answers = _answers(ask, queries, options.batch_size)
+    answers = _answers(ask, queries, count, options.batch_size)
     if options.output_file is None:
         return "\n".join(answers)
     with files.complete_or_absent(options.output_file) as file:
         file.writelines(f"{answer}\n" for answer in answers)
-    return f"Answers: {options.output_file} ({len(queries)} lines)"
+    return f"Answers: {options.output_file} ({count} lines)"
 
 
-def _answers(ask, queries, batch_size) -> Iterator[str]:
-    for start in range(0, len(queries), batch_size):
-        batch = queries[start : start + batch_size]
+def _answers(ask, queries, count, batch_size) -> Iterator[str]:
+    done = 0
+    while batch := list(itertools.islice(queries, batch_size)):
         # The same names in every query.
         names = [name for name in batch[0] if name in INPUTS]
         answers = ask(**{name: [query[name] for query in batch] for name in names})
@@ -59,8 +66,13 @@ def _answers(ask, queries, batch_size) -> Iterator[str]:
                     "in the input file."
                 )
             yield json.dumps(query | answer, ensure_ascii=False)
-        done = start + len(batch)
-        progress_module.report("query", done, len(queries), unit="queries")
+        done += len(batch)
+        progress_module.report("query", done, count, unit="queries")
+    if done != count:
+        raise ValueError(
+            f"The input file had {count} queries, then {done}; expected a file that "
+            "does not change. Pass a stream with --text=-."
+        )
 
 
 def _queries(options) -> list[dict[str, Any]]:
@@ -68,8 +80,8 @@ def _queries(options) -> list[dict[str, Any]]:
     from_stdin = (serving_options.FROM_STDIN,)
     if options.question == from_stdin:
         return list(_read(None, ("question", "context")))
-    if options.text == from_stdin or options.input_file is not None:
-        return list(_read(options.input_file, ("text", "text_b")))
+    if options.text == from_stdin:
+        return list(_read(None, ("text", "text_b")))
     count = len(options.question)
     columns = {
         "text": options.text,

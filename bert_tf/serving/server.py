@@ -28,7 +28,7 @@ try:
     from bert_tf.serving import server_model
 except ImportError as error:
     raise ImportError(
-        f"serve_model needs {error.name}, which is not installed; run "
+        f"bert_tf serve needs {error.name}, which is not installed; run "
         "pip install 'bert_tf[server]'."
     ) from error
 
@@ -108,7 +108,7 @@ class _Server:
     def _stop(self, number, frame):
         if self._app.model is None:
             # The thread that loads the model cannot be interrupted.
-            sys.stderr.write("serve_model: stopped before the model was loaded.\n")
+            sys.stderr.write("bert_tf serve: stopped before the model was loaded.\n")
             sys.stderr.flush()
             os._exit(128 + number)
         self._uvicorn.should_exit = True
@@ -140,7 +140,7 @@ class _Server:
             seen = content
             time.sleep(_POLL_SECONDS)
             if self._queue.busy_seconds() > limit:
-                sys.stderr.write("serve_model: The model does not answer.\n")
+                sys.stderr.write("bert_tf serve: The model does not answer.\n")
                 sys.stderr.flush()
                 os._exit(1)  # The thread that computes cannot be interrupted.
 

@@ -23,7 +23,7 @@ class ServeModelOptions(options_module.Options):
     """
 
     export_dir: str = option(
-        help="SavedModel written by export_saved_model, or the folder with its "
+        help="SavedModel written by bert_tf export, or the folder with its "
         "versions. Of a folder, the newest version is served, also one that is "
         "exported while the server runs."
     )
@@ -54,7 +54,7 @@ class ServeModelOptions(options_module.Options):
         choices=("float32", "bfloat16"),
         help="Data type of the computation with --backend=openvino. bfloat16 is faster "
         "on processors that support it. With --backend=tensorflow, --dtype of "
-        "export_saved_model decides.",
+        "bert_tf export decides.",
     )
     max_queue_size: int = option(
         256,
@@ -95,5 +95,5 @@ class ServeModelOptions(options_module.Options):
         if self.dtype != "float32" and self.backend != fine_tuning_options.OPENVINO:
             raise OptionError(
                 f"--dtype={self.dtype} needs --backend=openvino; for TensorFlow, "
-                f"export the model with export_saved_model --dtype={self.dtype}."
+                f"export the model with bert_tf export --dtype={self.dtype}."
             )

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from bert_tf import options as options_module
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import query
@@ -158,3 +159,16 @@ def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, messag
     with pytest.raises(ValueError, match=message):
         ask_file(tmp_path / name, content, output_file=str(output_file))
     assert not output_file.exists()
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"timeout_seconds": 3.0}, "--timeout_seconds needs --server"),
+        ({"header": "A: b"}, "--header needs --server"),
+    ],
+)
+def test_flags_of_a_connection_need_a_server(values, message):
+    with pytest.raises(options_module.OptionError, match=message):
+        ask_file_options = {"export_dir": "x", "text": "a"} | values
+        serving_options.QuerySavedModelOptions(**ask_file_options)

@@ -146,7 +146,7 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
         out, err = process.communicate(timeout=60)
     lines = [line for line in err.splitlines() if line.startswith("serve_model")]
     assert (process.returncode, out) == (143, ""), err
-    assert lines == ["serve_model: stopped before the model was loaded."]
+    assert lines == ["bert_tf serve: stopped before the model was loaded."]
 
 
 WITHOUT_ANSWER = """

@@ -52,7 +52,7 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
     assert "majority class" in text
     for name in ("curves", "confusion", "calibration", "lengths"):
         assert f'alt="{name}"' in text
-    assert "export_saved_model --output_dir=&#39;" in text
+    assert "bert_tf export --output_dir=&#39;" in text
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]
 
 
