@@ -91,7 +91,7 @@ class EncoderLayer(embeddings.Scope):
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
-        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, in each of N heads (section 3.2.1).
+        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, per head (section 3.2.1).
         # The dot product of two vectors of D independent components with variance 1
         # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
         # useful gradient, for any head size. The mask is 0 where a position sees
