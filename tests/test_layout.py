@@ -98,16 +98,16 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 58_059,
-    "modules in the closure of the core tools": 185,
-    "lines in the closure of the core tools": 37_021,
-    "lines of the encoder": 700,
-    "files in a task folder": 8,
-    "files that name a task outside its folder": 5,
-    "flags of run_classifier": 61,
-    "flags of all records of options": 250,
-    "lines of tests": 42_223,
-    "lines of benchmarks": 3_735,
+    "lines of bert_tf and tools": 57_858,
+    "modules in the closure of the core tools": 181,
+    "lines in the closure of the core tools": 36_961,
+    "lines of the encoder": 696,
+    "files in a task folder": 7,
+    "files that name a task outside its folder": 2,
+    "flags of run_classifier": 56,
+    "flags of all records of options": 249,
+    "lines of tests": 42_114,
+    "lines of benchmarks": 3_729,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
 }
