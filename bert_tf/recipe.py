@@ -30,7 +30,7 @@ _WITHOUT_DROPOUT = ("hidden_dropout_prob=0", "attention_probs_dropout_prob=0")
 # Largest width of a trained model -> peak learning rate, and epochs of fine-tuning.
 _TRAINED = {256: (3e-4, 5.0), 512: (1e-4, 4.0), 768: (5e-5, 3.0), math.inf: (2e-5, 3.0)}
 # The same for continued pretraining, without epochs.
-_CONTINUED = {512: 5e-4, 768: 5e-5, math.inf: 2e-5}
+_CONTINUED = {384: 5e-4, 512: 1e-4, 768: 5e-5, math.inf: 2e-5}
 # Largest width of a new model -> peak learning rate, and size of initial weights.
 _NEW = {128: (2e-3, 0.06), 256: (6e-4, 0.02), math.inf: (1e-4, 0.02)}
 # A given flag -> what it replaces.

@@ -305,6 +305,6 @@ def test_an_encoder_without_a_masked_word_head_starts_with_one_that_copies():
     for shapes, copies in (({}, True), (weights, False)):
         source = types.SimpleNamespace(shapes=shapes)
         model = model_setup.create_model(config, (), "float32", source)
-        model.build()
-        kernel = np.asarray(model.cls.predictions.transform.dense.kernel)
-        assert np.array_equal(kernel, np.eye(128)) is copies
+        transform = model.cls.predictions.transform
+        transform.build()
+        assert np.array_equal(transform.dense.kernel, np.eye(128)) is copies

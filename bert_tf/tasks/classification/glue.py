@@ -247,9 +247,8 @@ class XnliProcessor(examples_module.DataProcessor):
     translations of MNLI, and xnli.dev.tsv and xnli.test.tsv, all languages in one file.
 
     Args:
-        train_languages: such as ("en",). Their files are concatenated.
-        eval_languages: such as ("en", "de"), or ("all",) for all languages in the file.
-            Default: the training languages.
+        languages: such as ("en", "de"). Their training files are concatenated. ("all",)
+            stands for all languages in the files to evaluate.
 
     Source: XnliProcessor of run_classifier.py, 2018, which had one language for both.
     """
@@ -259,13 +258,8 @@ class XnliProcessor(examples_module.DataProcessor):
     )
     labels = ENTAILMENT_LABELS
 
-    def __init__(
-        self,
-        train_languages: Sequence[str] = (),
-        eval_languages: Sequence[str] = (),
-    ):
-        self._train_languages = tuple(train_languages) or (DEFAULT_LANGUAGE,)
-        self._eval_languages = tuple(eval_languages) or self._train_languages
+    def __init__(self, languages: Sequence[str] = (DEFAULT_LANGUAGE,)):
+        self._languages = tuple(languages) or (DEFAULT_LANGUAGE,)
 
     def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of all training languages."""
@@ -314,16 +308,16 @@ class XnliProcessor(examples_module.DataProcessor):
         """Returns the path of the file of each training language."""
         return [
             self._path(data_dir, TRAIN_FILE.format(language))
-            for language in self._train_languages
+            for language in self._languages
         ]
 
     def get_languages(self) -> list[str]:
         """Returns the training languages."""
-        return list(self._train_languages)
+        return list(self._languages)
 
     def get_eval_languages(self) -> list[str]:
         """Returns the languages to evaluate and to predict; "all" means every one."""
-        return list(self._eval_languages)
+        return list(self._languages)
 
     def _path(self, data_dir: str, name: str) -> str:
         """Returns the path of a file, in the folder or in those of the zip files."""
@@ -336,7 +330,7 @@ class XnliProcessor(examples_module.DataProcessor):
         names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
-        languages = self._eval_languages
+        languages = self._languages
         if languages == (ALL_LANGUAGES,):
             languages = tuple(sorted(rows_of))
         for language in languages:

@@ -145,6 +145,11 @@ class RunClassifierOptions(
         name = (self.task_name or "").lower()
         if name != "xnli":
             self._refuse(("language",), "requires --task_name=XNLI")
+        if "all" in self.language and (self.do_train or len(self.language) > 1):
+            raise options_module.OptionError(
+                "--language=all stands alone and evaluates a trained run; train on "
+                "named languages, such as --language=en."
+            )
         columns = [getattr(self, name) for name in _COLUMNS]
         for index, column in enumerate(columns):
             if column is not None and column in columns[:index]:

@@ -43,11 +43,10 @@ def test_the_language_of_2018_is_the_default(folder):
         (("de",), {"dev": ["Nein.", "Nie."]}),
         (("de", "en"), {"dev_de": ["Nein.", "Nie."], "dev_en": ["Yes."]}),
         (("all",), {"dev_de": ["Nein.", "Nie."], "dev_en": ["Yes."]}),
-        ((), {"dev": ["Yes."]}),  # Those of the training.
     ],
 )
 def test_one_language_is_one_set_and_several_are_several(folder, languages, sets):
-    processor = glue.XnliProcessor(("en",), languages)
+    processor = glue.XnliProcessor(languages)
     found = processor.get_dev_sets(folder)
     assert {p: [row.text_b for row in rows] for p, rows in found.items()} == sets
     tested = processor.get_test_sets(folder)
