@@ -144,7 +144,7 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
         assert get(port, "/livez").text == "ok"
         process.terminate()
         out, err = process.communicate(timeout=60)
-    lines = [line for line in err.splitlines() if line.startswith("serve_model")]
+    lines = [line for line in err.splitlines() if line.startswith("bert_tf")]
     assert (process.returncode, out) == (143, ""), err
     assert lines == ["bert_tf serve: stopped before the model was loaded."]
 
