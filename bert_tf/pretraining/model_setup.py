@@ -196,8 +196,8 @@ def create_model(
     has_pairs = "next_sentence_labels" in schema
     model = pretrainer.BertPretrainer(config, next_sentence=has_pairs, dtype=dtype)
     if source is not None and _TRANSFORM not in source.shapes:
-        # An encoder without this head, whose vectors resemble the word embeddings more
-        # than random combinations of them do.
+        # An encoder without this head. Its own vectors are closer to the word
+        # embeddings than a random transform of them would be.
         transform = model.cls.predictions.transform.dense
         transform.kernel_initializer = keras.initializers.Identity()
     return model
