@@ -51,7 +51,7 @@ bert_tf pretrain --init_checkpoint=bert-tf-mini --input_file={train}
   --next_sentence=false --max_seq_length={length} --max_predictions_per_seq=10
   --train_batch_size=32 --eval_batch_size=64 --max_eval_steps=0 --learning_rate=3e-4
   --bias_correction --num_train_steps={steps} --num_warmup_steps={warmup}
-  --eval_every_steps={every} --log_every_steps={every}
+  --eval_every_steps={every}
 bert_tf plot --run_dir={out}/pretraining --plot_file={out}/loss_curves.png
 """
 _CLASSIFICATION = """

@@ -165,7 +165,6 @@ options = pretraining_options.RunPretrainingOptions(
     learning_rate=1e-3,
     num_train_steps=num_steps,
     num_warmup_steps=num_steps // 10,
-    log_every_steps=max(1, num_steps // 100),
     eval_every_steps=max(1, num_steps // 10),
     **lengths,
 )

@@ -84,7 +84,6 @@ given = {
     "do_train": True,
     "do_eval": True,
     "num_train_steps": num_steps,
-    "log_every_steps": max(1, num_steps // 50),
     "eval_every_steps": max(1, num_steps // 6),
     "device": setup.device,
     "dtype": setup.dtype,

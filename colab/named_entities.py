@@ -106,7 +106,6 @@ model = bert_tf.fine_tune.tag(
     max_seq_length=48,
     train_batch_size=16,
     num_train_epochs=1.0 if setup.is_tiny else 5.0,
-    log_every_steps=2,
 )
 model.scores
 

@@ -148,7 +148,6 @@ options = pretraining_options.RunPretrainingOptions(
     num_warmup_steps=num_steps // 10,
     # On a TPU, the host hands over this many steps at a time.
     iterations_per_loop=100 if setup.device == "tpu" else 1,
-    log_every_steps=max(1, num_steps // 50),
     eval_every_steps=max(1, num_steps // 5),
     save_checkpoints_steps=max(1, num_steps // 5),
     **lengths,

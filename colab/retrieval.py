@@ -137,7 +137,6 @@ model = bert_tf.fine_tune.retrieve(
     train_batch_size=12 if setup.is_tiny else 24,
     learning_rate=3e-4,
     num_train_epochs=1.0 if setup.is_tiny else 6.0,
-    log_every_steps=2,
 )
 model.scores
 

@@ -111,7 +111,6 @@ model = bert_tf.fine_tune.classify(
     max_seq_length=48,
     train_batch_size=16,
     num_train_epochs=1.0 if setup.is_tiny else 5.0,
-    log_every_steps=2,
     eval_every_steps=20,
 )
 model.scores

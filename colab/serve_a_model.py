@@ -64,7 +64,6 @@ model = bert_tf.fine_tune.classify(
     max_seq_length=32,
     train_batch_size=16,
     num_train_epochs=1.0 if setup.is_tiny else 5.0,
-    log_every_steps=5,
 )
 model.scores
 

@@ -52,6 +52,7 @@ Evaluate = Callable[[], dict[str, float]]
 _SHORT_RUN = 1000
 _LARGEST_RELEASED_RATE = 1e-4
 _HIGH_RATE = 1e-2
+_LOGGED_STEPS = 50  # About as many points per curve.
 
 
 class Trainer:
@@ -382,10 +383,11 @@ class Trainer:
         examples_per_second: float,
     ) -> None:
         """Logs the first, the last and every `log_every_steps`th step."""
+        period = self.options.log_every_steps
+        period = period or min(max(self.num_train_steps // _LOGGED_STEPS, 1), 100)
         for index in range(num_steps):
             step = self.step + index + 1
-            is_due = step % self.options.log_every_steps == 0
-            if is_due or step in self._logged_steps:
+            if step % period == 0 or step in self._logged_steps:
                 values = {
                     name: float(column[index]) for name, column in history.items()
                 }

@@ -243,10 +243,11 @@ class TrainerOptions(
         on_resume=options_module.FREE,
     )
     log_every_steps: int = option(
-        100,
-        minimum=1,
+        0,
+        minimum=0,
         group="saving",
-        help="Number of training steps between lines in metrics.jsonl.",
+        help="Number of training steps between lines in metrics.jsonl. 0: a fiftieth "
+        "of the run, at most 100.",
     )
 
     def __post_init__(self):
