@@ -143,6 +143,7 @@ setuptools.setup(
         "bert_tf": [
             "checkpoints/catalogue/bert-tf-mini/*",
             "fine_tuning/*.jinja",
+            "py.typed",
             "recipes/*.flags",
             "recipes/data/*.flags",
             "sample_data/*",

@@ -20,10 +20,57 @@ TensorFlow.
 """
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # What editors and type checkers read.
+    from bert_tf import fine_tune as fine_tune
+    from bert_tf.checkpoints.added_words import add_words as add_words
+    from bert_tf.checkpoints.loading import load_checkpoint as load_checkpoint
+    from bert_tf.checkpoints.loading import load_model as load_model
+    from bert_tf.data.packing import pack as pack
+    from bert_tf.modeling.bert import BertModel as BertModel
+    from bert_tf.modeling.classifier import BertClassifier as BertClassifier
+    from bert_tf.modeling.classifier import (
+        BertMultiLabelClassifier as BertMultiLabelClassifier,
+    )
+    from bert_tf.modeling.classifier import BertRegressor as BertRegressor
+    from bert_tf.modeling.config import BertConfig as BertConfig
+    from bert_tf.modeling.multiple_choice import (
+        BertMultipleChoice as BertMultipleChoice,
+    )
+    from bert_tf.modeling.pretrainer import BertPretrainer as BertPretrainer
+    from bert_tf.modeling.rankers import BertBiEncoder as BertBiEncoder
+    from bert_tf.modeling.rankers import BertCrossEncoder as BertCrossEncoder
+    from bert_tf.modeling.span_predictor import BertSpanPredictor as BertSpanPredictor
+    from bert_tf.modeling.token_classifier import (
+        BertTokenClassifier as BertTokenClassifier,
+    )
+    from bert_tf.optimization.adam_weight_decay import (
+        AdamWeightDecay as AdamWeightDecay,
+    )
+    from bert_tf.optimization.schedules import WarmupLinearDecay as WarmupLinearDecay
+    from bert_tf.optimization.schedules import (
+        WarmupLinearDecayOfTime as WarmupLinearDecayOfTime,
+    )
+    from bert_tf.preprocessing.pretrained import from_pretrained as from_pretrained
+    from bert_tf.preprocessing.text_preprocessor import (
+        TextPreprocessor as TextPreprocessor,
+    )
+    from bert_tf.preprocessing.tokenizer import FullTokenizer as FullTokenizer
+    from bert_tf.progress import ProgressBar as ProgressBar
+    from bert_tf.serving.masked_words import fill_masks as fill_masks
+    from bert_tf.serving.masked_words import score_texts as score_texts
+    from bert_tf.serving.predictors import load as load
+    from bert_tf.tasks.feature_extraction.workflow import embed as embed
+    from bert_tf.tokenization.basic import BasicTokenizer as BasicTokenizer
+    from bert_tf.tokenization.in_graph import InGraphTokenizer as InGraphTokenizer
+    from bert_tf.tokenization.vocabulary import Vocabulary as Vocabulary
+    from bert_tf.tokenization.wordpiece import WordpieceTokenizer as WordpieceTokenizer
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "AdamWeightDecay": "bert_tf.optimization.adam_weight_decay",
     "BasicTokenizer": "bert_tf.tokenization.basic",
     "BertBiEncoder": "bert_tf.modeling.rankers",
     "BertClassifier": "bert_tf.modeling.classifier",
@@ -41,6 +88,8 @@ _MODULE_OF = {
     "ProgressBar": "bert_tf.progress",
     "TextPreprocessor": "bert_tf.preprocessing.text_preprocessor",
     "Vocabulary": "bert_tf.tokenization.vocabulary",
+    "WarmupLinearDecay": "bert_tf.optimization.schedules",
+    "WarmupLinearDecayOfTime": "bert_tf.optimization.schedules",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
     "add_words": "bert_tf.checkpoints.added_words",
     "embed": "bert_tf.tasks.feature_extraction.workflow",

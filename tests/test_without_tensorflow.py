@@ -1,5 +1,6 @@
 """What must work where TensorFlow is not installed, in processes without it."""
 
+import ast
 import importlib.util
 import os
 import pathlib
@@ -67,11 +68,16 @@ def test_an_unknown_name_is_an_attribute_error():
         bert_tf.BertModle  # noqa: B018
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there_and_known_to_editors():
     import bert_tf
 
-    for name in bert_tf.__all__:
+    tree = ast.parse(pathlib.Path(bert_tf.__file__).read_text())
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    names = {node.names[0].asname: node.module for node in block.body}
+    for name in set(bert_tf.__all__) - {"__version__"}:
         assert getattr(bert_tf, name) is not None, name
+        assert names.pop(name) == bert_tf._MODULE_OF[name]
+    assert set(names) <= set(bert_tf._SUBPACKAGES)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs JAX")
