@@ -312,10 +312,7 @@ def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_pa
 @pytest.mark.parametrize(
     "values, message",
     [
-        (
-            {"learning_rat": 1e-3},
-            "no argument 'learning_rat'; did you mean 'learning_rate'",
-        ),
+        ({"learning_rat": 1e-3}, "'learning_rat'; did you mean 'learning_rate'"),
         ({"do_train": True}, "omit do_train"),
         ({"qqqqq": 1}, r"classify\(\) has no argument 'qqqqq'; see its tool's flags"),
     ],
@@ -330,20 +327,12 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
     "train, values, message",
     [
         ([], {}, "has no rows"),
-        (
-            ["wet", "dry"],
-            {},
-            r"Row 1 is 'wet'; expected a dictionary or \(text, label\)",
-        ),
+        (["wet", "dry"], {}, r"1 is 'wet'; expected a dictionary or \(text, label\)"),
         ([("a", "x"), ("b", "c", "y")], {}, "Row 1 has no column 'text_b'"),
         ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
         ([("a", "x")], {"progress": "x"}, "progress is 'x'; expected a callback"),
-        (
-            [("a", "x"), ("b", "y")],
-            {"validation": 0.25},
-            "validation=0.25 of 2 examples .* a larger share, or separate examples",
-        ),
+        ([("a", "x"), ("b", "y")], {"validation": 0.25}, "validation=0.25 of 2"),
     ],
 )
 def test_bad_data_and_options_are_named_without_flags(

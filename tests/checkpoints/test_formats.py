@@ -82,18 +82,13 @@ def test_the_casing_is_that_of_the_run_or_of_the_released_name(
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=r"No such checkpoint: .*nowhere, and no released model"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"No such checkpoint: .*nowhere, and"):
         formats.open_source(tmp_path / "nowhere")
 
 
 def test_a_folder_of_no_known_format_is_refused_with_what_was_looked_for(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(
-        ValueError,
-        match=r"folder of an unknown format; expected one of: bert_model\.ckpt",
-    ) as error:
+    with pytest.raises(ValueError, match=r"expected one of: bert_model\.ckpt") as error:
         formats.open_source(tmp_path)
     for one in formats.FORMATS.values():
         assert one.shown_by in str(error.value)

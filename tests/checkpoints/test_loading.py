@@ -80,19 +80,14 @@ def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
     )
     other.build()
     before = np.asarray(other.pooler.dense.kernel)
-    with pytest.raises(
-        ValueError,
-        match=r"word_embeddings has shape \[288, 16\] in .* expected \[99, 16\]",
-    ):
+    with pytest.raises(ValueError, match=r"\[288, 16\] in .* expected \[99, 16\]"):
         loading.load_checkpoint(other, released / "bert_model.ckpt")
     np.testing.assert_array_equal(other.pooler.dense.kernel, before)
 
 
 def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
     bundle.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
-    with pytest.raises(
-        ValueError, match=r"has no encoder weights.* got dense/kernel; pass a BERT"
-    ):
+    with pytest.raises(ValueError, match=r"no encoder weights.* got dense/kernel"):
         loading.load_checkpoint(model, tmp_path / "model.ckpt")
 
 
@@ -120,9 +115,7 @@ def test_a_head_of_another_task_is_left_over(fine_tuned, released):
 def test_a_head_of_other_classes_is_refused(fine_tuned, released):
     read = config_module.BertConfig.from_json_file(released / "bert_config.json")
     classifier = classification.BertClassifier(read, num_labels=2)
-    with pytest.raises(
-        ValueError, match=r"output_.* expected \[2.*--head=encoder, and"
-    ):
+    with pytest.raises(ValueError, match=r"output_.* expected \[2.*--head=encoder"):
         loading.load_checkpoint(classifier, fine_tuned("classification"))
 
 
@@ -157,11 +150,7 @@ def test_a_head_answers_as_the_runs_own_model_does(
 @pytest.mark.parametrize(
     "task, num_labels, message",
     [
-        (
-            {"label_kind": "regression"},
-            3,
-            "regression has 1 output, but the head has 3",
-        ),
+        ({"label_kind": "regression"}, 3, "has 1 output, but the head has 3"),
         ({"label_kind": ["ranks"]}, 3, "Unknown kind of label"),
     ],
 )

@@ -28,10 +28,7 @@ def test_the_values_of_a_file_make_the_record_and_the_record_makes_them_again():
     [
         ({"do_lower_case": 1}, "unexpected value of do_lower_case: 1;"),
         ({"max_seq_length": True}, "of max_seq_length: True;"),
-        (
-            {"pooling": "lasttoken"},
-            "of pooling: 'lasttoken'; expected one of cls",
-        ),
+        ({"pooling": "lasttoken"}, "of pooling: 'lasttoken'; expected one of cls"),
         ({"similarity": "l2"}, "of similarity: 'l2'; expected one of cosine, dot"),
         ({"output_activation": "relu"}, "expected one of identity, sigmoid"),
         ({"default_prompt_name": "x"}, "expected one of the prompts query, passage"),

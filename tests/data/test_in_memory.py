@@ -41,10 +41,7 @@ def test_rows_have_values_by_column(data):
         (b"wet", "got b'wet'"),
         ([], "has no rows"),
         ({}, "has no rows"),
-        (
-            [1],
-            r"Row 1 is 1; expected a dictionary or \(text, label\) or",
-        ),
+        ([1], r"Row 1 is 1; expected a dictionary or \(text, label\) or"),
         ([("wet",)], r"Row 1 has 1 values; expected \(text, label\)"),
         ((["wet"], ["a"], ["b"], ["c"]), "The tuple has 4 values"),
         ((["wet"], ["a", "b"]), "'text' has 1, 'label' has 2"),

@@ -160,11 +160,7 @@ def test_a_column_of_lists_is_read_from_json_lines(write):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        (
-            "a.tsv",
-            "text\tendings\nx\ty\n",
-            "a .tsv file cannot contain lists in the column endings",
-        ),
+        ("a.tsv", "text\tendings\nx\ty\n", "file cannot contain lists in the column"),
         ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column 'endings'"),
         ("a.jsonl", '{"text": "x", "endings": "y"}\n', ":1: column 'endings' is \"y\""),
         ("a.jsonl", '{"text": "x", "endings": [[]]}\n', "expected a list of texts"),
@@ -210,11 +206,7 @@ def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
         ("a.csv", "text,label\nx,1,2\n", r"a\.csv:2: expected 2 columns .*, got 3"),
         ("a.csv", 'text,label\n"x"y,1\n', r"a\.csv:2: wrong CSV quoting"),
         ("a.csv", 'text,label\n"x,1\n', r"a\.csv:\d: wrong CSV quoting"),
-        (
-            "a.tsv",
-            "words\tlabel\nx\t1\n",
-            "no column 'text'; the columns are 'words', 'lab",
-        ),
+        ("a.tsv", "words\tlabel\nx\t1\n", "'text'; the columns are 'words', 'lab"),
         ("a.jsonl", '{"text": "x"}\n', r"a\.jsonl:1: .* column 'label'; .* are 'text'"),
         ("a.jsonl", '{"text": "x"\n', r"a\.jsonl:1: not JSON"),
         ("a.jsonl", "[1]\n", r"a\.jsonl, row 1: expected a JSON object"),
@@ -230,11 +222,7 @@ def test_a_blank_line_is_a_row_of_a_table_with_one_column(write):
         ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows"),
         ("a.csv", "", r"a\.csv has no rows"),
         ("a.jsonl", "\n\n", r"a\.jsonl has no rows"),
-        (
-            "a.xlsx",
-            "text",
-            r"expected one of \.tsv, \.txt, \.csv",
-        ),
+        ("a.xlsx", "text", r"expected one of \.tsv, \.txt, \.csv"),
         ("a.tsv", b"text\tlabel\nx\xff\t1\n", r"a\.tsv:2: not UTF-8"),
     ],
 )

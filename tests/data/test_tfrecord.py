@@ -176,9 +176,7 @@ def test_files_with_other_columns_are_refused(tmp_path, golden):
 def test_files_of_two_vocabularies_are_refused(tmp_path):
     other = {**METADATA, "vocab_fingerprint": "ba2"}
     paths = [write(tmp_path / "a"), write(tmp_path / "b", metadata=other)]
-    with pytest.raises(
-        ValueError, match="b was written with a different vocabulary than"
-    ):
+    with pytest.raises(ValueError, match="written with a different vocabulary than"):
         tfrecord.RecordFiles(paths)
 
 
@@ -190,9 +188,7 @@ def test_files_of_two_casings_are_refused(tmp_path):
     for paths in ([lowered, unknown], [unknown, lowered]):
         assert tfrecord.RecordFiles(paths).metadata["do_lower_case"] is True
     for paths in ([lowered, cased], [unknown, lowered, cased]):
-        with pytest.raises(
-            ValueError, match=r"with --do_lower_case=False, but .* True"
-        ):
+        with pytest.raises(ValueError, match=r"--do_lower_case=False, but .* True"):
             tfrecord.RecordFiles(paths)
 
 
@@ -202,10 +198,7 @@ def test_files_of_two_casings_are_refused(tmp_path):
         ({"max_seq_length": 16}, "max_seq_length 8, expected 16; pass --max_seq_len"),
         ({"max_predictions_per_seq": 3}, "max_predictions_per_seq 2, expected 3"),
         ({"vocab_size": 29}, "a vocabulary of 30 pieces, expected at most 29"),
-        (
-            {"vocabulary": FakeVocabulary(fingerprint="ba2")},
-            r"a different vocabulary \(v.txt, 30 pieces\)",
-        ),
+        ({"vocabulary": FakeVocabulary(fingerprint="ba2")}, r"vocabulary \(v.txt, 30"),
     ],
 )
 def test_check_says_what_the_records_were_written_with(tmp_path, expected, message):

@@ -181,9 +181,7 @@ def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
     findings = check("classification", train_file=train, eval_file=dev)
     [error] = lines_of(findings, "error")
     assert error.startswith("reading train: ")
-    assert "files: dev is not checked, because train failed" in lines_of(
-        findings, "note"
-    )
+    assert "files: dev is not checked, because train" in lines_of(findings, "note")
     # With the names of the classes given, dev does not need train.
     findings = check(
         "classification", train_file=train, eval_file=dev, labels=("x", "y")

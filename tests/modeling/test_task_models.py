@@ -359,10 +359,7 @@ def test_masks_of_any_dtype_are_the_same_masks(create_model, features, dtype):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (
-            {"atention_mask": 1},
-            r"know the input atention_mask; .* other libraries\.",
-        ),
+        ({"atention_mask": 1}, r"know the input atention_mask; .* other libraries\."),
         ({"attention_mask": 1}, "input_mask has two names, also attention_mask"),
         ({"input_ids": 0.0}, "input_ids must be integers, got float32"),
     ],

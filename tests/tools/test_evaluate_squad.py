@@ -71,11 +71,7 @@ def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
     "changes, exit_code, message",
     [
         ({"data_file": "{files}/odds.json"}, 1, "odds.json: data is missing"),
-        (
-            {"na_prob_thresh": "1", "null_odds_file": None},
-            2,
-            "--na_prob_thresh needs --null",
-        ),
+        ({"na_prob_thresh": "1", "null_odds_file": None}, 2, "--na_prob_thresh needs"),
     ],
 )
 def test_what_cannot_be_scored_ends_in_one_line(

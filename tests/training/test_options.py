@@ -28,10 +28,7 @@ def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
     "values, message",
     [
         ({"length_buckets": "32,16"}, "distinct lengths in ascending order"),
-        (
-            {"length_buckets": "32", "device": "tpu"},
-            "requires batches of one shape",
-        ),
+        ({"length_buckets": "32", "device": "tpu"}, "requires batches of one shape"),
         ({"gcp_project": "p"}, "--gcp_project requires --device=tpu"),
         (
             {"tpu_zone": "z", "device": "tpu", "tpu_name": "grpc://10.0.0.2:8470"},

@@ -51,32 +51,20 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
         ),
         ({"model_type": ["bert"]}, "which is not BERT"),
         ({"model_type": None, "architectures": ["XLNetModel"]}, "which is not BERT"),
-        (
-            {"position_embedding_type": "relative_key"},
-            'position_embedding_type "relative_key", which bert_tf does not support',
-        ),
+        ({"position_embedding_type": "relative_key"}, '"relative_key", which bert_tf'),
         ({"is_decoder": True}, "has is_decoder true"),
         ({"add_cross_attention": True}, "has add_cross_attention true"),
         ({"pruned_heads": {"0": [1]}}, "has pruned_heads"),
         ({"quantization_config": {"bits": 4}}, "use the model before quantization"),
-        (
-            {"hidden_act": "silu"},
-            'has hidden_act "silu", which bert_tf does not support; expected one of ge',
-        ),
+        ({"hidden_act": "silu"}, 'hidden_act "silu", which bert_tf does not support'),
         ({"hidden_act": {"of": "lists"}}, "which bert_tf does not support"),
-        (
-            {"problem_type": ["ranks"]},
-            r'problem_type \["ranks"\], which .* one of single',
-        ),
+        ({"problem_type": ["ranks"]}, r'problem_type \["ranks"\], which .* one of'),
         ({"vocab_size": None}, r"config\.json: .* has no vocab_size"),
         ({"hidden_size": "16"}, "hidden_size of the model .* integer"),
         ({"num_attention_heads": 5}, "is not a multiple of num_attention_heads 5"),
         ({"layer_norm_eps": 0}, "layer_norm_epsilon of the model configuration must"),
         ({"id2label": ["a", "b"]}, "id2label must have the form"),
-        (
-            {"id2label": {"0": "a", "2": "b"}},
-            r"id2label has the ids \[0, 2\], expected",
-        ),
+        ({"id2label": {"0": "a", "2": "b"}}, r"id2label has the ids \[0, 2\]"),
     ],
 )
 def test_what_is_no_bert_that_we_compute_is_refused_in_one_line(

@@ -121,28 +121,12 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
         ({"strip_accents": False}, {}, None),
         ({"never_split": ["a"]}, {}, None),
         ({}, {"added_tokens": [{"id": 5, "content": "a"}]}, None),
-        (
-            {"do_lower_case": False},
-            {},
-            "has do_lower_case False, tokenizer.json the opposite",
-        ),
-        (
-            {"tokenize_chinese_chars": False},
-            {},
-            "bert_tf treats every Chinese character as a word",
-        ),
+        ({"do_lower_case": False}, {}, "has do_lower_case False, tokenizer.json the"),
+        ({"tokenize_chinese_chars": False}, {}, "every Chinese character"),
         ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
         ({}, {"normalizer__clean_text": False}, "bert_tf deletes control characters"),
-        (
-            {},
-            {"model__max_input_chars_per_word": 100},
-            "of more than 100 characters to [UNK], bert_tf those of more than 200",
-        ),
-        (
-            {"never_split": ["[MASK]", "<x>"]},
-            {},
-            "never_split has '<x>', which the vocabulary lacks",
-        ),
+        ({}, {"model__max_input_chars_per_word": 100}, "more than 100 characters"),
+        ({"never_split": ["[MASK]", "<x>"]}, {}, "never_split has '<x>', which the"),
         (
             {"auto_map": {"AutoTokenizer": ["own.Tokenizer", None]}},
             {},
@@ -152,21 +136,13 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
         ({"split_special_tokens": True}, {}, "bert_tf keeps special tokens whole"),
         ({"padding_side": "left"}, {}, "bert_tf pads on the right"),
         ({"cls_token": {"content": "a"}}, {}, "cls_token is 'a'; bert_tf uses [CLS]"),
-        (
-            {"model_input_names": ["input_ids", "attention_mask"]},
-            {},
-            "model_input_names lacks token_type_ids, which bert_tf gives the model",
-        ),
+        ({"model_input_names": ["input_ids", "attention_mask"]}, {}, "token_type_ids"),
         (
             {},
             {"post_processor": {"single": [{"Sequence": {"id": "A", "type_id": 0}}]}},
             "The post_processor builds other rows than [CLS] A [SEP] B [SEP]",
         ),
-        (
-            {"tokenizer_class": "BertJapaneseTokenizer"},
-            {},
-            "The tokenizer is a BertJapaneseTokenizer",
-        ),
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, {}, "a BertJapaneseTokenizer"),
         ({}, {"normalizer": {"type": "NFC"}}, "The normalizer is NFC and not BertNorm"),
         ({}, {"pre_tokenizer": None}, "The pre_tokenizer is None and not BertPreToken"),
         (
@@ -184,11 +160,7 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
             },
             "keeps 'a' whole only as separate words, bert_tf also within words",
         ),
-        (
-            {},
-            {"added_tokens": [{"id": 9, "content": "<e>"}]},
-            "do not follow the vocabulary's, so these tokens are left out: '<e>'",
-        ),
+        ({}, {"added_tokens": [{"id": 9, "content": "<e>"}]}, "are left out: '<e>'"),
     ],
 )
 def test_options_that_change_ids_become_warnings(tmp_path, options, changes, warning):
@@ -285,10 +257,7 @@ def test_another_kind_of_tokenizer_is_reported_and_not_used(tmp_path):
 @pytest.mark.parametrize(
     "texts, message",
     [
-        (
-            {"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [MASK] a")},
-            r"vocab\.txt: \[SEP\] missing among 5 tokens",
-        ),
+        ({"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [MASK] a")}, r"\[SEP\] missing"),
         (
             {
                 "vocab__txt": vocab_txt(VOCABULARY),
@@ -305,18 +274,9 @@ def test_another_kind_of_tokenizer_is_reported_and_not_used(tmp_path):
             r"tokenizer\.json has an unexpected value of added_tokens\[0\]: '<e>'",
         ),
         ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
-        (
-            {"tokenizer_config__json": '{"never_split": 7}'},
-            r"tokenizer_config\.json has an unexpected value of never_split: 7;",
-        ),
-        (
-            {"tokenizer_config__json": '{"never_split": [[]]}'},
-            r"tokenizer_config\.json has an unexpected value of never_split\[0\]: ",
-        ),
-        (
-            {"tokenizer_config__json": '{"do_lower_case": "no"}'},
-            r"tokenizer_config\.json has an unexpected value of do_lower_case: 'no';",
-        ),
+        ({"tokenizer_config__json": '{"never_split": 7}'}, "value of never_split: 7"),
+        ({"tokenizer_config__json": '{"never_split": [[]]}'}, r"of never_split\[0\]"),
+        ({"tokenizer_config__json": '{"do_lower_case": "no"}'}, "do_lower_case: 'no'"),
         ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
     ],
 )

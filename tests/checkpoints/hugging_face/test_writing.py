@@ -128,22 +128,13 @@ def test_an_encoder_is_a_sentence_encoder_too(tmp_path, native_source):
     "changes, message",
     [
         ({"config": None}, "has no model configuration; pass its bert_config.json"),
-        (
-            {"text": text_encoding.TextEncoding(vocabulary=TOKENS)},
-            "lowercased text; pass --do_lower_case",
-        ),
-        (
-            {"config": dataclasses.replace(CONFIG, vocab_size=11)},
-            "has 12 pieces, but the model's vocab_size is 11",
-        ),
+        ({"text": text_encoding.TextEncoding(vocabulary=TOKENS)}, "--do_lower_case"),
+        ({"config": dataclasses.replace(CONFIG, vocab_size=11)}, "vocab_size is 11"),
         (
             {"config": dataclasses.replace(CONFIG, num_hidden_layers=3)},
             "lacks 16 of the weights of a BertModel, such as bert/encoder/layer_2",
         ),
-        (
-            {"head": checkpoint_heads.Head(kind="question_answering")},
-            "lacks 2 of the weights .* cls/squad/output_weights",
-        ),
+        ({"head": checkpoint_heads.Head(kind="question_answering")}, "lacks 2 of the"),
     ],
 )
 def test_what_would_make_a_broken_folder_is_refused_before_writing(

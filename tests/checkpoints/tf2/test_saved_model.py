@@ -129,12 +129,7 @@ def _nothing_to_be_seen(node):
         (_epsilon_of_another, "gelu", 1e-5, None),
         (_relu, "relu", 1e-12, None),
         (_erf_in_head, "gelu", 1e-12, "its masked-word head computes gelu_erf"),
-        (
-            _nothing_to_be_seen,
-            "gelu",
-            1e-12,
-            "does not record hidden_act gelu, ",
-        ),
+        (_nothing_to_be_seen, "gelu", 1e-12, "does not record hidden_act gelu, "),
     ],
 )
 def test_activation_and_epsilon_are_what_the_functions_compute(

@@ -233,10 +233,7 @@ def test_a_mistake_is_one_clear_line_on_a_runner_too(
     "flags, message",
     [
         (["--pipeline_options=--x=1"], "--pipeline_options needs --runner with"),
-        (
-            ["--runner=FlinkRunner", "--num_workers=3"],
-            "--num_workers needs --runner",
-        ),
+        (["--runner=FlinkRunner", "--num_workers=3"], "--num_workers needs --runner"),
     ],
 )
 def test_flags_of_another_place_are_wrong_usage(run_tool, flags, message):

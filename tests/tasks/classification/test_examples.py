@@ -58,9 +58,7 @@ def test_one_class_or_none_is_refused(write, train_text, message):
 
 def test_a_duplicate_id_is_refused_with_both_lines(write):
     path = write("a.csv", "id,text,label\nq7,x,1\nq8,y,1\nq7,z,0\n")
-    with pytest.raises(
-        ValueError, match=r"a\.csv:4: the id 'q7' occurs already in .*a\.csv:2"
-    ):
+    with pytest.raises(ValueError, match=r"the id 'q7' occurs already in .*a\.csv:2"):
         examples_module.read_examples(path, COLUMNS, "dev")
 
 
@@ -88,9 +86,7 @@ def test_numbers_have_no_names(write):
     processor = examples_module.TableProcessor(train_file=path, columns=columns)
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
-    with pytest.raises(
-        ValueError, match=r"b\.tsv:2: the label 'a lot' is not a finite n"
-    ):
+    with pytest.raises(ValueError, match=r"b\.tsv:2: the label 'a lot' is not a"):
         examples_module.TableProcessor(
             train_file=path, columns=columns
         ).get_train_examples()
@@ -138,11 +134,7 @@ def test_a_cell_names_its_classes(text, separator, names):
         ("single_label", "", "the label is empty"),
         ("single_label", "snow", "the label 'snow' is not one of rain, wind"),
         ("multi_label", "rain,snow", "the label 'snow' is not one of rain, wind"),
-        (
-            "single_label",
-            "Rain",
-            "'Rain' is another spelling of 'rain'; correct",
-        ),
+        ("single_label", "Rain", "'Rain' is another spelling of 'rain'; correct"),
         ("single_label", "NaN", "the label 'NaN' stands for a missing value"),
         ("multi_label", "rain,null", "the label 'null' stands for a missing value"),
         ("multi_label", "rain,rain", "contains a class twice"),

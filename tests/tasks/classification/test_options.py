@@ -17,18 +17,9 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
             {**OWN, "do_train": True, "text_column": "a", "text_b_column": "a"},
             "--text_b_column=a is also --text_column; expected another column",
         ),
-        (
-            {**OWN, "do_train": True, "data_dir": "x"},
-            "--data_dir requires --task_name",
-        ),
-        (
-            {**TASK, "do_train": True, "task_name": "AX"},
-            "has no training data; train",
-        ),
-        (
-            {**TASK, "do_eval": True, "language": "de"},
-            "requires --task_name=XNLI",
-        ),
+        ({**OWN, "do_train": True, "data_dir": "x"}, "--data_dir requires --task_name"),
+        ({**TASK, "do_train": True, "task_name": "AX"}, "has no training data; train"),
+        ({**TASK, "do_eval": True, "language": "de"}, "requires --task_name=XNLI"),
         ({**TASK, "do_train": True, "task_name": "XNLI", "language": "all"}, "alone"),
         (
             {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
@@ -44,10 +35,7 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
             "--label_separator is empty",
         ),
         ({**OWN, "do_train": True, "doc_stride": 127}, "expected at most 126"),
-        (
-            {**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"},
-            "--doc_stride cannot be combined with --teacher",
-        ),
+        ({**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"}, "with --teacher"),
         ({**OWN, "do_train": True, "labels": "a"}, "two or more different names"),
     ],
 )

@@ -146,10 +146,7 @@ def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options
             "of this run: eval_accuracy, eval_loss.",
         ),
         ({"labels": "rain,snow"}, r"train\.tsv:3: the label 'sun' is not one of"),
-        (
-            {"text_column": "words"},
-            "no column 'words'; the columns are 'text', 'label'",
-        ),
+        ({"text_column": "words"}, "column 'words'; the columns are 'text', 'label'"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_training(

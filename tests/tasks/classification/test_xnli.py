@@ -31,9 +31,7 @@ def test_the_language_of_2018_is_the_default(folder):
         ("是。", "No.", "contradiction"),  # The file says "contradictory".
         ("是。", "Why?", "neutral"),
     ]
-    with pytest.raises(
-        ValueError, match=r"no rows in the language 'zh'; its languages are de, en"
-    ):
+    with pytest.raises(ValueError, match="the language 'zh'; its languages are de, en"):
         glue.XnliProcessor().get_dev_examples(folder)
 
 

@@ -105,24 +105,11 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
 @pytest.mark.parametrize(
     "changes, version_2, message",
     [
-        (
-            {"answers": [{"text": "Berta", "answer_start": 0}]},
-            False,
-            "question a: its answer 'Berta' is not in its context at character 0, "
-            "which has 'Anna '",
-        ),
+        ({"answers": [{"text": "Berta", "answer_start": 0}]}, False, "'Berta'"),
         ({"answers": [{"text": "", "answer_start": 0}]}, False, "its answer '' is not"),
-        (
-            {"answers": [{"text": "Anna", "answer_start": -1}]},
-            False,
-            "question a: its answer 'Anna' has no answer_start of 0 or more",
-        ),
+        ({"answers": [{"text": "Anna", "answer_start": -1}]}, False, "no answer_start"),
         ({"answers": []}, False, "question a: it has no answer; training needs one"),
-        (
-            {"answers": [], "is_impossible": True},
-            False,
-            "has no answer; use --version_2_with_negative",
-        ),
+        ({"answers": [], "is_impossible": True}, False, "--version_2_with_negative"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message):
@@ -143,23 +130,14 @@ def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message)
         ({"data": []}, "contains no questions"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: context is missing"),
         (content(question(question=None)), "question 1 (a): question is missing"),
-        (
-            content(question(question="\u00a0")),
-            "question 1 (a): its question is blank; expected text.",
-        ),
+        (content(question(question="\u00a0")), "question 1 (a): its question is blank"),
         (content(question(answers=["x"])), "an answer: expected an object with text"),
         (
             content(question(answers=[{"text": "x", "answer_start": "0"}])),
             "expected answer_start to be a whole number",
         ),
-        (
-            content(question(), question()),
-            "question 2 (a) has the same id as article 1 (Holt), paragraph 1, question",
-        ),
-        (
-            content(question(), context="a" * 100_001),
-            "its context has 100001 characters, at most 100000",
-        ),
+        (content(question(), question()), "as article 1 (Holt), paragraph 1, question"),
+        (content(question(), context="a" * 100_001), "context has 100001 characters"),
     ],
 )
 def test_bad_files_are_refused_with_the_place(read, value, message):

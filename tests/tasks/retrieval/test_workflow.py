@@ -261,10 +261,7 @@ APPLIED = {"do_train": False, "do_eval": True}
         ({"temperature": 0.1}, "temperature 0.05, but this one has 0.1"),
         ({"model": "cross_encoder"}, "model 'bi_encoder', but this one has"),
         (APPLIED | {"pooling": "cls"}, "--pooling=cls, but .* with mean; omit"),
-        (
-            APPLIED | {"model": "cross_encoder", "retrieve_with": "x"},
-            "a bi_encoder; use --model=bi_encoder",
-        ),
+        (APPLIED | {"model": "cross_encoder", "retrieve_with": "x"}, "bi_encoder; use"),
     ],
 )
 def test_a_run_is_neither_continued_nor_applied_as_another_one(

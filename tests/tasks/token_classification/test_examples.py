@@ -90,14 +90,8 @@ def test_words_and_tags_are_in_their_columns(write, content, columns, words, tag
 @pytest.mark.parametrize(
     "content, message",
     [
-        (
-            "EU B-ORG\nrejects\n",
-            r"train\.txt:2: expected 2 columns as in line 1, got 1",
-        ),
-        (
-            "EU O\n# a comment\n",
-            r":2: expected 2 columns .* Comments are allowed only before the first",
-        ),
+        ("EU B-ORG\nrejects\n", r"train\.txt:2: expected 2 columns as in line 1, got"),
+        ("EU O\n# a comment\n", "2: expected 2 columns .* Comments are allowed only"),
         ("\nEU O\na b O\n", r"train\.txt:3: expected 2 columns as in line 2, got 3"),
         ("EU\tO\n\tO\n", r"train\.txt:2: column 0, counted from 0, is empty"),
         (b"EU O\n\xff O\n", r"train\.txt:2: not UTF-8"),
