@@ -173,14 +173,6 @@ def test_wrong_usage_is_one_line_and_exit_code_2(capsys, argv, sentence):
     assert line.startswith(f"pack: {sentence}")
 
 
-def test_a_flag_file_that_is_not_utf8_is_named(capsys, tmp_path):
-    path = tmp_path / "latin.flags"
-    path.write_bytes(b"--input_file=caf\xe9.txt\n")
-    assert _run(f"--flagfile={path}") == (2, [])
-    expected = f"pack: --flagfile={path} is not UTF-8; save it as UTF-8.\n"
-    assert capsys.readouterr().err == expected
-
-
 def test_flags_of_2018_that_ask_for_what_happens_anyway_are_accepted(capsys):
     scripts = (
         ("--use_tpu=False", "--tpu_zone=", "--gcp_project=", "--master="),

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import inspect
 import json
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import bert_tf
 from bert_tf import progress as progress_module
-from bert_tf.fine_tuning import given_data
 
 
 @pytest.fixture(scope="session")
@@ -341,31 +339,3 @@ def test_bad_data_and_options_are_named_without_flags(
     with pytest.raises((ValueError, OSError), match=message) as caught:
         classify(train, tmp_path / "run", {**quick, **values})
     assert "--" not in str(caught.value)
-
-
-def test_a_share_may_be_any_real_number():
-    assert given_data.is_share(np.float32(0.25))
-    assert not given_data.is_share([("a", "x")])
-    with pytest.raises(ValueError, match=r"validation=1.5: expected a share above 0"):
-        given_data.is_share(np.float64(1.5))
-
-
-def test_casing_is_the_checkpoints_unless_it_is_given(classified, golden, tmp_path):
-    folder, _ = classified
-    train = list(zip(TEXTS, LABELS, strict=True))
-    values = {"max_seq_length": 24, "train_batch_size": 1000}
-    values |= {"progress": progress_module.report}
-    with pytest.raises(ValueError, match=r"do_lower_case=False, but .* lowercased"):
-        bert_tf.fine_tune.classify(
-            train, str(folder), tmp_path / "run", do_lower_case=False, **values
-        )
-    with pytest.raises(ValueError, match="do not fill one batch"):
-        bert_tf.fine_tune.classify(train, str(folder), tmp_path / "run", **values)
-
-
-@pytest.mark.parametrize("name", bert_tf.fine_tune.__all__)
-def test_the_calls_begin_with_the_same_arguments(name):
-    function = getattr(bert_tf.fine_tune, name)
-    arguments = list(inspect.signature(function).parameters)
-    assert arguments[:3] == ["train", "init_checkpoint", "output_dir"]
-    assert {"validation", "progress", "options"} <= set(arguments)

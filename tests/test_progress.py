@@ -32,33 +32,6 @@ def test_without_a_terminal_a_line_comes_each_ten_seconds_and_at_the_end():
     assert all("loss=0.5" in line for line in shown)
 
 
-def test_a_stage_shows_its_rate_only_after_a_second():
-    stream, now = io.StringIO(), [0.0]
-    bars = progress.ProgressBar(stream, clock=lambda: now[0])
-    bars("fill masks", 1, 1, unit="texts")
-    bars("train", 0, 8, unit="steps")
-    now[0] = 2.0
-    bars("train", 8, 8, unit="steps", values={"loss": 1.5})
-    instant, longer = stream.getvalue().splitlines()
-    assert instant == "fill masks: 1/1 texts [00:00]"
-    assert longer.startswith("train: 8/8 steps [")
-    assert longer.endswith(" steps/s, loss=1.5]")
-
-
-def test_a_stage_within_another_one_leaves_no_line_behind():
-    stream = io.StringIO()
-    bars = progress.ProgressBar(stream, clock=lambda: 0.0)
-    bars("train", 1, 2, unit="steps")
-    for done in (1, 2):
-        bars("evaluate", done, 2, unit="batches")
-    bars("train", 2, 2, unit="steps")
-    bars("evaluate", 1, 1, unit="batches")
-    assert stream.getvalue().splitlines() == [
-        "train: 2/2 steps [00:00]",
-        "evaluate: 1/1 batches [00:00]",
-    ]
-
-
 def test_a_report_reaches_the_reporter_of_its_block_only():
     seen = []
     progress.report("a", 1, 2)

@@ -134,17 +134,6 @@ def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
     assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
 
 
-def test_a_model_with_lora_and_another_tokenizer_are_refused(
-    golden, tokenizer, released_folder
-):
-    model = bert_tf.load_model(released_folder)
-    with pytest.raises(ValueError, match="Expected a FullTokenizer, got InGraph"):
-        bert_tf.add_words(model, bert_tf.InGraphTokenizer(golden / "vocab.txt"), WORDS)
-    model.bert.pooler.dense.enable_lora(2)
-    with pytest.raises(ValueError, match="add words before quantizing"):
-        bert_tf.add_words(model, tokenizer, WORDS)
-
-
 @pytest.mark.parametrize("target_format", ["hugging_face", "keras_hub", "keras"])
 def test_every_format_stores_the_grown_model(
     released_folder, tokenizer, convert, target_format

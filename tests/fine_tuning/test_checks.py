@@ -158,50 +158,6 @@ def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
     assert "label sets: in train but not in dev (1): 'town'" in warnings
 
 
-def test_a_cased_vocabulary_is_judged_as_the_tasks_own_tool_does(
-    check, golden, table, tmp_path, caplog
-):
-    tokens = (golden / "vocab.txt").read_text().splitlines()
-    vocab_file = tmp_path / "vocab.txt"
-    vocab_file.write_text("\n".join([*tokens[:-1], "The"]) + "\n")
-    train = table("train.tsv", HEAD, ("the house", "home"), ("a street", "town"))
-    flags = {"vocab_file": str(vocab_file), "train_file": train}
-    # run_classifier lowercases by default.
-    lines = lines_of(check("classification", **flags), "warning")
-    assert any("casing: Text is lowercased, but" in line for line in lines)
-    assert "Text is lowercased" not in caplog.text  # Reported once.
-    # run_swag does not guess.
-    with pytest.raises(ValueError, match="does not say whether text is lowercased"):
-        check("multiple_choice", **flags)
-
-
-def test_a_missing_train_file_is_reported_once(check, table, tmp_path):
-    train = str(tmp_path / "none.tsv")
-    dev = table("dev.tsv", HEAD, ("a", "x"))
-    findings = check("classification", train_file=train, eval_file=dev)
-    [error] = lines_of(findings, "error")
-    assert error.startswith("reading train: ")
-    assert "files: dev is not checked, because train" in lines_of(findings, "note")
-    # With the names of the classes given, dev does not need train.
-    findings = check(
-        "classification", train_file=train, eval_file=dev, labels=("x", "y")
-    )
-    assert len(lines_of(findings, "error")) == 1
-    assert "examples: 1 in dev" in lines_of(findings, "ok")
-
-
-def test_a_diagnostic_set_is_checked_without_training(check, tmp_path):
-    (tmp_path / "diagnostic.tsv").write_text("index\tsentence1\tsentence2\n3\ta\tb\n")
-    findings = check("classification", task_name="AX", data_dir=str(tmp_path))
-    assert lines_of(findings, "error") == []
-    assert lines_of(findings, "note") == [
-        "files: there is no train file",
-        "files: there is no dev file",
-    ]
-    path = tmp_path / "diagnostic.tsv"
-    assert f"files: test: {path}" in lines_of(findings, "ok")
-
-
 def test_a_model_that_is_too_short_is_an_error(check, table):
     train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"))
     findings = check("classification", train_file=train, max_seq_length=100)

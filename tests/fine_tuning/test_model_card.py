@@ -219,41 +219,8 @@ def test_an_edited_card_stays_as_it_is(run_dir, caplog):
     assert "| eval_accuracy | 0.9000 |" in path.read_text()
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"scores": {"eval_accuracy": 0.5}},
-        {"data": [{"part": "train"}]},
-        {"training": None},
-        {"labels": "rain"},
-        {"settings": []},
-    ],
-)
-def test_damaged_facts_are_one_clear_line(run_dir, changed):
-    write(run_dir, card(training=TRAINING))
-    path = run_dir / "model_card.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
-    for call in (
-        lambda: write(run_dir, evaluated()),
-        lambda: rewrite_scores(run_dir, {"eval_accuracy": (0.5,)}),
-        lambda: model_card.read_facts(str(run_dir)),
-    ):
-        with pytest.raises(ValueError, match=r"model_card\.json has an unexpected val"):
-            call()
-
-
 def test_only_the_chief_writes_the_card(run_dir):
     worker = run_folder.RunFolder(str(run_dir), is_written=False)
     assert model_card.write(worker, evaluated(training=TRAINING)) is None
     assert model_card.rewrite_scores(worker, {"eval_accuracy": (0.5,)}) is None
     assert list(run_dir.iterdir()) == []
-
-
-def test_a_score_that_is_not_a_number_is_null(run_dir):
-    nan = float("nan")
-    write(run_dir, evaluated(training=TRAINING, results={"eval_pearson": nan}))
-    facts = json.loads((run_dir / "model_card.json").read_text())
-    assert facts["scores"] == {"eval_pearson": [None]}
-    idle = dataclasses.replace(TRAINING, examples_per_second=None)
-    write(run_dir, card(training=idle))
-    assert "| eval_pearson | nan |" in (run_dir / "README.md").read_text()

@@ -1,9 +1,7 @@
 """A sweep runs all combinations once and keeps the best."""
 
 import json
-import os
 import pathlib
-import re
 
 import pytest
 
@@ -172,25 +170,6 @@ def test_finished_runs_with_other_settings_are_not_taken(create):
     # What does not change a run may differ.
     search(create(eval_batch_size=64), runner)
     assert len(runner.done) == 2
-
-
-@pytest.mark.parametrize(
-    "name, content",
-    [
-        ("trial.json", []),
-        ("trial.json", {"settings": {}, "results": {"eval_loss": "low"}}),
-        ("run.json", {"results": {"eval_results.txt": "dry"}}),
-        ("../kept.json", {"kept": ["random_seed=1"]}),
-    ],
-)
-def test_damaged_records_are_named(create, name, content):
-    runner, options = Runner(lambda options: 0.5), create()
-    search(options, runner)
-    path = os.path.join(options.trials()[1].options.output_dir, name)
-    with open(path, "w") as file:
-        json.dump(content, file)
-    with pytest.raises(ValueError, match=re.escape(os.path.basename(name))):
-        search(options, runner)
 
 
 class DataRunner(Runner):

@@ -33,6 +33,13 @@ class Contract:
     expected: str  # What the message about wrong inputs expects.
     needs_head: bool = True  # Whether an encoder without a head is refused.
 
+    def evaluations(self):
+        """Returns the options with which a run evaluates while it trains."""
+        return {
+            "eval_every_steps": self.num_steps // 2,
+            "best_metric": next(iter(self.scores)),
+        }
+
     def options(self, options_class, folder, golden, quick_config):
         """Returns a function that creates options; keywords replace or add.
 

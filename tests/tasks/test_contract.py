@@ -4,7 +4,6 @@ A task joins with `tests/tasks/TASK/contract.py`.
 """
 
 import contextlib
-import importlib
 import json
 import pathlib
 import shutil
@@ -35,37 +34,20 @@ def kind(request):
 
 
 @pytest.fixture(scope="session")
-def contract(kind):
-    return importlib.import_module(f"tests.tasks.{kind}.contract").CONTRACT
+def contract(kind, contract_of):
+    return contract_of(kind)
 
 
 @pytest.fixture(scope="session")
-def create(kind, contract, golden, quick_config, tmp_path_factory):
+def create(kind, task_options):
     """Returns options of the task: create(output_dir); keywords replace or add."""
-    folder = tmp_path_factory.mktemp(f"{kind}_data")
-    contract.write_data(folder)
-    return contract.options(tasks.options_class(kind), folder, golden, quick_config)
-
-
-def evaluations(contract):
-    """Returns the options of the run that evaluates while it trains."""
-    return {
-        "eval_every_steps": contract.num_steps // 2,
-        "best_metric": next(iter(contract.scores)),
-    }
+    return task_options(kind)
 
 
 @pytest.fixture(scope="session")
-def run_dir(create, contract, kind, tmp_path_factory):
+def run_dir(kind, trained):
     """Folder of a run that learned its data. Tests that change it copy it."""
-    folder = tmp_path_factory.mktemp("runs") / kind
-    options = create(folder, do_eval=True, do_predict=True, **evaluations(contract))
-    report = fine_tuning_run.run(options)
-    assert f"Trained to step {contract.num_steps}, loss " in report
-    assert f"{next(iter(contract.scores))} = " in report
-    assert "Predictions are in " in report
-    assert report.endswith(f"The run is in {folder}.")
-    return folder
+    return trained(kind)
 
 
 @pytest.fixture
@@ -123,7 +105,7 @@ def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, 
 
 def test_a_finished_run_is_not_trained_further(copied, create, contract):
     before = rotation.latest(str(copied))
-    fine_tuning_run.Run(create(copied, **evaluations(contract))).train()
+    fine_tuning_run.Run(create(copied, **contract.evaluations())).train()
     assert rotation.latest(str(copied)) == before
 
 
@@ -292,8 +274,10 @@ def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     *tokens, one, other = (golden / "vocab.txt").read_text().splitlines()
     vocab_file = tmp_path / "vocab.txt"
     vocab_file.write_text("\n".join([*tokens, other, one]) + "\n")
-    with pytest.raises(ValueError, match="with a different vocabulary"):
-        fine_tuning_run.run(create(run_dir, vocab_file=str(vocab_file)))
+    applied = {"do_train": False, "do_eval": True}
+    for values in ({}, applied):
+        with pytest.raises(ValueError, match="with a different vocabulary"):
+            fine_tuning_run.run(create(run_dir, vocab_file=str(vocab_file), **values))
     config = json.loads((run_dir / "bert_config.json").read_text())
     bert_config_file = tmp_path / "other.json"
     bert_config_file.write_text(json.dumps(config | {"num_attention_heads": 4}))

@@ -85,15 +85,6 @@ def test_paragraphs_are_the_first_words_of_documents_with_an_answer(
     assert second.answers[0].text == "grain"
 
 
-def test_run_squad_trains_on_every_pair(run_tool, release):
-    convert(run_tool, release)
-    squad_file = question_answering_examples.read_squad(str(release / "squad.json"))
-    kept = question_answering_examples.training_examples(
-        squad_file, version_2_with_negative=False
-    )
-    assert len(kept) == len(squad_file.examples) == 3
-
-
 @pytest.mark.parametrize(
     "text, names, found",
     [

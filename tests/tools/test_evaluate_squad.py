@@ -96,14 +96,3 @@ def test_odds_of_other_predictions_are_refused(run_tool, files):
     result = run_tool("evaluate_squad", *arguments(files))
     assert result.exit_code == 1
     assert "null odds lack 1 of 2 answered questions, for example b" in result.stderr
-
-
-def test_odds_do_not_go_with_version_1(run_tool, files):
-    data = json.loads((files / "data.json").read_text())
-    [first, _] = data["data"][0]["paragraphs"][0]["qas"]
-    del first["is_impossible"]
-    data["data"][0]["paragraphs"][0]["qas"] = [first]
-    (files / "data.json").write_text(json.dumps(data))
-    result = run_tool("evaluate_squad", *arguments(files))
-    assert result.exit_code == 1
-    assert "does not say which questions have no answer" in result.stderr

@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import pytest
 
@@ -43,30 +42,6 @@ def test_each_quantity_has_a_panel(run_dir):
     assert held_out.get_linestyle() == "--"
     assert training.get_color() == held_out.get_color()
     assert panels["perplexity"].get_yscale() == "log"
-
-
-def test_baselines_are_dotted_lines(run_dir):
-    baseline = {"name": "majority class", "value": 0.25}
-    data = {"baselines": {"eval_masked_lm_accuracy": baseline}}
-    (run_dir / "plot_data.json").write_text(json.dumps(data))
-    drawn = plots.curves({"run": str(run_dir)})
-    line = drawn.axes[2].get_lines()[-1]
-    assert line.get_label() == "masked_lm_accuracy, majority class: 0.25"
-    assert line.get_linestyle() == ":"
-    assert set(line.get_ydata()) == {0.25}
-
-
-def test_several_runs_have_one_color_each(run_dir, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(run_dir, other)
-    drawn = plots.curves({"a": str(run_dir), "b": str(other)})
-    panels = {axes.get_title(): axes for axes in drawn.axes}
-    first, second = panels["masked lm accuracy"].get_lines()
-    assert first.get_label() == "a, held-out"
-    assert second.get_label() == "b, held-out"
-    assert first.get_color() != second.get_color()
-    [legend] = drawn.legends
-    assert first.get_label() in [text.get_text() for text in legend.get_texts()]
 
 
 def test_plot_run_writes_a_picture_into_the_folder(run_dir, run_tool):

@@ -6,7 +6,6 @@ import pytest
 
 from bert_tf import file_errors
 from bert_tf import files
-from bert_tf import progress
 from bert_tf.checkpoints.catalogue import downloading
 from tests.checkpoints.catalogue import http_double as http
 
@@ -96,13 +95,6 @@ def test_a_complete_part_is_used(server, tmp_path):
     (tmp_path / "model.zip.part").write_bytes(CONTENT)
     assert download(server, tmp_path) == CONTENT
     assert requested_starts(server) == [300_000]
-
-
-def test_progress_counts_megabytes(server, tmp_path):
-    calls = []
-    with progress.reporting_to(lambda *values, **_: calls.append(values)):
-        download(server, tmp_path)
-    assert calls[-1] == ("download", 0.3, 0.3)
 
 
 def test_a_full_disk_is_named_and_not_tried_again(server, tmp_path, monkeypatch):

@@ -174,26 +174,6 @@ def test_the_name_that_two_models_have_is_explained(tmp_path, caplog):
     assert "that of 2018 is called bert-base-uncased" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "platform, environment, expected",
-    [
-        ("linux", {"BERT_TF_CACHE": "~/models"}, "/home/me/models"),
-        ("linux", {"BERT_TF_CACHE": ""}, "/home/me/.cache/bert_tf"),
-        ("darwin", {}, "/home/me/Library/Caches/bert_tf"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/bert_tf"),
-    ],
-)
-def test_the_default_cache_follows_the_system(
-    monkeypatch, platform, environment, expected
-):
-    for name in ("BERT_TF_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/me", **environment}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(fetching.sys, "platform", platform)
-    assert fetching.default_cache_dir() == expected
-
-
 # The content of zips.
 
 

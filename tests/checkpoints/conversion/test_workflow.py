@@ -84,17 +84,6 @@ def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp
     assert names_in(tmp_path / "new") == ["model", *(f"model/{n}" for n in RELEASED)]
 
 
-def test_the_report_names_prediction_settings_that_the_target_lacks(
-    released_folder, tmp_path, caplog
-):
-    (released_folder / "task.json").write_text('{"task": "encoder", "doc_stride": 64}')
-    caplog.set_level("INFO")
-    done = conversion_workflow.convert(options(released_folder, tmp_path / "new"))
-    sentence = "the target does not store these prediction settings: doc_stride 64"
-    assert sentence in conversion_report.text(done)
-    assert "doc_stride" not in caplog.text
-
-
 @pytest.mark.parametrize(
     "head, is_left",
     [
@@ -396,17 +385,3 @@ def test_the_probe_has_padding_and_two_segments():
     assert choices["input_ids"].shape == (3, 2, 12)
     outputs = verification.model_outputs(bert.BertModel(small), batch)
     assert outputs["sequence_output"].shape == (3, 12, 8)
-
-
-@pytest.mark.parametrize(
-    "expected, got, difference",
-    [
-        ([0.5, 0.25], [0.5, 0.5], 0.25),
-        ([100.0, 0.0], [100.0, 1.0], 0.01),  # In parts of the largest.
-        ([1.0], [1.0, 2.0], float("nan")),
-        ([float("nan")], [float("nan")], float("nan")),
-    ],
-)
-def test_differences_are_the_largest_ones(expected, got, difference):
-    found = verification.difference(np.array(expected), np.array(got))
-    np.testing.assert_equal(found, difference)

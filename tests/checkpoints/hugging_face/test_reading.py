@@ -294,20 +294,6 @@ def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
         hugging_face.open_source(folder)
 
 
-@pytest.mark.parametrize(
-    "problem_type, label_kind",
-    [
-        (None, "single_label"),
-        ("single_label_classification", "single_label"),
-        ("multi_label_classification", "multi_label"),
-    ],
-)
-def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_kind):
-    folder = copied("classification", problem_type=problem_type)
-    source = hugging_face.open_source(folder)
-    assert source.head.label_kind == label_kind
-
-
 def test_a_regression_with_several_outputs_is_only_an_encoder(copied):
     source = hugging_face.open_source(
         copied("classification", problem_type="regression")

@@ -145,20 +145,6 @@ def test_a_setting_that_is_not_understood_is_refused(
 
 
 @pytest.mark.parametrize(
-    "lost, message",
-    [
-        ("modules.json", "has the module 1_Pooling, but no modules.json"),
-        (POOLING, "1_Pooling/config.json"),
-    ],
-)
-def test_a_folder_without_a_file_is_refused(tmp_path, lost, message):
-    folder = pathlib.Path(folders.create(tmp_path / "folder", "cls_unit_9"))
-    (folder / lost).unlink()
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
-        hugging_face.open_source(folder)
-
-
-@pytest.mark.parametrize(
     "cased, casing",
     [(False, (True, None)), (True, (True, False))],  # A cased one keeps the accents.
 )

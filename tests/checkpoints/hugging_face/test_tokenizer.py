@@ -355,23 +355,6 @@ def test_texts_have_the_same_ids_there(words, sample_data, do_lower_case):
         assert encoding.ids == ours.convert_tokens_to_ids(pieces)
 
 
-@pytest.mark.parametrize(
-    "text, ours, there",
-    [
-        ("[MASK] a", ["[UNK]", "[UNK]", "[UNK]", "a"], ["[MASK]", "a"]),
-        ("ΣΑΣ", ["σ", "##α", "##ς"], ["[UNK]"]),  # It knows no ##σ here.
-        ("a\ue000", ["[UNK]"], ["a"]),  # Private use.
-    ],
-)
-def test_where_the_two_differ_is_known(text, ours, there):
-    tokens = vocabulary_module.Vocabulary(
-        [*vocabulary_module.SPECIAL_TOKENS, "a", "σ", "##α", "##ς"]
-    )
-    assert full.FullTokenizer(tokens).tokenize(text) == ours
-    found = theirs(tokens, do_lower_case=True).encode(text, add_special_tokens=False)
-    assert found.tokens == there
-
-
 def test_pairs_get_their_special_tokens_and_segments():
     # Special tokens need not come first: released vocabularies have [CLS] at 101.
     tokens = vocabulary_module.Vocabulary(

@@ -380,23 +380,6 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path, suffix, share):
         read_all(path)
 
 
-@pytest.mark.parametrize(
-    "start, offset",
-    [
-        (b"PK\5\6", 18),  # Where the list of members starts: an OSError of zipfile.
-        (b"PK\1\2", 6),  # A version that it does not know: a NotImplementedError.
-    ],
-)
-def test_a_damaged_list_of_members_is_refused(tmp_path, start, offset):
-    path = tmp_path / "model.keras"
-    keras_files.write(source_of(create("encoder"), "encoder"), path)
-    content = bytearray(path.read_bytes())
-    content[content.rindex(start) + offset] = 255
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"model.keras\b.*; .*copy it again"):
-        read_all(path)
-
-
 def test_weights_of_another_model_are_named(tmp_path):
     other = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
     other.save_weights(tmp_path / "other.weights.h5")

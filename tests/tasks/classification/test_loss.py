@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from bert_tf import options as options_module
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
@@ -17,13 +16,10 @@ from bert_tf.tasks.classification import predictions as classification_predictio
 
 
 @pytest.fixture(scope="module")
-def teacher(tmp_path_factory, weather_options):
+def teacher(weather_run):
     """Folder of a run that distinguishes rain from sun without a mistake."""
-    folder = tmp_path_factory.mktemp("runs") / "teacher"
-    options = weather_options(folder, do_eval=True)
-    fine_tuning_run.run(options)
-    assert "eval_accuracy = 1.0" in (folder / "eval_results.txt").read_text()
-    return folder
+    assert "eval_accuracy = 1.0" in (weather_run / "eval_results.txt").read_text()
+    return weather_run
 
 
 @pytest.fixture(scope="module")
@@ -174,18 +170,6 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
     options = dataclasses.replace(options, teacher=str(tmp_path))
     with pytest.raises((ValueError, OSError), match=r"task\.json"):
         fine_tuning_run.run(options)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"regression": True, "teacher": "x"}, "--regression cannot be combined"),
-        ({"teacher": "run/../run"}, "is also --output_dir"),
-    ],
-)
-def test_options_of_distillation_belong_together(weather_options, values, message):
-    with pytest.raises(options_module.OptionError, match=message):
-        weather_options("run", **values)
 
 
 ONE = classification_predictions.Record(

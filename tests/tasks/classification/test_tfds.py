@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import task as classification_task
-
-ROWS = [("wet wet", "rain"), ("dry dry", "sun")] * 4
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +44,6 @@ def prepared(tfds, tmp_path_factory):
         return str(folder)
 
     return prepare
-
-
-@pytest.fixture(scope="module")
-def weather_dataset(tfds, prepared):
-    label = tfds.features.ClassLabel(names=["rain", "sun"])
-    rows = [{"text": text, "label": label} for text, label in ROWS]
-    unlabeled = [{"text": text, "label": -1} for text, _ in ROWS[:3]]
-    return prepared(
-        "weather_texts",
-        {"text": tfds.features.Text(), "label": label},
-        {"train": rows, "validation": rows[:2], "test": unlabeled},
-    )
 
 
 @pytest.fixture
@@ -104,17 +89,3 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
     assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
     [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
-
-
-@pytest.mark.parametrize(
-    "name, values, message",
-    [
-        ("weather_texts", {"text_column": "body"}, "has no column body; the columns"),
-        ("weather_texts", {"label_column": "text"}, "has no class names; choose an"),
-    ],
-)
-def test_what_a_dataset_lacks_is_reported(
-    named, weather_dataset, name, values, message
-):
-    with pytest.raises((ValueError, OSError), match=message):
-        fine_tuning_run.run(named(name, weather_dataset, do_eval=True, **values))

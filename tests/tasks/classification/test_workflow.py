@@ -14,38 +14,9 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import config as config_module
 from bert_tf.serving import export
 from bert_tf.serving import predictors
+from tests.tasks.classification import contract
 
-EVALUATIONS = {"eval_every_steps": 30, "best_metric": "eval_accuracy"}
-
-
-@pytest.fixture(scope="module")
-def weather_run(tmp_path_factory, weather_options):
-    """Folder of a run that learned the weather, evaluated and predicted."""
-    run_dir = tmp_path_factory.mktemp("runs") / "weather"
-    options = weather_options(
-        run_dir,
-        do_eval=True,
-        do_predict=True,
-        **EVALUATIONS,
-    )
-    report = fine_tuning_run.run(options)
-    assert "eval_accuracy = 1.0" in report
-    return run_dir
-
-
-def test_a_run_is_applied_only_with_its_own_vocabulary(
-    weather_run, tmp_path, weather_options
-):
-    run = tmp_path / "run"
-    shutil.copytree(weather_run, run)
-    tokens = (run / "vocab.txt").read_text().splitlines()
-    swapped = [*tokens[:-2], tokens[-1], tokens[-2]]
-    (tmp_path / "own.txt").write_text("\n".join(swapped) + "\n")
-    options = weather_options(
-        run, do_train=False, do_eval=True, vocab_file=str(tmp_path / "own.txt")
-    )
-    with pytest.raises(ValueError, match="contains a run with a different vocabulary"):
-        fine_tuning_run.run(options)
+EVALUATIONS = contract.CONTRACT.evaluations()
 
 
 def test_both_files_of_predictions_say_the_same(weather_run):

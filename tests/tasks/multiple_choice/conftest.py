@@ -4,17 +4,11 @@ import json
 
 import pytest
 
-from bert_tf.tasks.multiple_choice import options as multiple_choice_options
-from tests.tasks.multiple_choice import contract
-
 
 @pytest.fixture(scope="session")
-def choice_options(golden, quick_config, tmp_path_factory):
+def choice_options(task_options):
     """Returns options for the task; keywords replace or add."""
-    folder = tmp_path_factory.mktemp("endings")
-    contract.write_data(folder)
-    options_class = multiple_choice_options.RunSwagOptions
-    return contract.CONTRACT.options(options_class, folder, golden, quick_config)
+    return task_options("multiple_choice")
 
 
 @pytest.fixture

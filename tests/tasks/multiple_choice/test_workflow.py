@@ -8,22 +8,6 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from tests.tasks.contract import read_results
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory, choice_options):
-    """Folder of a run that learned to avoid repetitions."""
-    folder = tmp_path_factory.mktemp("runs") / "choice"
-    options = choice_options(
-        folder,
-        do_eval=True,
-        do_predict=True,
-        eval_every_steps=40,
-        best_metric="eval_accuracy",
-    )
-    report = fine_tuning_run.run(options)
-    assert "eval_accuracy = 1.0" in report
-    return folder
-
-
 def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
     path = write("a.csv", "x,He,runs,1,sits\ny,She,eats,0,goes\n")
     options = choice_options(
@@ -41,9 +25,9 @@ def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
 
 
 def test_a_run_is_applied_to_a_table_without_a_header_line(
-    run_dir, tmp_path, choice_options, write
+    trained, tmp_path, choice_options, write
 ):
-    folder = shutil.copytree(run_dir, tmp_path / "run")
+    folder = shutil.copytree(trained("multiple_choice"), tmp_path / "run")
     path = write("plain.csv", "the bee,queen queen,and honey,wheel wheel\n")
     options = choice_options(
         folder,

@@ -1,43 +1,14 @@
-"""A small data set that a tiny model learns in seconds, and options to train on it."""
+"""Options of the contract's data set, and files that a test writes."""
 
 import pytest
 
-from bert_tf.tasks.retrieval import options
 from tests.tasks.retrieval import pairs
 
 
 @pytest.fixture(scope="session")
-def passages(tmp_path_factory):
-    """Folder with train.jsonl (16 rows), dev.jsonl (8), corpus.txt and queries.txt."""
-    folder = tmp_path_factory.mktemp("passages")
-    pairs.write(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def retrieval_options(golden, quick_config, passages):
+def retrieval_options(task_options):
     """Returns a function that creates options; keywords replace the defaults."""
-
-    def create(output_dir, **values):
-        defaults = {
-            "output_dir": str(output_dir),
-            "bert_config_file": quick_config,
-            "vocab_file": str(golden / "vocab.txt"),
-            "train_file": str(passages / "train.jsonl"),
-            "eval_file": str(passages / "dev.jsonl"),
-            "corpus_file": str(passages / "corpus.txt"),
-            "predict_file": str(passages / "queries.txt"),
-            "do_train": True,
-            "max_query_length": 8,
-            "max_seq_length": 16,
-            "train_batch_size": 8,
-            "learning_rate": 1e-2,
-            "num_train_epochs": 20.0,
-            "recall_at": (1, 3),
-        }
-        return options.RunRetrievalOptions(**defaults | values)
-
-    return create
+    return task_options("retrieval")
 
 
 @pytest.fixture
