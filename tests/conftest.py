@@ -183,6 +183,21 @@ def recorded_flags(golden):
     }
 
 
+@pytest.fixture
+def pretrain(recorded_flags, tmp_path, run_tool):
+    """Runs run_pretraining on its recorded examples; keywords replace or add flags.
+
+    A flag of None is left out.
+    """
+
+    def run(**flags):
+        given = {**recorded_flags, "output_dir": tmp_path / "run", **flags}
+        given = {name: value for name, value in given.items() if value is not None}
+        return run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def run_tool():
     """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""

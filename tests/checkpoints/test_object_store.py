@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from tests import runs
 
 
 class KilledError(Exception):
@@ -123,29 +124,19 @@ def test_a_run_killed_while_saving_finds_a_whole_checkpoint(store, killed_at, st
 
 
 def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
-    store, golden, tmp_path, run_tool
+    store, tmp_path, pretrain
 ):
     def run(folder):
-        model = golden / "model"
-        given = {
-            "input_file": model / "examples.tfrecord",
-            "output_dir": folder,
-            "bert_config_file": model / "bert_config.json",
-            "do_train": True,
-            "do_eval": True,
-            "train_batch_size": 4,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
-            "num_train_steps": 6,
-            "learning_rate": 1e-3,
-            "num_warmup_steps": 0,
-            "save_checkpoints_steps": 3,
-            "log_every_steps": 1,
-        }
-        done = run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+        done = pretrain(
+            output_dir=folder,
+            do_eval=True,
+            num_train_steps=6,
+            learning_rate=1e-3,
+            num_warmup_steps=0,
+            save_checkpoints_steps=3,
+        )
         assert done.exit_code == 0, done.stderr
-        prefix = rotation.latest(folder)
-        return bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+        return runs.tensors(folder)
 
     expected = run(str(tmp_path / "run"))
     run(store.folder)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import loading
 from bert_tf.data import tfrecord
+from tests import runs
 
 STEP, LAST_STEP, BATCH_SIZE, RATE = 12, 16, 4, 1e-3
 WITHOUT_DECAY = ("LayerNorm", "layer_norm", "bias")
@@ -95,7 +96,7 @@ def continued(run, config_file, records):
 
 
 def test_it_goes_on_with_slots_step_rate_and_order(
-    interrupted, golden, tmp_path, run_tool
+    interrupted, golden, tmp_path, pretrain
 ):
     model = golden / "model"
     settings = json.loads((model / "bert_config.json").read_text())
@@ -105,24 +106,17 @@ def test_it_goes_on_with_slots_step_rate_and_order(
     records = tfrecord.RecordFiles([str(model / "examples.tfrecord")])
     losses, weights = continued(interrupted, config_file, records)
 
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={model / 'examples.tfrecord'}",
-        f"--output_dir={interrupted}",
-        f"--bert_config_file={config_file}",
-        "--do_train",
-        f"--train_batch_size={BATCH_SIZE}",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
-        f"--num_train_steps={LAST_STEP}",
-        "--num_warmup_steps=0",
-        f"--learning_rate={RATE}",
-        "--shuffle_buffer_size=1",
-        "--log_every_steps=1",
+    done = pretrain(
+        output_dir=interrupted,
+        bert_config_file=config_file,
+        train_batch_size=BATCH_SIZE,
+        num_train_steps=LAST_STEP,
+        num_warmup_steps=0,
+        learning_rate=RATE,
+        shuffle_buffer_size=1,
     )
     assert done.exit_code == 0, done.stderr
-    lines = (interrupted / "metrics.jsonl").read_text().splitlines()
-    logged = [json.loads(line) for line in lines]
+    logged = runs.metrics(interrupted)
     assert [line["step"] for line in logged] == list(range(STEP + 1, LAST_STEP + 1))
     np.testing.assert_allclose([line["loss"] for line in logged], losses, rtol=1e-5)
     after = tf.train.load_checkpoint(str(interrupted / f"model.ckpt-{LAST_STEP}"))

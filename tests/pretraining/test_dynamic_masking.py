@@ -1,5 +1,6 @@
 """Masks drawn in training: different each time, a function of (seed, step, row)."""
 
+import functools
 import shutil
 
 import numpy as np
@@ -11,6 +12,7 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from tests import runs
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 SEED = 5
@@ -143,25 +145,10 @@ def test_masks_of_training_follow_their_flags(unmasked, vocabulary, flags):
 
 
 @pytest.fixture
-def pretrain(golden, unmasked, tmp_path, run_tool):
-    def run(**flags):
-        given = {
-            "input_file": unmasked,
-            "output_dir": tmp_path / "run",
-            "bert_config_file": golden / "model" / "bert_config.json",
-            "do_train": True,
-            "do_eval": True,
-            "train_batch_size": 4,
-            "num_train_steps": 6,
-            "num_warmup_steps": 2,
-            **LENGTHS,
-            **flags,
-        }
-        return run_tool(
-            "run_pretraining", *(f"--{name}={value}" for name, value in given.items())
-        )
-
-    return run
+def pretrain(pretrain, unmasked):
+    """Runs the tool on records without masks."""
+    steps = {"num_train_steps": 6, "num_warmup_steps": 2}
+    return functools.partial(pretrain, input_file=unmasked, do_eval=True, **steps)
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp_path):
@@ -176,14 +163,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp
     (resumed / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
     done = pretrain(output_dir=resumed, **flags)
     assert done.exit_code == 0, done.stderr
-    expected, found = (
-        tf.train.load_checkpoint(str(folder / "model.ckpt-6"))
-        for folder in (whole, resumed)
-    )
-    for name in expected.get_variable_to_shape_map():
-        np.testing.assert_array_equal(
-            found.get_tensor(name), expected.get_tensor(name), err_msg=name
-        )
+    runs.assert_same_tensors(resumed, whole)
     results = [(folder / "eval_results.txt").read_text() for folder in (whole, resumed)]
     assert results[0] == results[1]
 

@@ -10,18 +10,9 @@ import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import model_setup
+from tests import runs
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
-
-
-def read_metrics(run):
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def read_results(run):
-    lines = (run / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +72,13 @@ def words_only_run(tmp_path_factory, pretrain):
 
 
 def test_left_to_right_trains_and_scores_the_next_piece(left_to_right_run):
-    lines = read_metrics(left_to_right_run)
+    lines = runs.metrics(left_to_right_run)
     assert [line["step"] for line in lines] == [1, 2, 3, 4]
     assert "masked_lm_loss" not in lines[0]
     # At first, the 288 pieces are nearly equally likely.
     assert lines[0]["next_piece_loss"] == pytest.approx(np.log(288), rel=0.02)
     assert lines[0]["next_piece_loss"] == lines[0]["loss"]
-    results = read_results(left_to_right_run)
+    results = runs.scores(left_to_right_run)
     assert list(results) == [
         "global_step",
         "loss",
@@ -142,7 +133,7 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     assert "in it, but not in the model: cls/predictions (5)" in done.stderr
     read = config_module.BertConfig.from_json_file(output_dir / "bert_config.json")
     assert read.is_causal == (kind == "left_to_right")
-    assert "eval_accuracy" in read_results(output_dir)
+    assert "eval_accuracy" in runs.scores(output_dir)
     text = ["the first words of a text"]
     [answer] = bert_tf.load(str(output_dir)).predict(text)
     model = loading.load_model(str(output_dir))

@@ -12,6 +12,7 @@ from bert_tf.optimization import schedules
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import run_folder
+from tests import runs
 
 TOTAL, WARMUP = 7, 2
 
@@ -75,16 +76,12 @@ def state_of(prefix):
 
 def metrics_of(folder):
     """Returns the logged lines without the speed."""
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    lines = runs.metrics(folder)
     return [{k: v for k, v in x.items() if "_per_second" not in k} for x in lines]
 
 
 def assert_same_run(folder, other):
-    first, second = state_of(folder), state_of(other)
-    assert first.keys() == second.keys()
-    assert any(name.endswith("adam_v") for name in first)
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, second[name], err_msg=name)
+    runs.assert_same_tensors(folder, other)
     assert metrics_of(folder) == metrics_of(other)
 
 

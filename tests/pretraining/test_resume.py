@@ -1,13 +1,12 @@
 """A run killed at any time ends with the same weights as an uninterrupted one."""
 
-import json
 import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-import tensorflow as tf
+
+from tests import runs
 
 NUM_TRAIN_STEPS = 160
 
@@ -44,7 +43,7 @@ def command(recorded_flags):
             "iterations_per_loop": 2,
             "keep_checkpoint_max": 2,
         }
-        return [f"--{name}={value}" for name, value in given.items()]
+        return runs.flags_of(given)
 
     return flags
 
@@ -55,16 +54,6 @@ def run(root, program, flags):
     done = subprocess.run(command, cwd=root, capture_output=True, check=False)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode
-
-
-def assert_same_weights(output_dir, reference_dir):
-    last = f"model.ckpt-{NUM_TRAIN_STEPS}"
-    ours = tf.train.load_checkpoint(str(output_dir / last))
-    reference = tf.train.load_checkpoint(str(reference_dir / last))
-    for name in reference.get_variable_to_shape_map():
-        np.testing.assert_array_equal(
-            ours.get_tensor(name), reference.get_tensor(name), err_msg=name
-        )
 
 
 def test_killed_at_any_time_it_ends_with_identical_weights(
@@ -81,11 +70,8 @@ def test_killed_at_any_time_it_ends_with_identical_weights(
         code = run(project_root, ["-c", program], command(output_dir))
         assert code == -signal.SIGKILL
     assert run(project_root, tool, command(output_dir)) == 0
-    assert_same_weights(output_dir, reference_dir)
-    steps = [
-        json.loads(line)["step"]
-        for line in (output_dir / "metrics.jsonl").read_text().splitlines()
-    ]
+    runs.assert_same_tensors(output_dir, reference_dir)
+    steps = [line["step"] for line in runs.metrics(output_dir)]
     assert steps == list(range(1, NUM_TRAIN_STEPS + 1))
     kept = sorted(path.name for path in output_dir.glob("model.ckpt-*"))
     assert len(kept) == 4, kept  # Two checkpoints, of two files each.

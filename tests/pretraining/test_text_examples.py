@@ -1,10 +1,10 @@
 """Training on raw text: the same batches wherever a run resumes, and clear mistakes."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import corpus as data_corpus
@@ -15,6 +15,7 @@ from bert_tf.pretraining import text_examples
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import loop
+from tests import runs
 
 BATCH_SIZE = 8
 # About two epochs of six pools.
@@ -174,39 +175,17 @@ class Kill(BaseException):
 
 
 @pytest.fixture
-def pretrain(golden, recorded_config, text, tmp_path, run_tool):
-    def run(**flags):
-        given = {
-            "input_file": text,
-            "output_dir": tmp_path / "run",
-            "bert_config_file": recorded_config,
-            "vocab_file": golden / "vocab.txt",
-            "max_seq_length": 32,
-            "max_predictions_per_seq": 5,
-            "train_batch_size": 4,
-            "num_train_steps": 12,
-            "num_warmup_steps": 2,
-            "log_every_steps": 1,
-            "do_train": True,
-            **flags,
-        }
-        return run_tool(
-            "run_pretraining",
-            *(
-                f"--{name}={value}"
-                for name, value in given.items()
-                if value is not None
-            ),
-        )
-
-    return run
-
-
-def weights(folder):
-    reader = tf.train.load_checkpoint(str(folder / "model.ckpt-12"))
-    return {
-        name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()
-    }
+def pretrain(pretrain, golden, text):
+    """Runs the tool on the text."""
+    return functools.partial(
+        pretrain,
+        input_file=text,
+        vocab_file=golden / "vocab.txt",
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+        num_train_steps=12,
+        num_warmup_steps=2,
+    )
 
 
 def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
@@ -234,9 +213,7 @@ def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     # The vocabulary is also found in the run's folder.
     done = pretrain(**flags, vocab_file=None)
     assert done.exit_code == 0, done.stderr
-    expected = weights(tmp_path / "whole")
-    for name, values in weights(tmp_path / "run").items():
-        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    runs.assert_same_tensors(tmp_path / "run", tmp_path / "whole")
     text_of_another = tmp_path / "text.txt"
     text_of_another.write_text(text.read_text() + "\n\none more")
     done = pretrain(input_file=text_of_another, num_train_steps=20)

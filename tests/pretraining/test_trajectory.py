@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import runs
+
 SLOW = pytest.mark.slow
 # How a global batch may be divided without changing anything.
 DIVISIONS = [
@@ -56,11 +58,6 @@ def trajectory_flags(model, config, output_dir):
     return flags, recorded
 
 
-def read_metrics(output_dir):
-    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 @pytest.mark.parametrize("division", DIVISIONS)
 def test_losses_gradient_norms_and_weights_equal_2018(
     golden, division, tmp_path, run_tool
@@ -88,7 +85,7 @@ def check_trajectory(recorded_model, division, tmp_path, run_tool):
     assert done.exit_code == 0, done.stderr
 
     columns = ["masked_lm_loss", "next_sentence_loss", "global_grad_norm"]
-    metrics = read_metrics(output_dir)
+    metrics = runs.metrics(output_dir)
     assert [line["step"] for line in metrics] == list(
         range(1, recorded["num_train_steps"] + 1)
     )
@@ -118,12 +115,12 @@ def test_with_dropout_the_losses_do_not_depend_on_the_number_of_replicas(
         device = ["--device=mirrored", f"--num_replicas={replicas}"]
         done = run_tool("run_pretraining", *flags, *device)
         assert done.exit_code == 0, done.stderr
-        losses.append([line["loss"] for line in read_metrics(output_dir)])
+        losses.append([line["loss"] for line in runs.metrics(output_dir)])
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
     np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
 
     config = no_dropout(tmp_path, model)
     flags, _ = trajectory_flags(model, config, tmp_path / "no_dropout")
     run_tool("run_pretraining", *flags)
-    without = [line["loss"] for line in read_metrics(tmp_path / "no_dropout")]
+    without = [line["loss"] for line in runs.metrics(tmp_path / "no_dropout")]
     assert np.abs(np.subtract(without, losses[0])).max() > 1e-3

@@ -1,7 +1,6 @@
 """What a run reads, beyond what the tests of the tool see."""
 
 import dataclasses
-import json
 import os
 import shutil
 
@@ -12,6 +11,7 @@ from bert_tf import files
 from bert_tf.data import remote_blocks
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
+from tests import runs
 from tests.data import store_double
 
 
@@ -116,8 +116,7 @@ def test_a_checkpoint_that_unlearns_is_noticed(golden, tmp_path, caplog):
         do_train=True,
     )
     report = pretraining_workflow.run(options)
-    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    logged = [line for line in map(json.loads, lines) if "eval_loss" in line]
+    logged = [x for x in runs.metrics(tmp_path / "run") if "eval_loss" in x]
     evaluated = {line["step"]: line["eval_masked_lm_loss"] for line in logged}
     assert sorted(evaluated) == [0, 1, 2]
     assert evaluated[1] > evaluated[0]

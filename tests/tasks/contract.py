@@ -8,12 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def read_results(folder):
-    """Returns the scores in eval_results.txt by name."""
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contract:
     """A data set that a tiny model learns in seconds, and what the model answers."""

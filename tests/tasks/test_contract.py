@@ -10,20 +10,18 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import bert_tf
 from bert_tf import options as options_module
 from bert_tf import progress
-from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import export
 from bert_tf.training import distribution
 from bert_tf.training import plots
-from tests.tasks.contract import read_results
+from tests import runs
 
 DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
 
@@ -56,7 +54,7 @@ def copied(run_dir, tmp_path):
 
 
 def test_a_run_learns_its_data_and_writes_its_scores(run_dir, contract, create):
-    results = read_results(run_dir)
+    results = runs.scores(run_dir)
     names = fine_tuning_run.prepare(create(run_dir, do_eval=True)).score_names()
     # `loss` is the name of `eval_loss` in the release.
     also = {"global_step", *(["loss"] if "eval_loss" in names else [])}
@@ -80,7 +78,7 @@ def test_a_run_has_all_its_files(run_dir, kind):
 def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
     run_dir, contract, create
 ):
-    lines = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
+    lines = runs.metrics(run_dir)
     name = next(iter(contract.scores))
     steps = [line["step"] for line in lines if name in line]
     assert steps == [contract.num_steps // 2, contract.num_steps]
@@ -91,14 +89,14 @@ def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
 
 
 def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, create):
-    results = read_results(copied)
+    results = runs.scores(copied)
     predictions = (copied / "predictions.jsonl").read_text()
     for name in ("eval_results.txt", "predictions.jsonl"):
         (copied / name).unlink()
     given = dict.fromkeys(("bert_config_file", "vocab_file"))
     values = {"do_train": False, "do_eval": True, "do_predict": True, **given}
     fine_tuning_run.run(create(copied, **values))
-    assert read_results(copied) == pytest.approx(results, rel=1e-6)
+    assert runs.scores(copied) == pytest.approx(results, rel=1e-6)
     again = (copied / "predictions.jsonl").read_text()
     assert len(again.splitlines()) == len(predictions.splitlines())
 
@@ -129,14 +127,7 @@ def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
     with pytest.raises(StoppedError), progress.reporting_to(stop):
         fine_tuning_run.Run(options).train()
     assert fine_tuning_run.Run(options).train()["global_step"] == num_steps
-    whole, parts = (
-        bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
-        for name in ("whole", "parts")
-        if (prefix := rotation.latest(str(tmp_path / name)))
-    )
-    assert set(whole) == set(parts)
-    for name, tensor in whole.items():
-        np.testing.assert_array_equal(tensor, parts[name], err_msg=name)
+    runs.assert_same_tensors(tmp_path / "parts", tmp_path / "whole")
 
 
 def test_the_folder_alone_is_enough_to_predict(run_dir, contract):
@@ -144,7 +135,7 @@ def test_the_folder_alone_is_enough_to_predict(run_dir, contract):
     answers = model.predict(contract.inputs)
     for answer, expected in zip(answers, contract.answers, strict=True):
         assert expected.items() <= answer.items()
-    assert model.scores == read_results(run_dir)
+    assert model.scores == runs.scores(run_dir)
     assert model.predict([]) == []
     # One of many is answered as it is alone, in its place.
     many = [contract.inputs[i % len(contract.inputs)] for i in range(70)]

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from tests import runs
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -63,24 +64,20 @@ def test_a_classifier_starts_from_the_same_encoder(
     np.testing.assert_array_equal(after, before)
 
 
-def test_pretraining_starts_from_the_same_model(run_tool, golden, checkpoint, tmp_path):
-    done = run_tool(
-        "run_pretraining",
-        f"--init_checkpoint={checkpoint('keras')}",
-        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
-        f"--output_dir={tmp_path / 'run'}",
-        "--do_eval",
-        "--max_eval_steps=1",
-        "--eval_batch_size=4",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
+def test_pretraining_starts_from_the_same_model(pretrain, golden, checkpoint, tmp_path):
+    done = pretrain(
+        init_checkpoint=checkpoint("keras"),
+        bert_config_file=None,
+        do_train=None,
+        do_eval=True,
+        max_eval_steps=1,
+        eval_batch_size=4,
     )
     assert done.exit_code == 0, done.stderr
     assert "first 4 of 48 examples" in done.stderr
     recorded = json.loads((golden / "model" / "trajectory.json").read_text())
-    lines = (tmp_path / "run" / "eval_results.txt").read_text().splitlines()
-    results = dict(line.split(" = ") for line in lines)
-    assert float(results["masked_lm_loss"]) == pytest.approx(
+    results = runs.scores(tmp_path / "run")
+    assert results["masked_lm_loss"] == pytest.approx(
         recorded["before_each_step"][0][0], rel=1e-5
     )
 

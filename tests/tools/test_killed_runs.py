@@ -8,11 +8,10 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from tests import runs
 
 NUM_STEPS = 60
 BATCH_SIZE = 4
@@ -95,12 +94,8 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     assert 0 < int(reached.rpartition("-")[2]) <= NUM_STEPS // 2
 
     assert run_tool(tool, *command("killed", *ALL)).exit_code == 0
-    prefixes = [rotation.latest(str(tmp_path / name)) for name in ("whole", "killed")]
-    names = sorted(bundle.read_names_and_shapes(prefixes[0]))
-    whole, killed = (bundle.read(prefix, names) for prefix in prefixes)
-    assert int(whole["global_step"]) == NUM_STEPS
-    for name in names:
-        np.testing.assert_array_equal(killed[name], whole[name], err_msg=name)
+    assert int(runs.tensors(tmp_path / "whole")["global_step"]) == NUM_STEPS
+    runs.assert_same_tensors(tmp_path / "killed", tmp_path / "whole")
     for name in TOOLS[tool][1]:
-        texts = [(tmp_path / run / name).read_text() for run in ("whole", "killed")]
+        texts = [(tmp_path / one / name).read_text() for one in ("whole", "killed")]
         assert texts[0] == texts[1], name

@@ -1,5 +1,6 @@
 """run_pretraining as its user sees it: files, scores, resuming, mistakes."""
 
+import functools
 import json
 
 import numpy as np
@@ -12,47 +13,20 @@ from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import scores
-
-LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
-
-
-def read_metrics(output_dir):
-    lines = (output_dir / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def read_results(output_dir):
-    lines = (output_dir / "eval_results.txt").read_text().splitlines()
-    return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
+from tests import runs
 
 
 @pytest.fixture
-def pretrain(golden, tmp_path, run_tool):
-    """Runs the tool on the recorded examples; keyword arguments are its flags."""
-
-    def run(**flags):
-        model = golden / "model"
-        given = {
-            "input_file": model / "examples.tfrecord",
-            "output_dir": tmp_path / "run",
-            "bert_config_file": model / "bert_config.json",
-            "train_batch_size": 4,
-            "num_train_steps": 6,
-            "num_warmup_steps": 2,
-            "learning_rate": 1e-3,
-            **LENGTHS,
-            **flags,
-        }
-        return run_tool(
-            "run_pretraining",
-            *(
-                f"--{name}={value}"
-                for name, value in given.items()
-                if value is not None
-            ),
-        )
-
-    return run
+def pretrain(pretrain):
+    """Runs the tool on the recorded examples; it trains only if told to."""
+    return functools.partial(
+        pretrain,
+        do_train=None,
+        num_train_steps=6,
+        num_warmup_steps=2,
+        learning_rate=1e-3,
+        log_every_steps=None,
+    )
 
 
 def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_path):
@@ -81,9 +55,9 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
         "model.ckpt-6.data-00000-of-00001",
     } <= names
     assert "model.ckpt-2.index" not in names
-    assert [line["step"] for line in read_metrics(run)] == [1, 2, 4, 6]
+    assert [line["step"] for line in runs.metrics(run)] == [1, 2, 4, 6]
     assert tf.train.latest_checkpoint(str(run)) == str(run / "model.ckpt-6")
-    assert sorted(read_results(run)) == [
+    assert sorted(runs.scores(run)) == [
         "global_step",
         "loss",
         "masked_lm_accuracy",
@@ -122,7 +96,7 @@ def test_evaluation_counts_every_example_once(
         eval_batch_size=batch_size,
     )
     assert done.exit_code == 0, done.stderr
-    results = read_results(tmp_path / "run")
+    results = runs.scores(tmp_path / "run")
     for name, value in initial_scores.items():
         assert results[name] == pytest.approx(value, rel=1e-5)
 
@@ -140,7 +114,7 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
         log_every_steps=50,
     )
     assert done.exit_code == 0, done.stderr
-    lines = read_metrics(tmp_path / "run")
+    lines = runs.metrics(tmp_path / "run")
     evaluations = [line for line in lines if "eval_masked_lm_loss" in line]
     losses = [line["eval_masked_lm_loss"] for line in evaluations]
     best = int(np.argmin(losses))
@@ -205,7 +179,7 @@ def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
             **flags,
         )
         assert done.exit_code == 0, done.stderr
-        return [line["loss"] for line in read_metrics(output_dir)]
+        return [line["loss"] for line in runs.metrics(output_dir)]
 
     shuffled = first_losses("shuffled")
     assert first_losses("in_order", shuffle_buffer_size=1) != shuffled

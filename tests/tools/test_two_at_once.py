@@ -101,21 +101,11 @@ def test_a_run_can_be_evaluated_predicted_and_exported_while_it_is_trained(
 
 
 def test_leftovers_of_a_killed_run_are_removed_although_it_is_finished(
-    run_tool, golden, tmp_path
+    pretrain, tmp_path
 ):
     run = tmp_path / "run"
-    flags = [
-        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
-        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
-        f"--output_dir={run}",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
-        "--train_batch_size=2",
-        "--num_train_steps=1",
-        "--num_warmup_steps=0",
-        "--do_train",
-    ]
-    assert run_tool("run_pretraining", *flags).exit_code == 0
+    flags = {"num_train_steps": 1, "num_warmup_steps": 0}
+    assert pretrain(**flags).exit_code == 0
     before = {path.name for path in run.iterdir()}
     (run / "best").mkdir()
     for name in ("checkpoint", "best/task.json", "README.md"):
@@ -123,6 +113,6 @@ def test_leftovers_of_a_killed_run_are_removed_although_it_is_finished(
         (path.parent / f".{path.name}.{'0' * 32}.partial").touch()
     (run / f".model.ckpt-2.{'0' * 32}.partial.index").touch()
     (run / locks.LOCK_FILE).touch()
-    assert run_tool("run_pretraining", *flags).exit_code == 0
+    assert pretrain(**flags).exit_code == 0
     assert list((run / "best").iterdir()) == []
     assert {path.name for path in run.iterdir()} == {"best", *before}

@@ -13,7 +13,7 @@ from bert_tf.modeling import pretrainer
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
-from bert_tf.training import run_folder
+from tests import runs
 
 
 def create_strategy(**options):
@@ -360,10 +360,7 @@ def test_a_host_that_runs_no_python_of_ours_trains_on_records(
     local = run_tool("run_pretraining", *flags, f"--output_dir={tmp_path / 'local'}")
     assert local.exit_code == 0, local.stderr
     sent, expected = (
-        [
-            line["loss"]
-            for line in run_folder.RunFolder(str(tmp_path / name)).read_metrics()
-        ]
+        [line["loss"] for line in runs.metrics(tmp_path / name)]
         for name in ("sent", "local")
     )
     assert len(sent) == 7

@@ -1,7 +1,5 @@
 """What the flags of a training run change."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +15,7 @@ from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
+from tests import runs
 
 
 class Watched:
@@ -53,8 +52,7 @@ class Watched:
             patch.setattr(timing, "SECONDS_PER_CALL", 1e6)
             with progress.reporting_to(self._progress):
                 pretraining_workflow.run(options)
-        lines = (output_dir / "metrics.jsonl").read_text().splitlines()
-        self.metrics = [json.loads(line) for line in lines]
+        self.metrics = runs.metrics(output_dir)
 
     def _progress(self, stage, done, total, **unused):
         self.done.setdefault(stage, []).append(done)

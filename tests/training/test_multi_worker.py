@@ -10,9 +10,9 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.training import saving
+from tests import runs
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
@@ -42,7 +42,7 @@ def flags(recorded_flags):
             "iterations_per_loop": 1,
             **changes,
         }
-        return [f"--{name}={value}" for name, value in given.items()]
+        return runs.flags_of(given)
 
     return of
 
@@ -84,19 +84,6 @@ def start_both(root, flags, tool="run_pretraining", programs=(None, None)):
     ]
 
 
-def metrics(output_dir):
-    path = output_dir / "metrics.jsonl"
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def scores(output_dir):
-    lines = (output_dir / "eval_results.txt").read_text().splitlines()
-    pairs = [line.split(" = ") for line in lines]
-    return {name: float(value) for name, value in pairs}
-
-
 def outputs_of(processes):
     try:
         return [process.communicate(timeout=280) for process in processes]
@@ -106,7 +93,7 @@ def outputs_of(processes):
 
 
 def assert_same_curve(run, reference):
-    found, expected = metrics(run), metrics(reference)
+    found, expected = runs.metrics(run), runs.metrics(reference)
     assert [line["step"] for line in found] == list(range(1, NUM_TRAIN_STEPS + 1))
     for name in ("loss", "masked_lm_loss", "global_grad_norm", "learning_rate"):
         np.testing.assert_allclose(
@@ -117,15 +104,11 @@ def assert_same_curve(run, reference):
 
 
 def assert_same_weights(run, reference):
-    last = f"model.ckpt-{NUM_TRAIN_STEPS}"
-    found = tf.train.load_checkpoint(str(run / last))
-    expected = tf.train.load_checkpoint(str(reference / last))
-    shapes = expected.get_variable_to_shape_map()
-    assert shapes == found.get_variable_to_shape_map()
-    for name in shapes:
-        one, other = found.get_tensor(name), expected.get_tensor(name)
+    found, expected = runs.tensors(run), runs.tensors(reference)
+    assert found.keys() == expected.keys()
+    for name, other in expected.items():
         scale = max(np.max(np.abs(other)), 1e-3)
-        assert np.max(np.abs(one - other)) <= RELATIVE * scale, name
+        assert np.max(np.abs(found[name] - other)) <= RELATIVE * scale, name
 
 
 def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
@@ -140,7 +123,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
         project_root, flags(run, save_checkpoints_steps=1), program=terminated
     )
     outputs_of([first])
-    assert 8 <= len(metrics(run)) < NUM_TRAIN_STEPS
+    assert 8 <= len(runs.metrics(run)) < NUM_TRAIN_STEPS
 
     killed = self_signalling("run_pretraining", 25, signal.SIGKILL)
     chief, other = start_both(project_root, flags(run), programs=(None, killed))
@@ -164,7 +147,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert_same_curve(run, reference)
     assert_same_weights(run, reference)
     # Every worker evaluates its share; the chief writes the result of all.
-    assert scores(run) == pytest.approx(scores(reference), rel=RELATIVE)
+    assert runs.scores(run) == pytest.approx(runs.scores(reference), rel=RELATIVE)
 
 
 @pytest.mark.slow
@@ -182,7 +165,7 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
     processes = start_both(project_root, given, programs=programs)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
-    lines = metrics(run)
+    lines = runs.metrics(run)
     rates = [line["learning_rate"] for line in lines]
     # The clock advances three times per step: 60 seconds are about 20 steps.
     assert 10 < len(lines) < 40
@@ -222,7 +205,7 @@ def test_two_workers_fine_tune_score_and_predict_as_one_device(
             "eval_every_steps": 6,
             "log_every_steps": 1,
         }
-        return [f"--{name}={value}" for name, value in given.items()]
+        return runs.flags_of(given)
 
     one, two = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_classifier", *flags(one))
@@ -232,11 +215,11 @@ def test_two_workers_fine_tune_score_and_predict_as_one_device(
         assert process.returncode == 0, stderr
     for name in ("loss", "eval_loss"):
         found, expected = (
-            [line[name] for line in metrics(folder) if name in line]
+            [line[name] for line in runs.metrics(folder) if name in line]
             for folder in (two, one)
         )
         assert found == pytest.approx(expected, rel=RELATIVE)
-    assert scores(two) == pytest.approx(scores(one), rel=RELATIVE)
+    assert runs.scores(two) == pytest.approx(runs.scores(one), rel=RELATIVE)
     found, expected = (np.loadtxt(folder / "test_results.tsv") for folder in (two, one))
     assert found.shape == (16, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-4)

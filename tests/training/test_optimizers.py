@@ -1,7 +1,6 @@
 """Loss scaling in float16: all replicas skip a step together."""
 
 import contextlib
-import json
 import types
 
 import keras
@@ -14,6 +13,7 @@ from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
+from tests import runs
 
 
 class OneWeight:
@@ -89,27 +89,21 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     assert all(np.isfinite(weights))
 
 
-def test_a_float16_run_goes_on_with_its_scale(
-    recorded_flags, tmp_path, run_tool, monkeypatch
-):
+def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "STEPS_TO_GROW", 2)
 
-    def run(folder, **changes):
-        given = {
-            **recorded_flags,
-            "output_dir": folder,
-            "num_train_steps": 6,
-            "num_warmup_steps": 0,
-            "save_checkpoints_steps": 3,
-            "dtype": "mixed_float16",
-            "optimizer": "lamb",
-            "gradient_accumulation_steps": 2,
-            **changes,
-        }
-        done = run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+    def run(folder):
+        done = pretrain(
+            output_dir=folder,
+            num_train_steps=6,
+            num_warmup_steps=0,
+            save_checkpoints_steps=3,
+            dtype="mixed_float16",
+            optimizer="lamb",
+            gradient_accumulation_steps=2,
+        )
         assert done.exit_code == 0, done.stderr
-        lines = (folder / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        return runs.metrics(folder)
 
     lines = run(tmp_path / "whole")
     scales = [line["loss_scale"] / steps.INITIAL_LOSS_SCALE for line in lines]
@@ -130,21 +124,10 @@ def test_a_float16_run_goes_on_with_its_scale(
     again = run(tmp_path / "parts")
     for name in ("loss", "loss_scale", "global_grad_norm"):
         assert [line[name] for line in again] == [line[name] for line in lines]
-    names = [name for name in shapes if name != "global_step"]
-    whole = bundle.read(prefix, names)
-    for name, tensor in bundle.read(tmp_path / "parts" / "model.ckpt-6", names).items():
-        np.testing.assert_array_equal(tensor, whole[name], err_msg=name)
+    runs.assert_same_tensors(tmp_path / "parts", tmp_path / "whole")
 
     # AdamW cannot resume from LAMB's slots.
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={recorded_flags['input_file']}",
-        f"--output_dir={tmp_path / 'parts'}",
-        "--do_train",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
-        "--num_train_steps=8",
-    )
+    done = pretrain(output_dir=tmp_path / "parts", num_train_steps=8)
     assert done.exit_code == 1
     assert "it lacks" in done.stderr
     assert "adam_m" in done.stderr

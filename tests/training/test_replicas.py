@@ -3,48 +3,34 @@
 Two workers are in `test_multi_worker.py`, all tasks in `test_task_contract.py`.
 """
 
-import json
-
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import bundle
+from tests import runs
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
 
 
 @pytest.fixture
-def pretrain(golden, tmp_path, run_tool):
-    """Runs the tool; returns losses and norms by step, and the last weights."""
+def train(pretrain, tmp_path):
+    """Trains into a folder; returns losses and norms by step, and the last tensors."""
 
     def run(name, **changes):
-        model = golden / "model"
-        given = {
-            "input_file": model / "examples.tfrecord",
-            "output_dir": tmp_path / name,
-            "bert_config_file": model / "bert_config.json",
-            "do_train": True,
-            "train_batch_size": 8,
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
-            "num_train_steps": NUM_TRAIN_STEPS,
-            "num_warmup_steps": 10,
-            "learning_rate": 1e-3,
-            "save_checkpoints_steps": 20,
-            "log_every_steps": 1,
+        done = pretrain(
+            output_dir=tmp_path / name,
+            train_batch_size=8,
+            num_train_steps=NUM_TRAIN_STEPS,
+            num_warmup_steps=10,
+            learning_rate=1e-3,
+            save_checkpoints_steps=20,
             **changes,
-        }
-        done = run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
-        assert done.exit_code == 0, done.stderr
-        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
-        metrics = [json.loads(line) for line in lines]
-        assert [line["step"] for line in metrics] == list(range(1, NUM_TRAIN_STEPS + 1))
-        prefix = tmp_path / name / f"model.ckpt-{NUM_TRAIN_STEPS}"
-        curve = [(line["loss"], line["global_grad_norm"]) for line in metrics]
-        return np.array(curve), bundle.read(
-            prefix, bundle.read_names_and_shapes(prefix)
         )
+        assert done.exit_code == 0, done.stderr
+        lines = runs.metrics(tmp_path / name)
+        assert [line["step"] for line in lines] == list(range(1, NUM_TRAIN_STEPS + 1))
+        curve = [(line["loss"], line["global_grad_norm"]) for line in lines]
+        return np.array(curve), runs.tensors(tmp_path / name)
 
     return run
 
@@ -67,11 +53,11 @@ def assert_same(found, expected):
     ],
     ids=str,
 )
-def test_replicas_go_the_way_of_one_device(pretrain, tmp_path, flags):
-    expected = pretrain("one", device="cpu", **flags)
+def test_replicas_go_the_way_of_one_device(train, tmp_path, flags):
+    expected = train("one", device="cpu", **flags)
     for replicas in (2, 4):
         spread = {"device": "mirrored", "num_replicas": replicas}
-        assert_same(pretrain(f"{replicas}", **spread, **flags), expected)
+        assert_same(train(f"{replicas}", **spread, **flags), expected)
     # A run that starts on one device can resume on two.
     (tmp_path / "moved").mkdir()
     for path in (tmp_path / "one").glob("*"):
@@ -80,5 +66,5 @@ def test_replicas_go_the_way_of_one_device(pretrain, tmp_path, flags):
     (tmp_path / "moved" / "checkpoint").write_text(
         'model_checkpoint_path: "model.ckpt-20"\n'
     )
-    moved = pretrain("moved", device="mirrored", num_replicas=2, **flags)
+    moved = train("moved", device="mirrored", num_replicas=2, **flags)
     assert_same(moved, expected)

@@ -1,6 +1,6 @@
 """A run that has to stop says why in one line; its checkpoints stay intact."""
 
-import json
+import functools
 import math
 import os
 import shutil
@@ -17,27 +17,18 @@ from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 from bert_tf.training import steps
 from bert_tf.training import stopping
+from tests import runs
 
 CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
 NAN, INF = math.nan, math.inf
 
 
 @pytest.fixture
-def pretrain(recorded_flags, tmp_path, run_tool):
+def pretrain(pretrain):
     """Runs the tool on the recorded examples, in order, four per step."""
-
-    def run(**flags):
-        given = {
-            **recorded_flags,
-            "output_dir": tmp_path / "run",
-            "num_train_steps": 10,
-            "num_warmup_steps": 2,
-            "shuffle_buffer_size": 1,
-            **flags,
-        }
-        return run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
-
-    return run
+    return functools.partial(
+        pretrain, num_train_steps=10, num_warmup_steps=2, shuffle_buffer_size=1
+    )
 
 
 def plant(records, path, number):
@@ -154,8 +145,7 @@ def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
     )
     assert pretrain(output_dir=tmp_path / "moved").exit_code == 0
     assert pretrain(output_dir=tmp_path / "uninterrupted").exit_code == 0
-    moved, uninterrupted = tmp_path / "moved", tmp_path / "uninterrupted"
-    check_same_weights(moved, uninterrupted, 10)
+    runs.assert_same_tensors(tmp_path / "moved", tmp_path / "uninterrupted")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -199,10 +189,9 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
         )
 
     def record(name):
-        lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
         return [
-            {k: value for k, value in json.loads(line).items() if "second" not in k}
-            for line in lines
+            {k: value for k, value in line.items() if "second" not in k}
+            for line in runs.metrics(tmp_path / name)
         ]
 
     assert train("uninterrupted").exit_code == 0
@@ -227,20 +216,9 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert train("interrupted").exit_code == 0
     assert record("interrupted") == record("uninterrupted")
     folders = [tmp_path / name for name in ("interrupted", "uninterrupted")]
-    check_same_weights(*folders, 12)
+    runs.assert_same_tensors(*folders)
     best = [rotation.latest(folder / "best") for folder in folders]
     assert [path.rpartition("-")[2] for path in best] == ["4", "4"]
-
-
-def check_same_weights(run_dir, expected_dir, step):
-    resumed, expected = (
-        tf.train.load_checkpoint(str(folder / f"model.ckpt-{step}"))
-        for folder in (run_dir, expected_dir)
-    )
-    for name in expected.get_variable_to_shape_map():
-        np.testing.assert_array_equal(
-            resumed.get_tensor(name), expected.get_tensor(name), err_msg=name
-        )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Runs with a time limit."""
 
 import itertools
-import json
 
 import pytest
 import tensorflow as tf
@@ -9,6 +8,7 @@ import tensorflow as tf
 from bert_tf.optimization import schedules
 from bert_tf.training import saving
 from bert_tf.training import timing
+from tests import runs
 
 
 @pytest.mark.parametrize(
@@ -31,30 +31,16 @@ def test_the_rate_is_a_function_of_the_time(share_done, warmup_proportion, rate)
 
 
 @pytest.fixture
-def pretrain(recorded_flags, tmp_path, run_tool, monkeypatch):
+def pretrain(pretrain, monkeypatch):
     """Runs the tool with a clock that advances by a second per reading."""
 
     def run(**flags):
-        given = {
-            **recorded_flags,
-            "output_dir": tmp_path / "run",
-            "learning_rate": 0.001,
-            "iterations_per_loop": 1,
-            **flags,
-        }
         ticks = itertools.count()
         with monkeypatch.context() as patch:
             patch.setattr(timing, "_now", lambda: float(next(ticks)))
-            return run_tool(
-                "run_pretraining", *(f"--{k}={v}" for k, v in given.items())
-            )
+            return pretrain(learning_rate=0.001, iterations_per_loop=1, **flags)
 
     return run
-
-
-def metrics(run):
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
 
 
 def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
@@ -63,7 +49,7 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     run = tmp_path / "run"
     done = pretrain(max_train_minutes=1, warmup_proportion=0.2)
     assert done.exit_code == 0, done.stderr
-    lines = metrics(run)
+    lines = runs.metrics(run)
     rates = [line["learning_rate"] for line in lines]
     # The clock is read three times per step: 60 seconds are about 20 steps.
     assert 10 < len(lines) < 40
@@ -77,12 +63,12 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
 
     # The time is up: the same command has nothing left to do.
     assert pretrain(max_train_minutes=1, warmup_proportion=0.2).exit_code == 0
-    assert metrics(run) == lines
+    assert runs.metrics(run) == lines
 
     # Of twice the time, half is over.
     done = pretrain(max_train_minutes=2, warmup_proportion=0.2)
     assert done.exit_code == 0, done.stderr
-    added = metrics(run)[len(lines) :]
+    added = runs.metrics(run)[len(lines) :]
     assert added[0]["step"] == lines[-1]["step"] + 1
     assert added[0]["learning_rate"] == pytest.approx(0.5e-3, rel=0.1)
 

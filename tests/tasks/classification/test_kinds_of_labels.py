@@ -8,7 +8,7 @@ import pytest
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import predictors
-from tests.tasks.contract import read_results
+from tests import runs
 
 OWN_FILES = ("train_file", "eval_file", "predict_file")
 
@@ -51,7 +51,7 @@ def number_run(tmp_path_factory, weather_options, weather_table):
 
 
 def test_a_number_is_learned_scored_and_written(number_run):
-    results = read_results(number_run)
+    results = runs.scores(number_run)
     assert results["eval_pearson"] > 0.95
     assert results["eval_spearman"] > 0.8
     assert results["eval_loss"] < 0.3
@@ -93,7 +93,7 @@ def several_run(tmp_path_factory, weather_options, weather_table):
 
 
 def test_any_number_of_classes_is_learned_scored_and_written(several_run):
-    results = read_results(several_run)
+    results = runs.scores(several_run)
     assert set(results) == {
         "eval_accuracy",
         "eval_macro_f1",

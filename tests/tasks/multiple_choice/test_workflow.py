@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from tests.tasks.contract import read_results
+from tests import runs
 
 
 def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
@@ -66,5 +66,5 @@ def test_a_folder_as_published_is_read(tmp_path, choice_options, names, row):
         **dict.fromkeys(own),
     )
     fine_tuning_run.run(options)
-    assert "eval_accuracy" in read_results(tmp_path / "run")
+    assert "eval_accuracy" in runs.scores(tmp_path / "run")
     assert len((tmp_path / "run" / "test_results.tsv").read_text().split()) == 4

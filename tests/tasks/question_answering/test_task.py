@@ -9,7 +9,7 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.training import plots
-from tests.tasks.contract import read_results
+from tests import runs
 
 HEAD = "cls/squad/output_weights"
 
@@ -91,7 +91,7 @@ def test_a_run_may_have_no_answer(quiz_2_run):
     assert {key for key, value in odds.items() if value > 0} == {
         key for key, answer in answers.items() if not answer
     }
-    results = read_results(quiz_2_run)
+    results = runs.scores(quiz_2_run)
     assert results["eval_NoAns_total"] == 8
     assert results["eval_best_f1"] >= results["eval_f1"]
     assert {"eval_exact_match", "eval_HasAns_f1", "eval_best_f1_thresh"} <= set(results)
@@ -108,11 +108,11 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     then = {"do_train": False, "predict_file": quiz_2}
     options = quiz_options(run_dir, do_eval=True, do_predict=True, **then)
     fine_tuning_run.run(options)
-    before = read_results(run_dir)
+    before = runs.scores(run_dir)
     assert "" not in read_json(run_dir).values()
     tuning = dataclasses.replace(options, tune_threshold=True)
     report = fine_tuning_run.run(tuning)
-    tuned = read_results(run_dir)
+    tuned = runs.scores(run_dir)
     stored = read_json(run_dir, "task.json")
     # Between the best one, which is the null odds of a question, and the next ones.
     threshold = stored["null_score_diff_threshold"]

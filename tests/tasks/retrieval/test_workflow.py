@@ -12,7 +12,7 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import plots
-from tests.tasks.contract import read_results
+from tests import runs
 
 BEST = "eval_mrr"
 PAIRS = (("the bee", "honey and wax"), ("the lamp", "light"), ("the river", "is cold"))
@@ -121,7 +121,7 @@ def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
 
 
 def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
-    results = read_results(cross_dir)
+    results = runs.scores(cross_dir)
     assert results["eval_retrieved_recall_at_1"] == 1.0
     assert 0 < results["eval_mrr"] <= 1
     first, _ = read_lines(cross_dir / "predictions.jsonl")
@@ -281,7 +281,7 @@ def test_a_head_that_gives_no_score_does_not_rank(
         )
     options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
     found = fine_tuning_run.Run(options).evaluate()[BEST]
-    assert found == pytest.approx(read_results(cross_dir)[BEST])
+    assert found == pytest.approx(runs.scores(cross_dir)[BEST])
     values["retrieve_with"] = str(cross_dir)
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
         fine_tuning_run.run(retrieval_options(cross_dir, **values))

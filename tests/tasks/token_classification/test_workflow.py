@@ -10,7 +10,7 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plots
-from tests.tasks.contract import read_results
+from tests import runs
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +50,19 @@ def test_an_evaluation_writes_what_the_plots_need(names_run, names):
 def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
     tmp_path, names_run, names_options
 ):
-    before = read_results(names_run)
+    before = runs.scores(names_run)
     card = (names_run / "README.md").read_text()
     for name in ("eval_f1", "test_f1"):
         assert f"| {name} | {before[name]:.4f} |" in card
     run_dir = tmp_path / "run"
     shutil.copytree(names_run, run_dir)
     fine_tuning_run.run(names_options(run_dir, do_train=False, do_eval=True))
-    assert read_results(run_dir) == before
+    assert runs.scores(run_dir) == before
     # Scores of another step are of another model.
     (run_dir / "eval_results.txt").write_text("eval_f1 = 0.5\nglobal_step = 60\n")
     fine_tuning_run.run(names_options(run_dir, do_train=False, do_predict=True))
     expected = {k: v for k, v in before.items() if k.startswith(("test_", "global"))}
-    assert read_results(run_dir) == expected
+    assert runs.scores(run_dir) == expected
 
 
 def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
@@ -208,8 +208,8 @@ def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
     text = conll("a/DT cat/NN", "the/DT cats/NN")
     fine_tuning_run.run(small({"do_eval": True}, train=text, dev=text))
-    assert {"eval_accuracy", "eval_loss"} < set(read_results(tmp_path / "run"))
-    assert "eval_f1" not in read_results(tmp_path / "run")
+    assert {"eval_accuracy", "eval_loss"} < set(runs.scores(tmp_path / "run"))
+    assert "eval_f1" not in runs.scores(tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -299,6 +299,6 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     found = bundle.read(rotation.latest(str(tmp_path)), encoder)
     for name, weight in bundle.read(prefix, encoder).items():
         np.testing.assert_array_equal(found[name], weight, err_msg=name)
-    assert read_results(tmp_path)["eval_f1"] > 0.7
+    assert runs.scores(tmp_path)["eval_f1"] > 0.7
     [answer] = bert_tf.load(str(tmp_path)).predict([["Anna", "Winter", "dance"]])
     assert len(answer["tags"]) == 3
