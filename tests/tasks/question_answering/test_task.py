@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 import shutil
 
@@ -10,8 +11,7 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.training import plots
 from tests import runs
-
-HEAD = "cls/squad/output_weights"
+from tests.tasks.question_answering import contract
 
 
 def read_json(folder, name="predictions.json"):
@@ -35,45 +35,52 @@ def pairs(path):
 
 
 @pytest.fixture(scope="module")
+def quiz(tmp_path_factory):
+    """File of 32 questions, all of them with an answer, as in SQuAD 1.1."""
+    content = json.loads(contract.squad(contract.CONTEXTS))
+    for paragraph in content["data"][0]["paragraphs"]:
+        answerable = [qa for qa in paragraph["qas"] if not qa.pop("is_impossible")]
+        paragraph["qas"] = answerable
+    path = tmp_path_factory.mktemp("quiz") / "quiz.json"
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def quiz_options(task_options, quiz):
+    """Returns options of a short run on the quiz; keywords replace or add."""
+    return functools.partial(
+        task_options("question_answering"),
+        train_file=quiz,
+        predict_file=quiz,
+        version_2_with_negative=False,
+        num_train_epochs=1.0,
+    )
+
+
+@pytest.fixture(scope="module")
 def quiz_run(tmp_path_factory, quiz_options):
-    """Folder of a run that learned the quiz, was evaluated, and answered it."""
+    """Folder of a run that was evaluated on the quiz and answered it."""
     run_dir = tmp_path_factory.mktemp("runs") / "quiz"
-    options = quiz_options(run_dir, do_eval=True, do_predict=True, eval_every_steps=30)
-    report = fine_tuning_run.run(options)
+    report = fine_tuning_run.run(quiz_options(run_dir, do_eval=True, do_predict=True))
     assert "eval_f1 = " in report
     return run_dir
 
 
 @pytest.fixture(scope="module")
-def quiz_2(write_squad):
-    """File of 32 questions, every fourth without an answer."""
-    return write_squad(range(1900, 1908), impossible=True)
-
-
-@pytest.fixture(scope="module")
-def quiz_2_run(tmp_path_factory, quiz_options, quiz_2):
-    """Folder of a run that may have no answer."""
-    run_dir = tmp_path_factory.mktemp("runs") / "quiz_2"
-    options = quiz_options(
-        run_dir,
-        train_file=quiz_2,
-        predict_file=quiz_2,
-        version_2_with_negative=True,
-        do_eval=True,
-        do_predict=True,
-    )
-    fine_tuning_run.run(options)
-    return run_dir
+def quiz_2_run(trained):
+    """Folder of a run that may have no answer, as in SQuAD 2.0."""
+    return trained("question_answering")
 
 
 def test_answers_are_in_the_releases_files_with_their_positions(quiz_run, quiz):
     answers = read_json(quiz_run)
-    assert len(answers) == 24
-    assert list(answers)[:2] == ["1900-0", "1900-1"]
+    assert len(answers) == 32
+    assert list(answers)[:2] == ["0-first?", "0-last?"]
     nbest = read_json(quiz_run, "nbest_predictions.json")
     assert {key: entries[0]["text"] for key, entries in nbest.items()} == answers
     names = ["text", "probability", "start_logit", "end_logit"]
-    assert list(nbest["1900-0"][0]) == names
+    assert list(nbest["0-first?"][0]) == names
     assert not (quiz_run / "null_odds.json").exists()
     lines = read_lines(quiz_run / "predictions.jsonl")
     for line, (_, context) in zip(lines, pairs(quiz), strict=True):
@@ -82,8 +89,8 @@ def test_answers_are_in_the_releases_files_with_their_positions(quiz_run, quiz):
 
 
 def test_a_run_may_have_no_answer(quiz_2_run):
-    # Every fourth has no answer.
-    nothing = {"name": "no answer", "value": 25.0, "perfect": 100}
+    # Every third has no answer.
+    nothing = {"name": "no answer", "value": 100 / 3, "perfect": 100}
     baselines = plots.read_data(str(quiz_2_run))["baselines"]
     assert baselines == {"eval_exact_match": nothing, "eval_f1": nothing}
     odds = read_json(quiz_2_run, "null_odds.json")
@@ -98,14 +105,15 @@ def test_a_run_may_have_no_answer(quiz_2_run):
 
 
 def test_a_tuned_threshold_is_stored_used_and_exported(
-    tmp_path, quiz_2_run, quiz_2, quiz_options
+    tmp_path, quiz_2_run, task_data, task_options
 ):
+    quiz_options = task_options("question_answering")
     run_dir = tmp_path / "run"
     shutil.copytree(quiz_2_run, run_dir)
     # As if the scores of [CLS] were too low: it always answers.
     task = read_json(run_dir, "task.json") | {"null_score_diff_threshold": 1e6}
     (run_dir / "task.json").write_text(json.dumps(task))
-    then = {"do_train": False, "predict_file": quiz_2}
+    then = {"do_train": False}
     options = quiz_options(run_dir, do_eval=True, do_predict=True, **then)
     fine_tuning_run.run(options)
     before = runs.scores(run_dir)
@@ -130,7 +138,7 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     # Later predictions use it, in every way.
     fine_tuning_run.run(quiz_options(run_dir, do_predict=True, **then))
     assert read_json(run_dir) == answers
-    asked = pairs(quiz_2)
+    asked = pairs(task_data("question_answering") / "dev.json")
     found = bert_tf.load(str(run_dir)).predict(asked)
     assert [one["answer"] for one in found] == list(answers.values())
     folder = export.export_saved_model(str(run_dir), str(tmp_path / "export"))
@@ -147,8 +155,7 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     )
     assert read_json(run_dir) == read_json(quiz_2_run)
     # The command of the training again, which has nothing left to do.
-    again = {"train_file": quiz_2, "predict_file": quiz_2}
-    fine_tuning_run.run(quiz_options(run_dir, version_2_with_negative=True, **again))
+    fine_tuning_run.run(quiz_options(run_dir, **contract.CONTRACT.evaluations()))
     assert read_json(run_dir, "task.json") == stored
 
 

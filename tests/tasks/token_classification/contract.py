@@ -8,10 +8,9 @@ from tests.tasks.token_classification import names
 
 def write_data(folder):
     generator = random.Random(7)
-    for name, count in (("train", 120), ("dev", 24), ("test", 8)):
+    for name, count in (("train", 240), ("dev", 40), ("test", 12)):
         sentences = [names.sentence(generator) for _ in range(count)]
         (folder / f"{name}.txt").write_text(names.column_file(sentences))
-    (folder / "plain.txt").write_text("Anna makes bread in Lund.\nbees look\n")
 
 
 def write_errors(folder):
@@ -19,25 +18,23 @@ def write_errors(folder):
     wrong.mkdir()
     (wrong / "train.txt").write_text("a B-X\nb O\n\nc B-Y\nd O\n")
     (wrong / "dev.txt").write_text("a B-X\nb O\n\nc I-Y\n\nd\n")
+    (wrong / "test.txt").write_text("a B-X\n")
     return {"data_dir": str(wrong)}
 
 
 CONTRACT = contract.Contract(
     write_data=write_data,
-    data=lambda folder: {
-        "data_dir": str(folder),
-        "predict_file": str(folder / "plain.txt"),
-    },
+    data=lambda folder: {"data_dir": str(folder)},
     values={
         "max_seq_length": 24,
         "train_batch_size": 8,
         "learning_rate": 4e-3,
-        "num_train_epochs": 8.0,
+        "num_train_epochs": 4.0,
     },
     write_errors=write_errors,
     errors=("expected 2 columns", "'I-Y' cannot start an entity"),
     scores={"eval_f1": 0.95},
-    num_steps=120,  # int(120 / 8 * 8)
+    num_steps=120,  # int(240 / 8 * 4)
     inputs=[
         ["Anna", "Winter", "makes", "bread"],
         "from Lund Otto Horn counts the ships, from Lund",

@@ -13,22 +13,6 @@ from bert_tf.training import plots
 from tests import runs
 
 
-@pytest.fixture(scope="module")
-def names_run(tmp_path_factory, names_options):
-    """Folder of a run that learned the names, evaluated and predicted."""
-    run_dir = tmp_path_factory.mktemp("runs") / "names"
-    options = names_options(
-        run_dir,
-        do_eval=True,
-        do_predict=True,
-        eval_every_steps=60,
-        best_metric="eval_f1",
-    )
-    report = fine_tuning_run.run(options)
-    assert "test_f1 = " in report
-    return run_dir
-
-
 def test_an_evaluation_writes_what_the_plots_need(names_run, names):
     data = plots.read_data(str(names_run))
     lines = (names / "dev.txt").read_text().splitlines()
@@ -290,6 +274,7 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
         bert_config_file=recorded_config,
         feature_based="last",
         learning_rate=1e-2,
+        train_batch_size=16,
         num_train_epochs=24.0,
         do_eval=True,
     )
