@@ -24,8 +24,8 @@ ADDRESS = $(shell sed -n 's,^repository = "https://github.com/\(.*\)"$$,\1,p' py
 # Number of test processes. The tests of a file share a process and its trained fixtures.
 WORKERS ?= 2
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile --durations=40
-# Tested first, and the other tests in new processes: a process keeps the memory of every
-# function that TensorFlow compiled, about 10 GB for all tests.
+# Slow tests that run first, and the others in new processes: a process keeps the memory of
+# every function that TensorFlow compiled.
 FIRST_TESTS := tests/checkpoints tests/modeling tests/serving tests/tasks
 OTHER_TESTS := tests $(FIRST_TESTS:%=--ignore=%)
 
@@ -34,8 +34,9 @@ OTHER_TESTS := tests $(FIRST_TESTS:%=--ignore=%)
 help:
 	@echo "make demo       pretraining, fine-tuning, serving, with the package's model and text;"
 	@echo "                DEMO_CORPUS=path takes your own text"
-	@echo "make test       lint and all fast tests, in two processes; WORKERS=4: in four"
-	@echo "make test-slow  all tests, also those that take minutes or gigabytes"
+	@echo "make test       lint and all tests that are not slow, in two processes;"
+	@echo "                WORKERS=4: in four"
+	@echo "make test-slow  the slow tests"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make benchmark  compare the speed with other libraries, into"
 	@echo "                benchmarks/RESULTS.md: $(BENCHMARKS)"
@@ -52,12 +53,11 @@ demo: .venv/installed
 	$(BIN)/python tools/run_demo.py $(if $(DEMO_CORPUS),--corpus_file="$(DEMO_CORPUS)")
 
 test: lint
-	$(PYTEST) $(FIRST_TESTS)
-	$(PYTEST) $(OTHER_TESTS)
+	$(PYTEST)
 
-test-slow: lint
-	$(PYTEST) --run-slow $(FIRST_TESTS)
-	$(PYTEST) --run-slow $(OTHER_TESTS)
+test-slow: .venv/installed
+	$(PYTEST) -m slow $(FIRST_TESTS)
+	$(PYTEST) -m slow $(OTHER_TESTS)
 
 test-beam: .venv-beam/installed
 	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py

@@ -1,4 +1,4 @@
-"""Fixtures for all tests: recorded results, configurations, tools; slow tests."""
+"""Fixtures for all tests: recorded results, configurations, tools."""
 
 import contextlib
 import dataclasses
@@ -50,19 +50,6 @@ runpy.run_path({path!r}, run_name="__main__")
 def pytest_configure():
     # Tests send Ctrl-C, which a shell makes its background jobs ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_addoption(parser):
-    parser.addoption("--run-slow", action="store_true", help="run slow tests too")
-
-
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--run-slow"):
-        return
-    skip = pytest.mark.skip(reason="slow: runs with --run-slow (make test-slow)")
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(skip)
 
 
 @wrapt.when_imported("tensorflow")

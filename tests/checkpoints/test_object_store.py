@@ -123,6 +123,7 @@ def test_a_run_killed_while_saving_finds_a_whole_checkpoint(store, killed_at, st
     assert {f"ckpt-{step}", "ckpt-4"} <= kept
 
 
+@pytest.mark.slow
 def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
     store, tmp_path, pretrain
 ):

@@ -176,6 +176,7 @@ def test_masks_are_asked_for_only_where_there_are_none(pretrain, golden):
     assert "--masked_lm_prob needs unmasked examples" in done.stderr
 
 
+@pytest.mark.slow
 def test_masks_that_have_no_room_are_refused(pretrain):
     done = pretrain(max_predictions_per_seq=9)
     assert done.exit_code == 1

@@ -109,6 +109,7 @@ def test_a_run_is_evaluated_as_it_was_trained_without_saying_how(
     assert (left_to_right_run / "eval_results.txt").read_text() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["left_to_right", pytest.param("words_only", marks=pytest.mark.slow)]
 )
@@ -209,6 +210,7 @@ def test_masked_words_under_causal_attention_are_refused(
     assert "needs a bidirectional model" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     words_only_run, tmp_path, pretrain
 ):
@@ -223,6 +225,7 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     assert "attention is bidirectional in the checkpoint's" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretrain):
     done = pretrain(tmp_path, "--do_train", size="--model_size=L-1_H-16_A-2")
     assert done.exit_code == 0, done.stderr
@@ -232,6 +235,7 @@ def test_a_named_size_trains_with_the_vocabulary_of_the_examples(tmp_path, pretr
     assert done.exit_code == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     tmp_path, pretrain
 ):
@@ -247,6 +251,7 @@ def test_values_of_the_configuration_can_be_changed_and_stay_with_the_run(
     assert done.exit_code == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only_run):
     start = f"--init_checkpoint={words_only_run}"
     flags = ["--do_train", "--config_overrides=num_attention_heads=1"]

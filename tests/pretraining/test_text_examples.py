@@ -221,6 +221,7 @@ def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     assert "text (different content)" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -312,6 +313,7 @@ def test_files_that_are_neither_text_nor_records_are_named(
     assert said in done.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_text_and_records_are_distinguished_by_content(
     golden, pretrain, text, tmp_path
 ):
@@ -328,6 +330,7 @@ def test_text_and_records_are_distinguished_by_content(
         assert "applies to text, but" in done.stderr
 
 
+@pytest.mark.slow
 def test_casing_and_objective_stay_with_a_run(pretrain, tmp_path):
     single = {"next_sentence": False}
     done = pretrain(do_lower_case=False, num_train_steps=1, **single)

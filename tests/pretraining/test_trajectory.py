@@ -104,6 +104,7 @@ def check_trajectory(recorded_model, division, tmp_path, run_tool):
         assert error <= 1e-5 * np.linalg.norm(expected), name
 
 
+@pytest.mark.slow
 def test_with_dropout_the_losses_do_not_depend_on_the_number_of_replicas(
     golden, tmp_path, run_tool
 ):

@@ -53,6 +53,7 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
         pretraining_workflow.run(local)
 
 
+@pytest.mark.slow
 def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
     golden, remote_options, tmp_path, monkeypatch, caplog
 ):
@@ -104,6 +105,7 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
     assert not os.path.exists(tmp_path / "run" / "eval_results.txt")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_unlearns_is_noticed(golden, tmp_path, caplog):
     options = recorded_options(
         golden,

@@ -196,6 +196,7 @@ def test_packed_rows_can_be_masked_while_training(records, golden):
         assert (batch["sequence_ids"][rows, places] > 0).all()
 
 
+@pytest.mark.slow
 def test_a_run_trains_and_evaluates_on_packed_rows(records, golden, run_tool, tmp_path):
     done = run_tool(
         "run_pretraining",

@@ -63,6 +63,7 @@ def test_the_report_says_what_went_where_and_that_nothing_changed(convert, tmp_p
     assert lines[-1].split() == ["next_sentence_logits", "0.0e+00"]
 
 
+@pytest.mark.slow
 def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     convert, released, tmp_path
 ):

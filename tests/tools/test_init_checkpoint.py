@@ -82,6 +82,7 @@ def test_pretraining_starts_from_the_same_model(pretrain, golden, checkpoint, tm
     )
 
 
+@pytest.mark.slow
 def test_examples_of_another_vocabulary_or_casing_are_refused(
     run_tool, sample_data, released, golden, tmp_path
 ):

@@ -96,6 +96,7 @@ def num_trained(result):
     return int(line.rpartition(" ")[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags, answer",
     [

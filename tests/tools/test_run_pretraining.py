@@ -101,6 +101,7 @@ def test_evaluation_counts_every_example_once(
         assert results[name] == pytest.approx(value, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     # With such a high rate, the loss only rises after the first evaluation.
     done = pretrain(
@@ -129,6 +130,7 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     assert kept.endswith(f"model.ckpt-{evaluations[best]['step']}")
 
 
+@pytest.mark.slow
 def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     assert pretrain(do_train=True, num_train_steps=2).exit_code == 0
     config = json.loads((golden / "model" / "bert_config.json").read_text())
@@ -168,6 +170,7 @@ def test_a_dry_run_measures_steps_and_writes_nothing(pretrain, golden, tmp_path)
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
     def first_losses(name, **flags):
         output_dir = tmp_path / name

@@ -66,6 +66,7 @@ def test_a_file_or_an_export_has_one_writer(refused, tool):
     assert line.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_run_can_be_evaluated_predicted_and_exported_while_it_is_trained(
     run_tool, golden, tmp_path
 ):

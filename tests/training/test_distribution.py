@@ -323,6 +323,7 @@ runpy.run_path({path!r}, run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_a_host_that_runs_no_python_of_ours_trains_on_records(
     golden, tmp_path, run_tool
 ):

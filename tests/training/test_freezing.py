@@ -97,6 +97,7 @@ def test_what_is_frozen_does_not_change_and_has_no_slots(
     assert slots == {name for name in before if not name.startswith(frozen)}
 
 
+@pytest.mark.slow
 def test_the_gradient_is_that_of_the_whole_model_and_its_norm_of_what_learns(tmp_path):
     first = {}
     for frozen_layers in (None, "all"):
@@ -133,6 +134,7 @@ def products_of_backward_pass(tmp_path, frozen_layers):
     return sum("MatMul" in node.op for node in graph.as_graph_def().node)
 
 
+@pytest.mark.slow
 def test_the_backward_pass_ends_where_the_frozen_layers_begin(tmp_path):
     counts = [products_of_backward_pass(tmp_path, n) for n in (None, "1", "2", "all")]
     assert counts == sorted(counts, reverse=True)
@@ -163,6 +165,7 @@ def test_a_frozen_run_is_killed_and_goes_on(tmp_path):
         np.testing.assert_array_equal(values, expected[name])
 
 
+@pytest.mark.slow
 def test_layers_that_thaw_need_slots_that_are_not_there(tmp_path):
     trainer_of(tmp_path, "2").train(source())
     with pytest.raises(ValueError, match=r"Cannot resume from .*: it lacks"):

@@ -10,7 +10,8 @@ from bert_tf.modeling import rankers
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 
-SLOW = pytest.mark.slow
+pytestmark = pytest.mark.slow
+
 CONFIG = config_module.BertConfig(
     vocab_size=30,
     hidden_size=16,
@@ -73,11 +74,9 @@ def on_one(tmp_path_factory):
     "flags",
     [
         {"device": "mirrored", "num_replicas": 2},
-        pytest.param({"device": "mirrored", "num_replicas": 4}, marks=SLOW),
+        {"device": "mirrored", "num_replicas": 4},
         {"jit_compile": True},
-        pytest.param(
-            {"device": "mirrored", "num_replicas": 2, "jit_compile": True}, marks=SLOW
-        ),
+        {"device": "mirrored", "num_replicas": 2, "jit_compile": True},
     ],
     ids=["2 replicas", "4 replicas", "XLA", "2 replicas and XLA"],
 )

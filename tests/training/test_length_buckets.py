@@ -201,6 +201,7 @@ def watch_evaluation(monkeypatch):
 
 
 # Classes and spans have the two kinds of outputs: per example and per position.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
@@ -230,6 +231,7 @@ def test_scores_and_outputs_are_those_of_padded_batches(
         np.testing.assert_allclose(found[key], values, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     padded, tmp_path, monkeypatch
 ):
@@ -245,6 +247,7 @@ def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     assert seen == [[24, 24, 24], [8, 24, 16], [8, 24, 16]]
 
 
+@pytest.mark.slow
 def test_replicas_predict_in_the_order_of_the_examples(padded, tmp_path, monkeypatch):
     trainer, source, _ = padded("classes")
     flags = {"device": "mirrored", "num_replicas": 2, "length_buckets": BUCKETS}
@@ -265,6 +268,7 @@ def with_dropout(tmp_path_factory):
         return run_of("with dropout", folder, patch, length_buckets=BUCKETS)[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", [{}, {"gradient_accumulation_steps": 2, "recompute_layers": True}]
 )

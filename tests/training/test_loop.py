@@ -112,6 +112,7 @@ def traced_graph(golden, output_dir, **flags):
     return train_steps.get_concrete_function(iterator, tf.constant(1)).graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_jit_compile_has_xla_compile_the_gradients(golden, tmp_path, jit_compile):
     graph = traced_graph(golden, tmp_path, jit_compile=jit_compile)
@@ -123,6 +124,7 @@ def test_jit_compile_has_xla_compile_the_gradients(golden, tmp_path, jit_compile
     assert bool(compiled) == jit_compile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient_accumulation_steps, rows", [(1, 4), (2, 2), (4, 1)])
 def test_the_model_sees_one_micro_batch_at_a_time(
     golden, tmp_path, monkeypatch, gradient_accumulation_steps, rows

@@ -89,6 +89,7 @@ def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monke
     assert all(np.isfinite(weights))
 
 
+@pytest.mark.slow
 def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "STEPS_TO_GROW", 2)
 

@@ -14,6 +14,8 @@ from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
+pytestmark = pytest.mark.slow
+
 
 def features(num_examples=4, length=12):
     rng = np.random.RandomState(0)
@@ -76,7 +78,7 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
         {},
         {"jit_compile": True},
         {"replicas": 2},
-        pytest.param({"replicas": 2, "jit_compile": True}, marks=pytest.mark.slow),
+        {"replicas": 2, "jit_compile": True},
         {"dtype": "mixed_bfloat16"},
     ],
     ids=str,

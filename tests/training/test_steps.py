@@ -77,6 +77,7 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
     assert int(optimizer.iterations.numpy()) == 6
 
 
+@pytest.mark.slow
 def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
     small = config_module.BertConfig.from_json_file(
         golden / "model" / "bert_config.json"

@@ -66,6 +66,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
     assert "NaN" not in (run / "metrics.jsonl").read_text()
 
 
+@pytest.mark.slow
 def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
     pretrain, tmp_path, monkeypatch
 ):

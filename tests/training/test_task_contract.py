@@ -131,6 +131,7 @@ def test_a_run_killed_between_two_checkpoints_ends_as_an_uninterrupted_one(
         np.testing.assert_array_equal(resumed[name], values, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_under_xla_has_the_gradients_of_the_plain_one(task, tmp_path):
     # The weights hardly move, so Adam's first moments are sums of gradients.
     plain = train(task, tmp_path / "plain", learning_rate=1e-9)

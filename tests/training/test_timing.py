@@ -43,6 +43,7 @@ def pretrain(pretrain, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
     pretrain, tmp_path
 ):

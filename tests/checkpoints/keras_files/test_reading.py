@@ -140,6 +140,7 @@ def test_heads_of_the_same_shape_are_a_classifier_by_default(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_an_optimizers_state_is_no_weight(tmp_path):
     model = create("classification")
     model.compile(optimizer=adam_weight_decay.AdamWeightDecay(1e-3))

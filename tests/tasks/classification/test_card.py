@@ -17,6 +17,7 @@ def untrained_run(tmp_path_factory, weather_options):
     return run_dir
 
 
+@pytest.mark.slow
 def test_the_report_has_scores_plots_and_commands(untrained_run):
     text = (untrained_run / "report.html").read_text()
     assert "<title>a&lt;b&gt;</title>" in text
@@ -28,6 +29,7 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]
 
 
+@pytest.mark.slow
 def test_tensorboard_gets_images_and_baselines(untrained_run, run_tool):
     flags = [f"--run_dir={untrained_run}", "--tensorboard"]
     for _ in range(2):  # The second call replaces the files of the first.

@@ -6,6 +6,8 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 
+pytestmark = pytest.mark.slow
+
 OWN = ("train_file", "eval_file", "predict_file")
 MNLI_HEADER = "index\tsentence1\tsentence2\tgold_label\n"
 MNLI_ROWS = "0\ta b\tb a\tentailment\n1\tc\td\tneutral\n2\te\tf\tcontradiction\n"

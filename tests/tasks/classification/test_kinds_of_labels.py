@@ -10,6 +10,8 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import predictors
 from tests import runs
 
+pytestmark = pytest.mark.slow
+
 OWN_FILES = ("train_file", "eval_file", "predict_file")
 
 

@@ -51,6 +51,7 @@ def weights_of(classification):
     return [weight.numpy() for weight in classification.trainer.model.weights]
 
 
+@pytest.mark.slow
 def test_a_student_is_better_with_a_teacher_than_without(
     tmp_path, student_options, teacher, monkeypatch
 ):
@@ -139,6 +140,7 @@ def test_a_killed_student_ends_with_the_same_weights(
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_columns_follow_the_students_classes(tmp_path, student_options, teacher):
     student = fine_tuning_run.Run(student_options(tmp_path / "a"))
     task, examples = student.task.record, student.task.examples["train"]
@@ -153,6 +155,7 @@ def test_columns_follow_the_students_classes(tmp_path, student_options, teacher)
     np.testing.assert_array_equal(other, logits[:, ::-1])
 
 
+@pytest.mark.slow
 def test_a_teacher_of_other_classes_or_texts_is_refused(
     tmp_path, student_options, teacher
 ):
