@@ -6,17 +6,9 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
+from tests.modeling import small_config
 
-TINY = config_module.BertConfig(
-    vocab_size=7,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=1,
-    intermediate_size=6,
-    max_position_embeddings=5,
-    type_vocab_size=3,
-)
+TINY = small_config.create(type_vocab_size=3)
 
 
 def head_of_kind(kind):

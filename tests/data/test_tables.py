@@ -1,4 +1,3 @@
-import csv
 import gzip
 import io
 import pathlib
@@ -86,19 +85,6 @@ def test_a_repeated_column_is_refused(write, name, content):
         cells(write(name, content))
 
 
-@pytest.mark.parametrize(
-    "header, similar",
-    [
-        ("text,Label", "'Label'"),
-        ("text,lable", "'lable'"),
-        ("Text,LABELS", "'Text', 'LABELS'"),
-    ],
-)
-def test_a_column_with_a_similar_name_is_suggested(write, header, similar):
-    with pytest.raises(ValueError, match=rf"Did you mean {similar}\?"):
-        cells(write("a.csv", f"{header}\nx,1\n"))
-
-
 @pytest.mark.parametrize("name", ["plain.csv", "with_mark.csv", "with_index.csv"])
 def test_tables_of_pandas_are_read(name):
     rows = cells(str(OF_PANDAS / name))
@@ -139,16 +125,6 @@ def test_equal_values_of_json_have_the_same_text(name, labels):
 def test_a_table_in_another_form_is_recognized(name, message):
     with pytest.raises(ValueError, match=message):
         cells(str(OF_PANDAS / name))
-
-
-def test_a_csv_cell_without_an_end_is_named(write, monkeypatch):
-    monkeypatch.setattr(tables, "_MAX_CELL_CHARACTERS", 0)
-    before = csv.field_size_limit(100)
-    try:
-        with pytest.raises(ValueError, match=r"a\.csv:4: a cell has more than 100 "):
-            cells(write("a.csv", 'text,label\n"' + 9 * f"{'x' * 40}\n"))
-    finally:
-        csv.field_size_limit(before)
 
 
 def test_a_column_of_lists_is_read_from_json_lines(write):

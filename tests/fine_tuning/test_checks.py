@@ -110,18 +110,6 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
     warnings = lines_of(findings, "warning")
     assert "corpus: 1 of 3 passages occurred before" in warnings
     assert "length: train: 100.0% are longer" in " ".join(warnings)
-    (tmp_path / "corpus.txt").write_text("")
-    (tmp_path / "dev.jsonl").write_text('{"query": "who"}\n{"query"')
-    # The lengths have defaults of their own.
-    assert lines_of(check("retrieval", max_seq_length=None, **files), "error") == [
-        f"reading dev: {dev}:1: there is no column 'passage'; the columns are 'query'.",
-        f"reading dev: {dev}:2: not JSON (Expecting ':' delimiter: line 1 column 9 "
-        "(char 8)).",
-        f"reading corpus: {files['corpus_file']} has no passages; expected at least "
-        "one.",
-        "length: --max_seq_length=256, but the model has 64 positions "
-        "(max_position_embeddings)",
-    ]
 
 
 def test_the_held_out_share_is_checked_as_dev(check, table):

@@ -1,4 +1,4 @@
-"""The configuration of the models that most tests of this folder create."""
+"""The configuration of the tiny models that tests create."""
 
 from bert_tf.modeling import config as config_module
 

@@ -325,34 +325,3 @@ def test_a_model_uses_the_kernels_of_its_context(implementation):
 
     np.testing.assert_allclose(vectors(), formula, atol=1e-5)
     assert isinstance(kernels.current(), cpu.Cpu)
-
-
-@pytest.mark.parametrize(
-    "shape, compiles",
-    [
-        ([4, 4], True),
-        ([3, 4], False),  # Too small.
-        ([None, 4], False),  # Every new size would be compiled again.
-    ],
-)
-def test_small_and_varying_sizes_are_not_compiled(shape, compiles, monkeypatch):
-    monkeypatch.setattr(cpu, "MIN_ELEMENTS", 16)
-    k = cpu.Cpu(has_islands=True)
-    assert k.compiles(tf.TensorSpec(shape)) is compiles
-
-
-@pytest.mark.parametrize(
-    "shape, size",
-    [
-        ([None, 4], 3 * 32 * 4),  # [B * S, H]
-        ([None, 2, None, None], 3 * 2 * 32 * 32),  # [B, N, S, S]
-        ([3, 2, None, None], 3 * 2 * 32 * 32),
-        ([3, None], 3 * 32),  # [B, S]
-        ([None, None], 3 * 32),
-    ],
-)
-def test_unknown_sizes_are_those_of_short_sequences(shape, size, monkeypatch):
-    k = cpu.Cpu(has_islands=True, num_examples=3)
-    for least, compiles in ((size, True), (size + 1, False)):
-        monkeypatch.setattr(cpu, "MIN_ELEMENTS", least)
-        assert k.compiles(tf.TensorSpec(shape)) is compiles

@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import options as fine_tuning_options
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.modeling import rankers
+from tests.modeling import small_config
 
-SMALL = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=8,
-    max_position_embeddings=16,
-)
+SMALL = small_config.create()
 # Cosines of three queries (rows) with three passages (columns) are these.
 COSINES = np.array([[0.8, 0.1, 0.6], [0.2, 0.9, 0.5], [0.3, 0.4, 0.7]], "float32")
 OUTPUTS = {

@@ -110,12 +110,7 @@ def test_the_layers_of_table_7_are_put_together(feature_based, numbers, width):
     ],
 )
 def test_layers_that_are_not_there_are_refused(feature_based, num_layers, message):
-    small = config_module.BertConfig(
-        vocab_size=30,
-        hidden_size=8,
-        num_attention_heads=2,
-        num_hidden_layers=num_layers,
-    )
+    small = small_config.create(num_hidden_layers=num_layers)
     with pytest.raises(ValueError, match=message):
         token_classifier.BertTokenClassifier(
             small, num_labels=3, feature_based=feature_based

@@ -9,19 +9,12 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
+from tests.modeling import small_config
 
-CONFIG = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=3,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=8,
-)
+CONFIG = small_config.create(num_hidden_layers=3)
 
 
 def source():

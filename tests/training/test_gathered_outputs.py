@@ -5,22 +5,14 @@ import pytest
 
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.data import batching
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import rankers
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
+from tests.modeling import small_config
 
 pytestmark = pytest.mark.slow
 
-CONFIG = config_module.BertConfig(
-    vocab_size=30,
-    hidden_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=8,
-    initializer_range=0.3,
-)
+CONFIG = small_config.create(initializer_range=0.3)
 
 
 def source():

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.modeling import bert
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
+from tests.modeling import small_config
 
 pytestmark = pytest.mark.slow
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.slow
 def features(num_examples=4, length=12):
     rng = np.random.RandomState(0)
     return {
-        "input_ids": rng.randint(0, 50, [num_examples, length]).astype("int32"),
+        "input_ids": rng.randint(0, 30, [num_examples, length]).astype("int32"),
         "masked_lm_positions": rng.randint(0, length, [num_examples, 3]).astype(
             "int32"
         ),
-        "masked_lm_ids": rng.randint(0, 50, [num_examples, 3]).astype("int32"),
+        "masked_lm_ids": rng.randint(0, 30, [num_examples, 3]).astype("int32"),
         "masked_lm_weights": np.ones([num_examples, 3], "float32"),
         "next_sentence_labels": np.array([[0], [1]] * (num_examples // 2), "int32"),
         "example_index": np.arange(num_examples, dtype="int32"),
@@ -38,15 +38,10 @@ def gradients(recomputes_layers, *, jit_compile=False, replicas=1, dtype="float3
     strategy = distribution.create_strategy(
         training_options.DeviceOptions(device="mirrored", num_replicas=replicas)
     )
-    small = config_module.BertConfig(
-        vocab_size=50,
-        hidden_size=16,
+    small = small_config.create(
         num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=32,
         hidden_dropout_prob=0.2,
         attention_probs_dropout_prob=0.2,
-        max_position_embeddings=12,
         initializer_range=0.3,
     )
     with strategy.scope():

@@ -7,20 +7,13 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import released
+from tests.modeling import small_config
 
 NAME = "bert-double"
 PATH = "2018_10_18/uncased_L-1_H-8_A-2"
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d")
-CONFIG = config_module.BertConfig(
-    vocab_size=len(TOKENS),
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=16,
-)
+CONFIG = small_config.create(vocab_size=len(TOKENS), intermediate_size=32)
 MODEL = released.ReleasedModel(
     name=NAME,
     num_layers=CONFIG.num_hidden_layers,

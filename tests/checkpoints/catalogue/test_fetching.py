@@ -1,7 +1,6 @@
 """Released models by name: fetched once, by one process, for any state of the cache."""
 
 import json
-import logging
 import pathlib
 import signal
 import subprocess
@@ -161,17 +160,6 @@ def test_wrong_arguments_are_reported_before_any_request(server, name, cache, me
     with pytest.raises(ValueError, match=message):
         fetching.fetch(name, cache_dir=cache)
     assert server.asked == []
-
-
-def test_the_name_that_two_models_have_is_explained(tmp_path, caplog):
-    name = "uncased_L-12_H-768_A-12"
-    folder = tmp_path / fetching.find(name).path
-    folder.mkdir(parents=True)
-    for file in double.FILES:
-        (folder / file).touch()
-    with caplog.at_level(logging.WARNING):
-        assert fetching.fetch(name, cache_dir=tmp_path) == str(folder)
-    assert "that of 2018 is called bert-base-uncased" in caplog.text
 
 
 # The content of zips.

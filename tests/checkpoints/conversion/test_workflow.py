@@ -24,7 +24,7 @@ from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
-from bert_tf.modeling import config as config_module
+from tests.modeling import small_config
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -368,14 +368,7 @@ def test_a_remote_target_is_written_whole(released_folder):
 
 
 def test_the_probe_has_padding_and_two_segments():
-    small = config_module.BertConfig(
-        vocab_size=50,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=12,
-    )
+    small = small_config.create(vocab_size=50, max_position_embeddings=12)
     batch = verification.probe_features(small)
     assert batch["input_ids"].shape == (3, 12)
     assert batch["input_ids"].max() < 50

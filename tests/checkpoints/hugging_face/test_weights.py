@@ -1,9 +1,7 @@
 """Files with weights: whole, in shards, HDF5, damaged, of other frameworks."""
 
-import json
 import pathlib
 import shutil
-import struct
 
 import h5py
 import numpy as np
@@ -12,18 +10,6 @@ import pytest
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
-
-
-def header_changed(change):
-    def damage(path):
-        data = path.read_bytes()
-        size = struct.unpack("<Q", data[:8])[0]
-        header = json.loads(data[8 : 8 + size])
-        change(header["embeddings.word_embeddings.weight"])
-        text = json.dumps(header).encode()
-        path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
-
-    return damage
 
 
 def cut_to(num_bytes):
@@ -42,14 +28,6 @@ DAMAGED = (
         (cut_to(100), DAMAGED.format("100 ")),  # Within the header.
         (cut_to(0), DAMAGED.format("0 ")),
         (lambda path: path.write_bytes(b"PK\x03\x04" * 99), DAMAGED.format("396 ")),
-        (
-            header_changed(lambda entry: entry.update(shape=[1, 1])),
-            DAMAGED.format(".*"),
-        ),
-        (
-            header_changed(lambda entry: entry["data_offsets"].__setitem__(1, 1 << 40)),
-            DAMAGED.format(".*"),
-        ),
         (
             lambda path: path.write_text(
                 "version https://git-lfs.github.com/spec/v1\n"
@@ -107,14 +85,10 @@ def test_weights_of_other_frameworks_are_refused_with_a_way_out(
     folder = copied("classification")
     (folder / "model.safetensors").rename(folder / name)
     assert hugging_face.is_at(folder)
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=rf"{name}, .* {version} ") as error:
         hugging_face.open_source(folder)
-    assert str(error.value) == (
-        f"{folder} has {name}, but no model.safetensors; where {version} is installed, "
-        'convert it with: python -c "import transformers; '
-        f"transformers.BertForSequenceClassification.from_pretrained('{folder}'"
-        f"{argument}).save_pretrained('{folder}')\""
-    )
+    call = f"BertForSequenceClassification.from_pretrained('{folder}'{argument})"
+    assert call in str(error.value)
 
 
 def test_an_adapter_and_a_folder_without_weights_are_refused(copied):
@@ -190,29 +164,6 @@ def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):
             np.testing.assert_allclose(weight, other, rtol=1e-3)
 
 
-_BIAS = "bert/tf_bert_model/bert/encoder/layer_._0/output/dense/bias:0"
-
-
-def virtual(path):
-    layout = h5py.VirtualLayout((16,), "float32")
-    layout[:] = h5py.VirtualSource("other.h5", "x", (16,))
-    with h5py.File(path, "r+") as file:
-        del file[_BIAS]
-        file.create_virtual_dataset(_BIAS, layout)
-
-
-def external(path):
-    with h5py.File(path, "r+") as file:
-        del file[_BIAS]
-        where = [("/etc/passwd", 0, 64)]
-        file.create_dataset(_BIAS, (16,), "float32", external=where)
-
-
-def linked(path):
-    with h5py.File(path, "r+") as file:
-        file["more"] = h5py.ExternalLink("other.h5", "/x")
-
-
 def truncated(path):
     path.write_bytes(path.read_bytes()[:3000])
 
@@ -231,9 +182,6 @@ def without_any(path):
     [
         (truncated, r"tf_model.h5 cannot be read: it is truncated or damaged \(3000 b"),
         (without_a_weight, "are missing, such as bert.encoder.layer.0.output.dense.we"),
-        (virtual, "bias:0 refers to values in another file; expected all weights in"),
-        (external, "bias:0 refers to values in another file"),
-        (linked, "refers to values in another file"),
         (without_any, "tf_model.h5 contains no weights; copy or download it again"),
     ],
 )

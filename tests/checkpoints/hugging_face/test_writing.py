@@ -16,16 +16,11 @@ from bert_tf.checkpoints import release
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import weights
 from bert_tf.checkpoints.release import bundle
-from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from tests.modeling import small_config
 
-CONFIG = config_module.BertConfig(
-    vocab_size=12,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=10,
+CONFIG = small_config.create(
+    vocab_size=12, num_hidden_layers=2, max_position_embeddings=10
 )
 TOKENS = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, *"abcdefg"])
 ENCODER_FILES = [

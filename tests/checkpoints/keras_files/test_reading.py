@@ -17,21 +17,17 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import keras_files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import config as config_module
 from bert_tf.optimization import adam_weight_decay
+from tests.modeling import small_config
 
 # Keras hands its variables to NumPy 2 in NumPy 1's way.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 
-SMALL = config_module.BertConfig(
+SMALL = small_config.create(
     vocab_size=9,
-    hidden_size=8,
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
     hidden_act="gelu_erf",
     layer_norm_epsilon=1e-6,
 )

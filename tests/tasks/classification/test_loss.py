@@ -8,11 +8,11 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
+from tests.modeling import small_config
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +71,7 @@ def test_a_student_is_better_with_a_teacher_than_without(
     assert accuracy["alone"] <= 0.75
 
 
-SMALL = config_module.BertConfig(
-    vocab_size=9,
-    hidden_size=4,
-    num_hidden_layers=1,
-    num_attention_heads=1,
-    intermediate_size=4,
-    max_position_embeddings=4,
-)
+SMALL = small_config.create()
 
 
 def test_the_loss_is_the_formula():
@@ -113,6 +106,7 @@ def test_the_loss_is_the_formula():
     }
 
 
+@pytest.mark.slow
 def test_a_killed_student_ends_with_the_same_weights(
     tmp_path, student_options, teacher, recorded_config
 ):

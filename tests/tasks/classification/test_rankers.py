@@ -8,8 +8,6 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def options(tmp_path):

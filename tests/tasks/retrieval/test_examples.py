@@ -72,25 +72,6 @@ def test_questions_without_an_answer_in_their_paragraph_are_counted(write, caplo
     assert "1 of 1 questions have no answer in their paragraph" in caplog.text
 
 
-def test_articles_without_a_unique_title_are_numbered(write):
-    titles = ({"title": "Rivers"}, {}, {"title": "Rivers"}, {"title": None})
-    articles = [
-        title | {"paragraphs": [{"context": f"{n}a"}, {"context": f"{n}b"}]}
-        for n, title in enumerate(titles)
-    ]
-    path = write("squad.json", json.dumps({"data": articles}))
-    assert examples_module.read_corpus(path).ids == (
-        "Rivers/1",
-        "Rivers/2",
-        "article 2/1",
-        "article 2/2",
-        "Rivers (article 3)/1",
-        "Rivers (article 3)/2",
-        "article 4/1",
-        "article 4/2",
-    )
-
-
 @pytest.mark.parametrize(
     "name, content, message",
     [

@@ -85,26 +85,6 @@ def test_a_truncated_file_is_refused_and_recomputed(index, tmp_path, size):
     assert not search_module.find(str(tmp_path), MADE_BY)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b"[]",
-        b"[" * 200_000,
-        b'{"embeddings": {"shape": [50]}, "__metadata__": {}}',
-        b'{"embeddings": {"shape": ["50", 8]}, "__metadata__": {}}',
-        b'{"embeddings": {"shape": [50, 8]}, "__metadata__": 5}',
-    ],
-)
-def test_a_header_of_wrong_types_is_refused_and_recomputed(index, tmp_path, header):
-    path = tmp_path / "passage_embeddings.safetensors"
-    whole = path.read_bytes()
-    for length in (len(header), 2**63):
-        path.write_bytes(length.to_bytes(8, "little") + header + whole[-1600:])
-        with pytest.raises(ValueError, match="is damaged"):
-            search_module.PassageIndex(str(path))
-        assert not search_module.find(str(tmp_path), MADE_BY)
-
-
 def test_changed_vectors_are_refused(index, tmp_path):
     path = tmp_path / "passage_embeddings.safetensors"
     content = bytearray(path.read_bytes())
