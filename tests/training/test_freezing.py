@@ -14,6 +14,8 @@ from bert_tf.training import options as training_options
 from bert_tf.training import steps
 from tests.modeling import small_config
 
+pytestmark = pytest.mark.slow
+
 CONFIG = small_config.create(num_hidden_layers=3)
 
 
@@ -51,7 +53,6 @@ def values_of(trainer):
     return {name: variable.numpy() for name, variable in variables.items()}
 
 
-SLOW = pytest.mark.slow
 LAYERS = ["bert/encoder/layer_0/", "bert/encoder/layer_1/", "bert/encoder/layer_2/"]
 
 
@@ -62,14 +63,10 @@ LAYERS = ["bert/encoder/layer_0/", "bert/encoder/layer_1/", "bert/encoder/layer_
         ("0", ("bert/embeddings/",), {}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {}),
         ("2", ("bert/embeddings/", *LAYERS[:2]), {"gradient_accumulation_steps": 2}),
-        pytest.param(
-            "2", ("bert/embeddings/", *LAYERS[:2]), {"jit_compile": True}, marks=SLOW
-        ),
+        ("2", ("bert/embeddings/", *LAYERS[:2]), {"jit_compile": True}),
         ("3", ("bert/embeddings/", *LAYERS), {}),  # The pooler is trained.
         ("all", ("bert/",), {}),
-        pytest.param(
-            "all", ("bert/",), {"device": "mirrored", "num_replicas": 2}, marks=SLOW
-        ),
+        ("all", ("bert/",), {"device": "mirrored", "num_replicas": 2}),
     ],
 )
 def test_what_is_frozen_does_not_change_and_has_no_slots(
@@ -90,7 +87,6 @@ def test_what_is_frozen_does_not_change_and_has_no_slots(
     assert slots == {name for name in before if not name.startswith(frozen)}
 
 
-@pytest.mark.slow
 def test_the_gradient_is_that_of_the_whole_model_and_its_norm_of_what_learns(tmp_path):
     first = {}
     for frozen_layers in (None, "all"):
@@ -127,7 +123,6 @@ def products_of_backward_pass(tmp_path, frozen_layers):
     return sum("MatMul" in node.op for node in graph.as_graph_def().node)
 
 
-@pytest.mark.slow
 def test_the_backward_pass_ends_where_the_frozen_layers_begin(tmp_path):
     counts = [products_of_backward_pass(tmp_path, n) for n in (None, "1", "2", "all")]
     assert counts == sorted(counts, reverse=True)
@@ -158,7 +153,6 @@ def test_a_frozen_run_is_killed_and_goes_on(tmp_path):
         np.testing.assert_array_equal(values, expected[name])
 
 
-@pytest.mark.slow
 def test_layers_that_thaw_need_slots_that_are_not_there(tmp_path):
     trainer_of(tmp_path, "2").train(source())
     with pytest.raises(ValueError, match=r"Cannot resume from .*: it lacks"):

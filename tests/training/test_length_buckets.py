@@ -17,6 +17,8 @@ from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 24
 BUCKETS = (8, 16)
 # Rows of a batch of four; batches of 8, 24 and 16 places when read in order. Evaluation
@@ -201,14 +203,13 @@ def watch_evaluation(monkeypatch):
 
 
 # Classes and spans have the two kinds of outputs: per example and per position.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
         "classes",
         "spans",
-        pytest.param("choices", marks=pytest.mark.slow),
-        pytest.param("tags", marks=pytest.mark.slow),
+        "choices",
+        "tags",
     ],
 )
 def test_scores_and_outputs_are_those_of_padded_batches(
@@ -231,7 +232,6 @@ def test_scores_and_outputs_are_those_of_padded_batches(
         np.testing.assert_allclose(found[key], values, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     padded, tmp_path, monkeypatch
 ):
@@ -247,7 +247,6 @@ def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     assert seen == [[24, 24, 24], [8, 24, 16], [8, 24, 16]]
 
 
-@pytest.mark.slow
 def test_replicas_predict_in_the_order_of_the_examples(padded, tmp_path, monkeypatch):
     trainer, source, _ = padded("classes")
     flags = {"device": "mirrored", "num_replicas": 2, "length_buckets": BUCKETS}
@@ -268,7 +267,6 @@ def with_dropout(tmp_path_factory):
         return run_of("with dropout", folder, patch, length_buckets=BUCKETS)[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", [{}, {"gradient_accumulation_steps": 2, "recompute_layers": True}]
 )

@@ -62,6 +62,7 @@ class Watched:
         return [round(line["learning_rate"], 4) for line in self.metrics]
 
 
+@pytest.mark.slow
 def test_sizes_of_batches_and_of_calls_follow_their_flags(
     golden, tmp_path, monkeypatch
 ):

@@ -104,6 +104,7 @@ def test_a_run_may_have_no_answer(quiz_2_run):
     assert {"eval_exact_match", "eval_HasAns_f1", "eval_best_f1_thresh"} <= set(results)
 
 
+@pytest.mark.slow
 def test_a_tuned_threshold_is_stored_used_and_exported(
     tmp_path, quiz_2_run, task_data, task_options
 ):

@@ -50,6 +50,7 @@ def test_the_scores_of_a_ranker_are_those_of_the_library(folder, name):
             assert answer["score"] == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ranker_short", "ranker_shorter"])
 def test_an_exported_ranker_gives_the_scores_of_the_library(folder, tmp_path, name):
     tf = pytest.importorskip("tensorflow")
@@ -63,6 +64,7 @@ def test_an_exported_ranker_gives_the_scores_of_the_library(folder, tmp_path, na
     np.testing.assert_allclose(scores, folders.expected(name), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cls_9", "prompts", "default_prompt"])
 def test_an_exported_encoder_gives_the_vectors_of_the_library(folder, tmp_path, name):
     tf = pytest.importorskip("tensorflow")
