@@ -84,6 +84,7 @@ def test_deterministic_operations_leave_text_parallel(inputs):
     assert stateful <= HARMLESS
 
 
+@pytest.mark.slow
 def test_every_epoch_draws_new_masks_and_can_be_the_first(inputs):
     both = ids_of(make_dataset(inputs, num_epochs=2))
     first = ids_of(make_dataset(inputs))
@@ -100,6 +101,7 @@ def test_it_goes_on_in_the_middle_with_the_same_examples(inputs):
     np.testing.assert_array_equal(whole[150:], rest)
 
 
+@pytest.mark.slow
 def test_spans_mask_neighboring_words(inputs):
     # 3.8 words per span on average, of ten masked ones.
     lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
@@ -196,6 +198,7 @@ def test_pairs_need_two_documents(inputs, tmp_path):
     assert int(next(iter(dataset))["input_mask"].numpy().sum()) == 5
 
 
+@pytest.mark.slow
 def test_workers_of_tf_data_service_share_an_epoch(inputs, monkeypatch):
     """Each pool goes to one of two workers, so together they read the text once."""
     monkeypatch.setattr(data_corpus, "_MIN_SHARD_MB", 1e-4)

@@ -133,7 +133,9 @@ def all_rows(path):
     return batch
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_losses_and_gradients_are_those_of_padded_rows(records, golden, jit_compile):
     model = pretrainer.BertPretrainer(
         config_module.BertConfig.from_json_file(golden / "model" / "bert_config.json")
