@@ -264,6 +264,7 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
     assert in_capitals["words"] == ["CAT", "SEES", "LUND"]  # Answers keep the case.
 
 
+@pytest.mark.slow
 def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     tmp_path, names_options, golden, recorded_config
 ):
