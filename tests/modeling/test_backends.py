@@ -56,6 +56,7 @@ np.savez(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None,
     reason="JAX is not installed: pip install jax runs this test",
