@@ -29,14 +29,15 @@ PYTEST := $(BIN)/pytest --quiet --numprocesses=$(WORKERS) --dist=loadfile --dura
 FIRST_TESTS := tests/checkpoints tests/modeling tests/serving tests/tasks
 OTHER_TESTS := tests $(FIRST_TESTS:%=--ignore=%)
 
-.PHONY: help demo test test-slow test-beam lint format notebooks docs dist lock benchmark
+.PHONY: help demo test test-slow test-long test-beam lint format notebooks docs dist lock benchmark
 
 help:
 	@echo "make demo       pretraining, fine-tuning, serving, with the package's model and text;"
 	@echo "                DEMO_CORPUS=path takes your own text"
-	@echo "make test       lint and all tests that are not slow, in two processes;"
-	@echo "                WORKERS=4: in four"
-	@echo "make test-slow  the slow tests"
+	@echo "make test       lint and the tests of recorded numbers, contracts, tools and killed"
+	@echo "                runs, in two processes; WORKERS=4: in four"
+	@echo "make test-slow  the other tests that take seconds each"
+	@echo "make test-long  tests that take minutes or gigabytes each"
 	@echo "make test-beam  the tests of Apache Beam's runners, in .venv-beam"
 	@echo "make benchmark  compare the speed with other libraries, into"
 	@echo "                benchmarks/RESULTS.md: $(BENCHMARKS)"
@@ -56,8 +57,11 @@ test: lint
 	$(PYTEST)
 
 test-slow: .venv/installed
-	$(PYTEST) -m slow $(FIRST_TESTS)
-	$(PYTEST) -m slow $(OTHER_TESTS)
+	$(PYTEST) -m "slow and not long" $(FIRST_TESTS)
+	$(PYTEST) -m "slow and not long" $(OTHER_TESTS)
+
+test-long: .venv/installed
+	$(PYTEST) -m long
 
 test-beam: .venv-beam/installed
 	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py

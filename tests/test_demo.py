@@ -97,7 +97,7 @@ def test_the_report_is_printed_and_kept_and_the_files_that_it_names_exist(demo_r
         assert len(numbers(report, name)) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_convinces(tmp_path, run_tool_process):
     result = run_tool_process("run_demo", f"--output_dir={tmp_path}", timeout=1800)
     assert result.exit_code == 0, result.stderr

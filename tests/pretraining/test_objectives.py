@@ -110,9 +110,7 @@ def test_a_run_is_evaluated_as_it_was_trained_without_saying_how(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", ["left_to_right", pytest.param("words_only", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("kind", ["left_to_right", "words_only"])
 def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     kind, request, tmp_path, sample_data, run_tool
 ):

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests import runs
 
-SLOW = pytest.mark.slow
+LONG = pytest.mark.long
 # How a global batch may be divided without changing anything.
 DIVISIONS = [
     pytest.param([], id="one_device"),
@@ -70,7 +70,7 @@ def test_losses_gradient_norms_and_weights_equal_2018(
     # The small model has shown that a division changes nothing.
     [
         DIVISIONS[0],
-        *(pytest.param(*d.values, id=d.id, marks=SLOW) for d in DIVISIONS[1:]),
+        *(pytest.param(*d.values, id=d.id, marks=LONG) for d in DIVISIONS[1:]),
     ],
 )
 def test_a_larger_model_equals_2018_too(shared, division, tmp_path, run_tool):

@@ -99,7 +99,7 @@ def material(golden, request):
     "number, options",
     [
         (21_000, {"do_lower_case": True}),
-        pytest.param(102_000, {"do_lower_case": True}, marks=pytest.mark.slow),
+        pytest.param(102_000, {"do_lower_case": True}, marks=pytest.mark.long),
         (9_000, {"do_lower_case": False}),
         (9_000, {"do_lower_case": True, "strip_accents": False}),
         (9_000, {"do_lower_case": False, "strip_accents": True}),

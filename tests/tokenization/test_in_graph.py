@@ -191,7 +191,7 @@ def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
     assert tokenizer.tokenize(texts).to_list() == tokenizer.tokenize(expected).to_list()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_every_code_point_gives_the_ids_of_the_plain_tokenizer(shared, do_lower_case):
     path = shared / "data" / "vocab" / "bert-base-multilingual-cased" / "vocab.txt"

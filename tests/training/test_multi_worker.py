@@ -150,7 +150,7 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     assert runs.scores(run) == pytest.approx(runs.scores(reference), rel=RELATIVE)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_workers_end_together_when_the_time_of_the_first_is_up(
     flags, tmp_path, project_root
 ):
@@ -177,7 +177,7 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
     assert (run / "eval_results.txt").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_workers_fine_tune_score_and_predict_as_one_device(
     golden, tmp_path, project_root, run_tool
 ):

@@ -43,7 +43,7 @@ def assert_same(found, expected):
         assert np.max(np.abs(found[1][name] - array)) <= RELATIVE * scale, name
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "flags",
     [

@@ -75,7 +75,7 @@ def checkpoint(output_dir):
 
 @pytest.fixture(
     params=[
-        name if name == FAST else pytest.param(name, marks=pytest.mark.slow)
+        name if name == FAST else pytest.param(name, marks=pytest.mark.long)
         for name in task_models.MODELS
     ]
 )

@@ -19,7 +19,7 @@ NUM_TEXTS = 200
 LANGUAGES = ("ar", "de", "el", "en", "es", "hi", "ja", "ru", "th", "tr", "vi", "zh")
 TOLERANCE = 1e-5
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
