@@ -10,7 +10,7 @@ from bert_tf.modeling import pooling as pooling_module
 from bert_tf.modeling import rankers
 from tests.modeling import small_config
 
-SMALL = small_config.create()
+SMALL = small_config.create(hidden_size=4)
 # Cosines of three queries (rows) with three passages (columns) are these.
 COSINES = np.array([[0.8, 0.1, 0.6], [0.2, 0.9, 0.5], [0.3, 0.4, 0.7]], "float32")
 OUTPUTS = {
