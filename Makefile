@@ -64,7 +64,7 @@ test-long: .venv/installed
 	$(PYTEST) -m long
 
 test-beam: .venv-beam/installed
-	.venv-beam/bin/pytest --quiet tests/data/parallel/test_beam.py
+	.venv-beam/bin/pytest --quiet tests/data/test_beam.py
 
 benchmark: $(BENCHMARKS:%=benchmark-%)
 

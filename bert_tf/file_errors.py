@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import shlex
 import types
 import zlib
 from collections.abc import Iterable
@@ -23,7 +22,6 @@ _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
 )
 # What `clear_errors` raises.
 RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
-_CONVERTED = "converted"  # Name of a file in error messages.
 GZIP_START = b"\x1f\x8b"  # The first bytes of a file that gzip compressed.
 STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
@@ -92,11 +90,9 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
-            command = _iconv_command("WINDOWS-1252", name)
             raise ValueError(
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
-                f"is 0x{line[error.start]:02x}); convert the text to UTF-8"
-                + (f", for example: {command}" if command else ".")
+                f"is 0x{line[error.start]:02x}); convert the text to UTF-8."
             ) from None
 
 
@@ -125,19 +121,10 @@ def _check_not_utf_16(line: bytes, name: object) -> None:
         return
     is_32 = line.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff"))
     encoding = "UTF-32" if is_32 else "UTF-16"
-    command = _iconv_command(encoding, name)
     raise ValueError(
         f"{name}:1: the text is {encoding}; expected UTF-8. Save it as UTF-8 (in "
-        "Excel: 'CSV UTF-8')" + (f", or convert it: {command}" if command else ".")
+        "Excel: 'CSV UTF-8')."
     )
-
-
-def _iconv_command(encoding: str, name: object) -> str:
-    """Returns a shell command that converts a file; "" for standard input."""
-    if name == STANDARD_INPUT:
-        return ""
-    path = shlex.quote(str(name))
-    return f"iconv -f {encoding} -t UTF-8 {path} > {_CONVERTED}"
 
 
 @contextlib.contextmanager

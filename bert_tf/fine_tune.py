@@ -45,7 +45,7 @@ from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ def _function(
                 stack.enter_context(progress_module.reporting_to(progress))
             try:
                 # A run keeps its own setting.
-                flags = result_files.read_run(values["output_dir"]).get("flags", {})
+                flags = run_file.read_run(values["output_dir"]).get("flags", {})
                 values.setdefault("bias_correction", flags.get("bias_correction", True))
                 run = Run(options_class, values)
                 run.use_casing_of_checkpoint()

@@ -18,7 +18,7 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import kinds
 from bert_tf.data import record_index
 from bert_tf.modeling import config as config_module
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 _MINUTES = 60.0  # Of a run whose end is not given.
 # Pretraining Mini takes more minutes of one core than this to overtake Tiny.
@@ -72,7 +72,7 @@ def choose(
         chosen = _for_pretraining(values)
     chosen["bias_correction"] = True
     run_dir = values.get("output_dir")
-    flags = result_files.read_run(run_dir).get("flags", {}) if run_dir else {}
+    flags = run_file.read_run(run_dir).get("flags", {}) if run_dir else {}
     chosen = {name: flags.get(name, value) for name, value in chosen.items()}
     given = dict(values)
     overrides = tuple(given.pop("config_overrides", ()))

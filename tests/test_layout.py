@@ -70,7 +70,7 @@ MAY_IMPORT = {
 CONSTRUCTORS = {"__init__", "__call__"}
 BACKEND_FREE = ("modeling/",)
 ONLY_HERE = {
-    "apache_beam": "bert_tf/data/parallel/beam.py",
+    "apache_beam": "bert_tf/data/parallel.py",
     "sentencex": "bert_tf/data/sentences.py",
     "mwparserfromhell": "bert_tf/preparation/wikitext.py",
     "zstandard": "bert_tf/preparation/reading.py",

@@ -12,22 +12,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+import keras
+
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import bert
-from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import left_to_right
-from bert_tf.modeling import multiple_choice
-from bert_tf.modeling import pretrainer
-from bert_tf.modeling import span_predictor
-from bert_tf.modeling import token_classifier
 
 # A classifier's label is one class, any number of classes, or a number.
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
-LABEL_KINDS = tuple(classifier.MODELS)
+LABEL_KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # The output layer of the release's classifier. Other heads use the same names, so a
 # checkpoint's names alone do not tell these heads apart.
 OUTPUT_WEIGHTS = "output_weights"
@@ -62,10 +57,11 @@ _SEQUENCES_OF_CHOICES = dict.fromkeys(_SEQUENCES, "BCS")
 class HeadKind:
     """A row of `HEADS`."""
 
-    models: Mapping[str, type]  # Label kind -> class; one entry unless a classifier.
+    # Label kind -> name of the class; one entry unless a classifier.
+    models: Mapping[str, str]
     # Keyword arguments of these classes.
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    causal_model: type | None = None  # The class under causal attention, if another.
+    causal_model: str | None = None  # The class under causal attention, if another.
     weights: Mapping[str, str]  # Release's name -> shape in letters and digits.
     # Start of the names that show this kind; None: a different kind has the same names.
     shown_by: str | None
@@ -80,17 +76,16 @@ class HeadKind:
         return any("C" in shape for shape in self.weights.values())
 
     @property
-    def classes(self) -> tuple[type, ...]:
-        """Every model class of this kind."""
-        causal = () if self.causal_model is None else (self.causal_model,)
-        return (*self.models.values(), *causal)
+    def classes(self) -> tuple[str, ...]:
+        """The names of all model classes of this kind."""
+        return (*self.models.values(), *filter(None, [self.causal_model]))
 
 
 # When several kinds are in one checkpoint, the later row counts: a fine-tuned head
 # before the pretraining heads that were left in.
 HEADS: Mapping[str, HeadKind] = {
     kinds.Head.ENCODER: HeadKind(
-        models={SINGLE_LABEL: bert.BertModel},
+        models={SINGLE_LABEL: "BertModel"},
         weights={},
         shown_by="",
         hugging_face_class="BertModel",
@@ -98,9 +93,9 @@ HEADS: Mapping[str, HeadKind] = {
     ),
     # With causal attention the same weights predict the next word.
     kinds.Head.MASKED_LM: HeadKind(
-        models={SINGLE_LABEL: pretrainer.BertPretrainer},
+        models={SINGLE_LABEL: "BertPretrainer"},
         arguments={"next_sentence": False},
-        causal_model=left_to_right.BertLeftToRight,
+        causal_model="BertLeftToRight",
         weights=_MASKED_WORDS,
         shown_by="cls/predictions/",
         hugging_face_class="BertForMaskedLM",
@@ -108,7 +103,7 @@ HEADS: Mapping[str, HeadKind] = {
         features=_WITH_MASKED_WORDS,
     ),
     kinds.Head.PRETRAINING: HeadKind(
-        models={SINGLE_LABEL: pretrainer.BertPretrainer},
+        models={SINGLE_LABEL: "BertPretrainer"},
         arguments={"next_sentence": True},
         weights=_MASKED_WORDS | _NEXT_SENTENCE,
         shown_by="cls/seq_relationship/",
@@ -117,28 +112,32 @@ HEADS: Mapping[str, HeadKind] = {
         features=_WITH_MASKED_WORDS,
     ),
     kinds.Head.CLASSIFICATION: HeadKind(
-        models=classifier.MODELS,
+        models={
+            SINGLE_LABEL: "BertClassifier",
+            MULTI_LABEL: "BertMultiLabelClassifier",
+            REGRESSION: "BertRegressor",
+        },
         weights=_LABELS,
         shown_by=OUTPUT_WEIGHTS,
         hugging_face_class="BertForSequenceClassification",
         hugging_face_has_pooler=True,
     ),
     kinds.Head.QUESTION_ANSWERING: HeadKind(
-        models={SINGLE_LABEL: span_predictor.BertSpanPredictor},
+        models={SINGLE_LABEL: "BertSpanPredictor"},
         weights=_SPANS,
         shown_by="cls/squad/",
         hugging_face_class="BertForQuestionAnswering",
         hugging_face_has_pooler=False,
     ),
     kinds.Head.TOKEN_CLASSIFICATION: HeadKind(
-        models={SINGLE_LABEL: token_classifier.BertTokenClassifier},
+        models={SINGLE_LABEL: "BertTokenClassifier"},
         weights=_LABELS,
         shown_by=None,
         hugging_face_class="BertForTokenClassification",
         hugging_face_has_pooler=False,
     ),
     kinds.Head.MULTIPLE_CHOICE: HeadKind(
-        models={SINGLE_LABEL: multiple_choice.BertMultipleChoice},
+        models={SINGLE_LABEL: "BertMultipleChoice"},
         weights=_CHOICES,
         shown_by=None,
         hugging_face_class="BertForMultipleChoice",
@@ -280,25 +279,32 @@ def is_sized_by_vocabulary(name: str) -> bool:
 
 def kind_of(model: Any) -> str | None:
     """Returns the kind of head that a model has; None if it is not in `HEADS`."""
+    name = type(model).__name__
     for kind, row in HEADS.items():
-        if type(model) is row.causal_model:
-            return kind
-        if type(model) in row.models.values() and all(
-            getattr(model, name) == value for name, value in row.arguments.items()
+        if name not in row.classes or model_class(name) is not type(model):
+            continue
+        if name == row.causal_model or all(
+            getattr(model, argument) == value
+            for argument, value in row.arguments.items()
         ):
             return kind
     return None
 
 
+def model_class(name: str) -> Any:
+    """Returns the class of this name, which `bert_tf.modeling` registers with Keras."""
+    return keras.saving.get_registered_object(f"bert_tf>{name}")
+
+
 def create_model(config: config_module.BertConfig, head: Head, **kwargs: Any) -> Any:
     """Returns a built, newly initialized model; `kwargs` are `name` and `dtype`."""
     row = head.row
-    model_class, arguments = row.models[head.label_kind], dict(row.arguments)
+    name, arguments = row.models[head.label_kind], dict(row.arguments)
     if config.is_causal and row.causal_model is not None:
-        model_class, arguments = row.causal_model, {}
+        name, arguments = row.causal_model, {}
     if head.num_labels is not None and head.label_kind != REGRESSION:
         arguments["num_labels"] = head.num_labels
-    model = model_class(config, **arguments, **kwargs)
+    model = model_class(name)(config, **arguments, **kwargs)
     model.build()
     return model
 

@@ -4,6 +4,6 @@
 - Records: `schema` (columns), `encoding` (bytes), `tfrecord`,
   `record_index` and `record_checks` (files).
 - Batches: `packing` and `graph_packing` (pieces to rows), `ordering`, `batching`.
-- Checks of data before training: `findings`, `text_checks`.
+- Checks of data before training: `text_checks`.
 - `parallel`: independent tasks in worker processes or on Apache Beam.
 """

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import dataclasses
-import difflib
 import functools
 import itertools
 import json
@@ -19,7 +18,6 @@ from bert_tf import json_values
 # Python's default, 131,072, is too small for long documents. Without any limit, a
 # missing quotation mark could turn the rest of a large file into one cell.
 _MAX_CELL_CHARACTERS = 1 << 24
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 class MissingColumnError(ValueError):
@@ -73,9 +71,8 @@ def read_table(
     Raises:
         OSError: the file cannot be read.
         ValueError: the extension is unknown, there are no rows, a column is missing or
-            occurs twice, a row has too many or too few cells, another character
-            separates the cells, or the text is not UTF-8. The message contains the file
-            and the line.
+            occurs twice, a row has too many or too few cells, or the text is not UTF-8.
+            The message contains the file and the line.
     """
     suffix = path.lower().removesuffix(".gz").rsplit(".", 1)[-1]
     lists = [*list_columns, *optional_lists]
@@ -99,7 +96,7 @@ def read_table(
     else:
         lines = _without_blank_end(files.read_lines(path))
         records = ((number, line.split("\t")) for number, line in lines)
-        rows = _named(path, records, columns, header, broken_rows, delimiter="\t")
+        rows = _named(path, records, columns, header, broken_rows)
     row = None
     for row in rows:
         yield row
@@ -286,7 +283,7 @@ def _json_row(place, record, columns, list_columns, optional_lists):
     return Row(place=place, cells=cells, lists=lists)
 
 
-def _named(path, records, columns, header, broken_rows, *, delimiter=","):
+def _named(path, records, columns, header, broken_rows):
     """Yields a Row for each (line number, cells), checked against the header."""
     if header is not None:
         header = _column_names(path, header)
@@ -295,7 +292,7 @@ def _named(path, records, columns, header, broken_rows, *, delimiter=","):
         place = f"{path}:{number}"
         if header is None:
             header = _column_names(place, cells)
-            _check_columns(place, columns, header, delimiter=delimiter)
+            _check_columns(place, columns, header)
             continue
         if len(cells) != len(header):
             with row_faults(broken_rows):
@@ -384,54 +381,14 @@ def _check_unique(names: Sequence[str], *, prefix: str = "") -> None:
         )
 
 
-def _check_columns(
-    place: str,
-    columns: Sequence[str],
-    names: Sequence[str],
-    *,
-    delimiter: str | None = None,
-) -> None:
-    """Refuses a table that lacks columns, or seems to have another delimiter.
-
-    The delimiter is None for JSON and Parquet.
-    """
+def _check_columns(place: str, columns: Sequence[str], names: Sequence[str]) -> None:
+    """Refuses a table that lacks columns."""
     missing = [name for name in columns if name not in names]
-    if not missing:
-        return
-    if delimiter is not None:
-        _check_delimiter(place, missing, names, delimiter)
-    raise MissingColumnError(
-        f"{place}: there is no column {quoted(missing)}; the columns are "
-        f"{quoted(names)}.{_suggestion(missing, names)}"
-    )
-
-
-def _check_delimiter(place, missing, names, delimiter):
-    """Raises ValueError if the header looks as if another delimiter separated it."""
-    header = delimiter.join(names)
-    wanted = {name.casefold() for name in missing}
-    for other, found in _DELIMITERS.items():
-        cells = [cell.strip().strip('"').casefold() for cell in header.split(other)]
-        looks_separated = len(names) == 1 or wanted.intersection(cells)
-        if other == delimiter or len(cells) <= len(names) or not looks_separated:
-            continue
-        advice = "save the table as 'CSV UTF-8' with commas."
-        if other == "," and delimiter == "\t":
-            advice = "rename the file to .csv."
-        raise ValueError(
-            f"{place}: the cells are separated by {found}; expected "
-            f"{_DELIMITERS[delimiter]} in a file with this name. To read it, {advice}"
+    if missing:
+        raise MissingColumnError(
+            f"{place}: there is no column {quoted(missing)}; the columns are "
+            f"{quoted(names)}."
         )
-
-
-def _suggestion(missing, names):
-    """Returns a sentence with the names that are most similar to missing ones."""
-    by_folded = {name.casefold(): name for name in names}
-    similar = []
-    for name in missing:
-        found = difflib.get_close_matches(name.casefold(), by_folded, n=1)
-        similar += [by_folded[folded] for folded in found]
-    return f" Did you mean {quoted(similar)}?" if similar else ""
 
 
 def _unused(name, columns):

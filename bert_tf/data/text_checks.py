@@ -1,4 +1,4 @@
-"""Checks of texts and labels that all tasks share."""
+"""Checks of texts and labels that all tasks share, and what they find."""
 
 import collections
 import dataclasses
@@ -11,20 +11,135 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf.data import findings as findings_module
 from bert_tf.data import packing
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
 
+PASSED, NOTE, WARNING, ERROR = "ok", "note", "warning", "error"
+# Per check, so that a thousand wrong rows do not hide the findings of other checks.
+MAX_SHOWN = 10
 MAJORITY_SHARE = 0.9
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
 MAX_LABELS_SHOWN = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that a check found."""
+
+    severity: str  # PASSED, NOTE, WARNING or ERROR.
+    check: str  # Name of the check, such as "labels"; the report groups by it.
+    message: str  # One sentence.
+    place: str | None = None  # Such as "file:line", if the problem is in one place.
+
+    def __str__(self) -> str:
+        place = "" if self.place is None else f"{self.place}: "
+        return f"{self.severity:8}{self.check}: {place}{self.message}"
+
+
+class Findings:
+    """Collects the findings of checks in order.
+
+    Attributes:
+        all: the findings.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Finding] = []
+
+    def passed(self, check: str, message: str) -> None:
+        """Adds a check that found no problem, with what it saw."""
+        self._add(PASSED, check, message)
+
+    def note(self, check: str, message: str) -> None:
+        """Adds information that is neither right nor wrong."""
+        self._add(NOTE, check, message)
+
+    def warning(self, check: str, message: str, place: str | None = None) -> None:
+        """Adds something that may be intended but often is a mistake.
+
+        Args:
+            check: name of the check.
+            message: one sentence.
+            place: "file:line", or None.
+        """
+        self._add(WARNING, check, message, place)
+
+    def error(self, check: str, message: str, place: str | None = None) -> None:
+        """Adds a problem that must be fixed; the arguments are those of `warning`."""
+        self._add(ERROR, check, message, place)
+
+    def failure(self, check: str, error: Exception | str) -> None:
+        """Adds a reader's error, which names its place itself."""
+        self.error(check, str(error))
+
+    def broken_rows(self, check: str, faults: list[str]) -> None:
+        """Adds the error of each row that a reader skipped, and empties the list."""
+        for fault in faults:
+            self.failure(check, fault)
+        faults.clear()
+
+    def judge(self, check: str, message: str, *, is_good: bool) -> None:
+        """Adds a passed check or a warning, with the same message."""
+        self.passed(check, message) if is_good else self.warning(check, message)
+
+    def _add(self, severity, check, message, place=None):
+        self.all.append(
+            Finding(severity=severity, check=check, message=message, place=place)
+        )
+
+    def count(self, severity: str) -> int:
+        """Returns the number of findings of a severity."""
+        return sum(finding.severity == severity for finding in self.all)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a problem must be fixed."""
+        return self.count(ERROR) > 0
+
+    @property
+    def summary(self) -> str:
+        """The last line: "N checks passed, M warnings, K errors"."""
+        return (
+            f"{_number(self.count(PASSED), 'check')} passed, "
+            f"{_number(self.count(WARNING), 'warning')}, "
+            f"{_number(self.count(ERROR), 'error')}"
+        )
+
+    def report(self) -> str:
+        """Returns one line per finding, `MAX_SHOWN` per check, and the summary.
+
+        It is a `FailureReport` if there are errors.
+        """
+        by_check: dict[tuple[str, str], list[Finding]] = {}
+        for finding in self.all:
+            key = (finding.check, finding.severity)
+            by_check.setdefault(key, []).append(finding)
+        lines: list[str] = []
+        for (check, severity), found in by_check.items():
+            lines += map(str, found[:MAX_SHOWN])
+            if len(found) > MAX_SHOWN:
+                lines.append(f"{severity:8}{check}: and {len(found) - MAX_SHOWN} more")
+        text = "\n".join([*lines, self.summary])
+        return options_module.FailureReport(text) if self.has_errors else text
+
+
+def places(found: Iterable[str], *, most: int = 3) -> str:
+    """Returns the first places for a message: "a.tsv:3, a.tsv:9 and 7 more"."""
+    found = list(found)
+    rest = f" and {len(found) - most:,} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + rest
+
+
+def _number(count, noun):
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,9 +151,7 @@ class Item:
     place: str  # "file:line", or another name.
 
 
-def check_texts(
-    findings: findings_module.Findings, parts: Mapping[str, Sequence[Item]]
-) -> None:
+def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None:
     """Checks the number of texts, empty texts, duplicates, and overlap of parts.
 
     Args:
@@ -54,9 +167,7 @@ def check_texts(
             _check_overlap(findings, parts, part)
 
 
-def check_labels(
-    findings: findings_module.Findings, parts: Mapping[str, Sequence[str]]
-) -> None:
+def check_labels(findings: Findings, parts: Mapping[str, Sequence[str]]) -> None:
     """Checks the balance of labels, and labels missing from a part.
 
     Args:
@@ -77,7 +188,7 @@ def check_labels(
 
 
 def check_lengths(
-    findings: findings_module.Findings,
+    findings: Findings,
     part: str,
     lengths: npt.ArrayLike,
     *,
@@ -154,7 +265,7 @@ def warn_of_truncated(
 
 
 def check_unknown(
-    findings: findings_module.Findings,
+    findings: Findings,
     part: str,
     *,
     lengths: npt.ArrayLike,
@@ -202,7 +313,7 @@ def count_pieces(
 
 
 def check_casing(
-    findings: findings_module.Findings,
+    findings: Findings,
     texts: Sequence[str],
     vocabulary: vocabulary_module.Vocabulary,
     *,
@@ -265,9 +376,7 @@ def _check_duplicates(findings, part, items):
     if not repeated:
         findings.passed("duplicates", f"{part}: every text occurs once")
         return
-    where = findings_module.places(
-        f"{group[1].place} as {group[0].place}" for group in repeated
-    )
+    where = places(f"{group[1].place} as {group[0].place}" for group in repeated)
     findings.warning(
         "duplicates",
         f"{part}: {spare:,} of {len(items):,} texts occurred before ({where})",
@@ -289,9 +398,7 @@ def _check_overlap(findings, parts, part):
     if not shared:
         findings.passed("overlap", f"no text of {part} is in train")
         return
-    where = findings_module.places(
-        f"{item.place} as {place_of[_key(item)]}" for item in shared
-    )
+    where = places(f"{item.place} as {place_of[_key(item)]}" for item in shared)
     findings.warning(
         "overlap",
         f"{len(shared):,} of {len(parts[part]):,} texts of {part} are also in train "

@@ -12,7 +12,6 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.checkpoints import starting_point
-from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -23,7 +22,7 @@ DataT = TypeVar("DataT")
 def run(
     declaration: Any,
     options: Any,
-) -> findings_module.Findings:
+) -> text_checks.Findings:
     """Checks all data that the options name; returns the findings.
 
     Args:
@@ -42,9 +41,9 @@ def run(
     return findings
 
 
-def start_findings(start: starting_point.StartingPoint) -> findings_module.Findings:
+def start_findings(start: starting_point.StartingPoint) -> text_checks.Findings:
     """Returns the warnings about vocabulary and checkpoint as findings."""
-    findings = findings_module.Findings()
+    findings = text_checks.Findings()
     for warning in start.warnings:
         findings.warning("vocabulary", warning)
     if start.source is not None:
@@ -68,7 +67,7 @@ def _check_examples(task, findings):
         _check_limits(task, findings, num_rows["train"])
 
 
-def read_sets(task: Any, findings: findings_module.Findings) -> None:
+def read_sets(task: Any, findings: text_checks.Findings) -> None:
     """Reads the examples of all readable sets, without broken rows."""
     may_lack = getattr(task.options, "data_dir", None) is not None
     for name, path in task.paths().items():
@@ -82,7 +81,7 @@ def read_sets(task: Any, findings: findings_module.Findings) -> None:
 
 
 def check_labels(
-    findings: findings_module.Findings,
+    findings: text_checks.Findings,
     items: Mapping[str, Sequence[text_checks.Item]],
 ) -> None:
     """Checks the labels of items of "train" and "dev", each of which names a class."""
@@ -137,7 +136,7 @@ def _check_limits(task, findings, num_rows):
 
 
 def read_file(
-    findings: findings_module.Findings,
+    findings: text_checks.Findings,
     name: str,
     path: str,
     read: Callable[..., DataT],
@@ -167,7 +166,7 @@ def read_file(
 
 
 def checked_tokenizer(
-    findings: findings_module.Findings,
+    findings: text_checks.Findings,
     start: starting_point.StartingPoint,
     texts: Sequence[str],
 ) -> in_graph.InGraphTokenizer:

@@ -21,9 +21,8 @@ from bert_tf import json_values
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf.training import options as training_options
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ class Evaluated:
     wrong: Sequence[WrongExample]
     num_examples: int
     # What was evaluated. None: the run's own data.
-    data_set: result_files.DataSet | None = None
+    data_set: run_file.DataSet | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -100,7 +99,7 @@ class Card:
     labels: Sequence[str] | None = None  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()
-    training: run_settings.TrainingFacts | None = None
+    training: run_file.TrainingFacts | None = None
     training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
     evaluated: Evaluated | None = None
 
@@ -173,8 +172,8 @@ def rewrite_scores(
 
 def settings(options: options_module.Options) -> dict[str, Any]:
     """Returns the options that a card shows as training settings, by name."""
-    flags = run_settings.flags_of(options)
-    hidden = {*run_settings.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
+    flags = run_file.flags_of(options)
+    hidden = {*run_file.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
     hidden.add("init_checkpoint")
     return {
         field.name: flags[field.name]
@@ -230,11 +229,11 @@ def _seal(text):
 
 
 def _write_wrong_examples(folder, evaluated):
-    """Writes the wrong examples. Returns the suffix of the file; see `result_files`."""
+    """Writes the wrong examples. Returns the suffix of the file; see `run_file`."""
     suffix = ""
     if evaluated.data_set is not None:
         suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, evaluated.data_set)
-    name = result_files.with_suffix(WRONG_EXAMPLES_FILE, suffix)
+    name = run_file.with_suffix(WRONG_EXAMPLES_FILE, suffix)
     with files.complete_or_absent(os.path.join(folder.path, name)) as file:
         for wrong in evaluated.wrong:
             record = dataclasses.asdict(wrong)
@@ -250,8 +249,8 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     start = options.init_checkpoint
     facts |= {
         "labels": card.labels or (),
-        "base_model": result_files.read_run(folder.path).get("hub_name")
-        or (start and run_settings.short_name(start)),
+        "base_model": run_file.read_run(folder.path).get("hub_name")
+        or (start and run_file.short_name(start)),
         "settings": settings(options),
         # Lists, because a search records one value per seed.
         "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
@@ -296,7 +295,7 @@ def _text(name, facts):
 
 def _base_name(path):
     """Returns the name of a checkpoint: that of its folder, or its own."""
-    folder, name = os.path.split(run_settings.short_name(path))
+    folder, name = os.path.split(run_file.short_name(path))
     if "ckpt" in name:
         return folder or name
     return os.path.join(folder, name).removeprefix("hf://")

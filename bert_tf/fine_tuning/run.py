@@ -26,7 +26,7 @@ from bert_tf.fine_tuning import trials
 from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import plots
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 from bert_tf.training import stopping
 from bert_tf.training import timing
@@ -243,7 +243,7 @@ class Run:
             # Computed now, because the file may change during the training.
             _ = task.identities[name].checksum
         if options.evaluates and not task.is_held_out:
-            result_files.warn_if_trained_on(
+            run_file.warn_if_trained_on(
                 options.output_dir,
                 task.identities["dev"],
                 task.identities["train"] if options.trains else None,
@@ -318,7 +318,7 @@ class Run:
         )
 
     def _write_results(
-        self, scores: Mapping[str, float], data_set: result_files.DataSet | None
+        self, scores: Mapping[str, float], data_set: run_file.DataSet | None
     ) -> dict[str, float]:
         """Writes eval_results.txt and returns its contents.
 
@@ -327,7 +327,7 @@ class Run:
 
         Args:
             scores: by name. `eval_loss` is also written as `loss`, as in the release.
-            data_set: what was evaluated; see `result_files`. None: the run's own data.
+            data_set: what was evaluated; see `run_file`. None: the run's own data.
         """
         folder, step = self.trainer.folder, self.trainer.step
         results = {**scores, "global_step": step}
@@ -387,13 +387,13 @@ def num_train_steps(
     return num_steps
 
 
-def other_data_lines(run_dir: str, data_set: result_files.DataSet) -> list[str]:
+def other_data_lines(run_dir: str, data_set: run_file.DataSet) -> list[str]:
     """Returns a line that says where scores are, if not in eval_results.txt."""
     name = run_folder.EVAL_RESULTS_FILE
-    suffix = result_files.suffix_of(run_dir, name, data_set)
+    suffix = run_file.suffix_of(run_dir, name, data_set)
     if not suffix:
         return []
-    path = os.path.join(run_dir, result_files.with_suffix(name, suffix))
+    path = os.path.join(run_dir, run_file.with_suffix(name, suffix))
     return [f"These scores are not on the run's own data; they are in {path}."]
 
 

@@ -14,7 +14,7 @@ from bert_tf import files
 from bert_tf.fine_tuning import model_card
 from bert_tf.training import options as training_options
 from bert_tf.training import plots
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 
 FILE = "report.html"
@@ -171,5 +171,5 @@ def _images(run_dir, data):
 
 
 def _flags(run_dir):
-    flags = result_files.read_run(run_dir).get("flags", {})
+    flags = run_file.read_run(run_dir).get("flags", {})
     return {name: value for name, value in flags.items() if value is not None}

@@ -19,7 +19,6 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
-from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
@@ -32,7 +31,7 @@ from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import loop
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 PREDICTIONS_FILE = "predictions.jsonl"
 # Computes outputs of the model: (source of batches, keys=names of the outputs) -> the
@@ -119,7 +118,7 @@ class Task(abc.ABC):
 
     start: starting_point.StartingPoint
     record: Any
-    identities: Mapping[str, result_files.DataSet]
+    identities: Mapping[str, run_file.DataSet]
     trainer: loop.Trainer
 
     def __init__(
@@ -180,7 +179,7 @@ class Task(abc.ABC):
             for name in ("train", "dev", "test")
         }
 
-    def data_sets(self) -> dict[str, result_files.DataSet]:
+    def data_sets(self) -> dict[str, run_file.DataSet]:
         """Returns the identity of the data of each set, also of sets that are not read.
 
         The default names a set after its file, or after `data_dir`.
@@ -189,9 +188,9 @@ class Task(abc.ABC):
         if getattr(self.options, "tfds_name", None) is not None:
             folder = None  # There it is the folder of TensorFlow Datasets.
         return {
-            name: result_files.folder_data_set(folder, path)
+            name: run_file.folder_data_set(folder, path)
             if folder
-            else result_files.file_data_set(path)
+            else run_file.file_data_set(path)
             for name, path in self.paths().items()
             if path is not None
         }
@@ -337,8 +336,8 @@ class Task(abc.ABC):
         """Returns the predictions for the test sets."""
 
     def file_name(self, name: str, suffix: str) -> str:
-        """Returns the name of a result file; see `result_files.suffix_of`."""
-        return result_files.with_suffix(name, suffix)
+        """Returns the name of a result file; see `run_file.suffix_of`."""
+        return run_file.with_suffix(name, suffix)
 
     @abc.abstractmethod
     def card(self) -> model_card.Card:
@@ -356,7 +355,7 @@ class Task(abc.ABC):
         """Returns the record of a file of the run; see `model_card.DataFile`."""
         sets = [one for one in self.identities.values() if path in one.paths]
         # The checksum of a known set is from when it was read.
-        data_set = sets[0] if sets else result_files.file_data_set(path)
+        data_set = sets[0] if sets else run_file.file_data_set(path)
         return model_card.DataFile(
             part=part,
             name=os.path.basename(path),
@@ -371,7 +370,7 @@ class Task(abc.ABC):
 
     # Checks of the data (--check); see `fine_tuning_checks.run`.
 
-    def read_for_check(self, findings: findings_module.Findings) -> None:
+    def read_for_check(self, findings: text_checks.Findings) -> None:
         """Reads the `examples` of all sets, and reports what cannot be read."""
         fine_tuning_checks.read_sets(self, findings)
 
@@ -381,7 +380,7 @@ class Task(abc.ABC):
 
     def check_items(
         self,
-        findings: findings_module.Findings,
+        findings: text_checks.Findings,
         items: Mapping[str, Sequence[text_checks.Item]],
     ) -> None:
         """Checks what this task's examples contain. The default checks the labels.

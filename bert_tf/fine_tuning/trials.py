@@ -26,9 +26,8 @@ from bert_tf import json_values
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ _CHECKPOINT = "checkpoint"
 _WEIGHTS = "model.ckpt-"
 # See `json_values.unexpected`.
 _RECORD_SHAPE = {
-    "settings": result_files.FLAGS_SHAPE,
+    "settings": run_file.FLAGS_SHAPE,
     "results": {str: int | float | None},
 }
 # Beginnings of the names of result files.
@@ -49,7 +48,7 @@ _RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
 _COUNTS = ("global_step", "loss")
 # Options that select a run do not change the runs themselves.
 _WITHOUT_EFFECT = (
-    *run_settings.WITHOUT_EFFECT,
+    *run_file.WITHOUT_EFFECT,
     "best_metric",
     "do_predict",
     "predict_batch_size",
@@ -62,7 +61,7 @@ def run(
     options: fine_tuning_options.TrialOptions,
     run_one: Callable[..., Mapping[str, float]],
     *,
-    data_sets: Callable[..., Mapping[str, result_files.DataSet]],
+    data_sets: Callable[..., Mapping[str, run_file.DataSet]],
 ) -> str:
     """Runs all unfinished trials, and keeps the best one.
 
@@ -86,7 +85,7 @@ def run(
     for name in ("", fine_tuning_options.TRIALS_FOLDER):
         files.remove_leftovers_in(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
-    known: dict[result_files.DataSet, result_files.DataSet] = {}
+    known: dict[run_file.DataSet, run_file.DataSet] = {}
     for number, trial in enumerate(trials, start=1):
         scores = _finished(trial)
         state = "is finished" if scores else "starts"
@@ -124,7 +123,7 @@ def _run(trial, run_one):
     with run_folder.locked(trial.options):
         results = dict(run_one(trial.options))
     gc.collect()  # Frees the model and its optimizer before the next run starts.
-    flags = run_settings.flags_of(trial.options)
+    flags = run_file.flags_of(trial.options)
     settings = {name: v for name, v in flags.items() if name not in _WITHOUT_EFFECT}
     record = {"settings": settings, "results": results}
     _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
@@ -136,7 +135,7 @@ def _finished(trial):
     record = _read(os.path.join(trial.options.output_dir, RECORD_FILE), _RECORD_SHAPE)
     if record is None:
         return None
-    changed = run_settings.changed_flags(record["settings"], trial.options)
+    changed = run_file.changed_flags(record["settings"], trial.options)
     for name, (before, now) in changed.items():
         if name not in _WITHOUT_EFFECT:
             raise ValueError(
@@ -155,15 +154,15 @@ def _check_data(trial, data_sets, known):
         known: data sets whose checksums are computed already, by themselves.
     """
     folder = trial.options.output_dir
-    run_record = result_files.read_run(folder)
-    evaluated = result_files.own_entry(folder, run_folder.EVAL_RESULTS_FILE)
+    run_record = run_file.read_run(folder)
+    evaluated = run_file.own_entry(folder, run_folder.EVAL_RESULTS_FILE)
     for part, kind, recorded in (
         ("train", "training data", run_record.get("training_data")),
         ("dev", "evaluation data", evaluated),
     ):
         data_set = data_sets.get(part)
         data_set = known.setdefault(data_set, data_set)
-        if difference := run_settings.data_difference(recorded, data_set):
+        if difference := run_file.data_difference(recorded, data_set):
             raise ValueError(
                 f"{folder} contains a finished run with {kind} {difference[0]!r}, but "
                 f"this one has {difference[1]!r}; choose another --output_dir."
@@ -216,7 +215,7 @@ def _keep(output_dir, best):
 
 def _remove_results(folder):
     """Removes the scores and predictions of the run that was the best before."""
-    written = result_files.read_run(folder).get("results", {})
+    written = run_file.read_run(folder).get("results", {})
     # Predictions also have other forms, and the name of a data set may follow a name.
     roots = {os.path.splitext(name)[0] for name in written} | _RESULTS
     for name in files.list_folder(folder):

@@ -1,7 +1,6 @@
 """Creates the release's optimizer, or LAMB, with the release's learning rates."""
 
 import keras
-import numpy as np
 
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.optimization import lamb
@@ -46,24 +45,3 @@ def create_optimizer(
         global_clipnorm=clip_norm,
         bias_correction=bias_correction or name == "lamb",
     )
-
-
-def largest_uncorrected_rate(
-    learning_rate: float, num_train_steps: int, num_warmup_steps: int
-) -> tuple[float, int]:
-    """Returns the rate that Adam without bias correction acts as if it had; its step.
-
-    Without the correction, step t is as long as one of corrected Adam with a rate that
-    is (1 - beta_1 ** t) / sqrt(1 - beta_2 ** t) times as large.
-
-    Args:
-        learning_rate, num_train_steps, num_warmup_steps: see `create_optimizer`.
-    """
-    steps = np.arange(1, num_train_steps + 1)
-    shares = np.where(
-        steps < num_warmup_steps,
-        steps / max(num_warmup_steps, 1),
-        1 - steps / num_train_steps,
-    )
-    rates = learning_rate * shares * (1 - 0.9**steps) / np.sqrt(1 - 0.999**steps)
-    return float(np.max(rates)), int(steps[np.argmax(rates)])

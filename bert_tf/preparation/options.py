@@ -3,12 +3,12 @@
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.data.parallel import execution
+from bert_tf.data import parallel
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrepareCorpusOptions(execution.RunnerOptions):
+class PrepareCorpusOptions(parallel.RunnerOptions):
     """Turns raw text into one sentence per line, with blank lines between documents.
 
     Reads plain text, JSON lines, tables and Wikipedia dumps, compressed or not. The

@@ -20,7 +20,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf.data.parallel import execution
+from bert_tf.data import parallel
 from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
 from bert_tf.preparation.options import PrepareCorpusOptions
@@ -124,7 +124,7 @@ def _create(options, units, skipped, fingerprint):
         for number, sources in enumerate(units)
     ]
     num_bytes = sum(task.num_bytes for task in tasks)
-    execution.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
+    parallel.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
     num_files = 0
     for shard in _shards(_documents(tasks), options.shard_mb * _MEGABYTE):
         with files.complete_or_absent(_shard_path(work, num_files), "wb") as file:

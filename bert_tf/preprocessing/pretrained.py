@@ -115,13 +115,13 @@ def _head(
     model_class: Any, source: source_module.Source
 ) -> checkpoint_heads.Head | None:
     """Returns the head of a checkpoint if it is one of the class, else None."""
-    head = source.head
+    head, name = source.head, model_class.__name__
     if not head.is_known:  # Its weights fit several kinds.
         kinds = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
         rows = ((kind, checkpoint_heads.HEADS[kind]) for kind in kinds)
-        kind = next((k for k, row in rows if model_class in row.classes), head.kind)
+        kind = next((k for k, row in rows if name in row.classes), head.kind)
         head = checkpoint_heads.head_of(source.shapes, kind=kind)
     is_score = head.label_kind == checkpoint_heads.REGRESSION
     is_cross_encoder = is_score and model_class is rankers.BertCrossEncoder
-    is_same = head.row.models.get(head.label_kind) is model_class
+    is_same = head.row.models.get(head.label_kind) == name
     return head if is_same or is_cross_encoder else None

@@ -21,7 +21,7 @@ from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ def recorded_vocabulary(
 
 def data_set(
     patterns: str, sources: Sequence[Examples], *, window: int | None = None
-) -> result_files.DataSet:
+) -> run_file.DataSet:
     """Returns the data set of examples.
 
     Text is identified by its content. Records, which are far larger, are identified by
@@ -205,8 +205,8 @@ def data_set(
     order, first = None, sources[0]
     if window is not None and isinstance(first, tfrecord.RecordFiles):
         order = remote_blocks.order_of(first, window)
-    return result_files.DataSet(
-        name=result_files.stem(patterns.split(",")[0]),
+    return run_file.DataSet(
+        name=run_file.stem(patterns.split(",")[0]),
         paths=paths,
         by_size=not is_text(first),
         order=order,
@@ -261,7 +261,7 @@ def _casing(options, source, vocabulary):
     of_source = None if source is None else source.do_lower_case
     choices = (options.do_lower_case, of_source, recorded, True)
     do_lower_case = next(value for value in choices if value is not None)
-    warning = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
+    warning = full.casing_warning(vocabulary, do_lower_case=do_lower_case)
     if warning is not None:
         logger.warning("%s", warning)
     return do_lower_case

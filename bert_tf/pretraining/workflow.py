@@ -14,10 +14,9 @@ from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import scores
 from bert_tf.training import distribution
 from bert_tf.training import loop
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 from bert_tf.training import stopping
 from bert_tf.training import timing
@@ -120,13 +119,13 @@ class Pretraining:
         self._has_start = start.source is not None
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
-            names = scores.names_of(self.config, self.records.schema)
+            names = _names_of_scores(self.config, self.records.schema)
             stopping.check_metric(options.best_metric, names)
         self.trainer = self._create_trainer(start.source)
         if self.trainer.resumed:
             self._check_same_text()
         if options.do_eval or (options.do_train and options.eval_every_steps):
-            result_files.warn_if_trained_on(
+            run_file.warn_if_trained_on(
                 options.output_dir,
                 self._evaluation_data,
                 self._training_data if self._trains else None,
@@ -239,8 +238,6 @@ class Pretraining:
             hub_name=self._hub_name,
             step=trainer.step,
         )
-        if self.options.eval_every_steps:
-            self._write_baselines()
         if results and self._has_start and not trainer.resumed:
             self._evaluate_start()
         for phase, records in zip(self._phases, self._phase_records, strict=True):
@@ -255,7 +252,7 @@ class Pretraining:
 
     def _evaluate_start(self):
         """Logs the scores of the checkpoint as those of step 0."""
-        start = scores.evaluation_scores(self._evaluate())
+        start = evaluation_scores(self._evaluate())
         self.trainer.folder.cut_metrics(-1)  # A killed run may have logged them.
         self.trainer.folder.log(0, start, tag="eval")
         line = ", ".join(f"{n.removeprefix('eval_')} {v:.4f}" for n, v in start.items())
@@ -271,7 +268,7 @@ class Pretraining:
             self._has_warned = warning is not None
             if warning is not None:
                 logger.warning("%s", warning)
-        return scores.evaluation_scores(means)
+        return evaluation_scores(means)
 
     def compare_with_start(self, means: Mapping[str, float]) -> str | None:
         """Returns what to do if the held-out loss is higher than before the first step.
@@ -286,7 +283,7 @@ class Pretraining:
         folder = self.trainer.folder
         if folder.suffix_of(run_folder.EVAL_RESULTS_FILE, self._evaluation_data):
             return None
-        name = scores.words_loss(means)
+        name = _words_loss(means)
         logged = folder.read_metrics()
         starts = [line[f"eval_{name}"] for line in logged if line["step"] == 0]
         before = min(starts, default=math.inf)
@@ -329,10 +326,9 @@ class Pretraining:
                 f"The loss of the evaluation is {means['loss']}, so no results are "
                 "written; use --dtype=float32 or an earlier checkpoint."
             )
-        results = scores.release_scores(means, self.trainer.step)
+        results = {**means, "global_step": self.trainer.step}
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results, self._evaluation_data)
-        self._write_baselines()
         return results
 
     def _evaluate(self):
@@ -353,16 +349,6 @@ class Pretraining:
                 total,
             )
         return self.trainer.evaluate(source, max_examples=limit)
-
-    def _write_baselines(self):
-        """Writes the scores that need no context, for the plots."""
-        scores.write_baselines(
-            self.trainer.folder,
-            self.records,
-            self.eval_records,
-            vocab_size=self.config.vocab_size,
-            data_set=self._evaluation_data,
-        )
 
     def dry_run_report(self) -> str:
         """Returns the size, cost and duration of each phase as text."""
@@ -401,3 +387,30 @@ class Pretraining:
             "max_seq_length": self.options.max_seq_length,
             "max_predictions_per_seq": self.options.max_predictions_per_seq,
         }
+
+
+def evaluation_scores(means: Mapping[str, float]) -> dict[str, float]:
+    """Returns the scores of an evaluation during training, each named eval_NAME.
+
+    The perplexity is that of the masked words, or of the next pieces.
+    """
+    scores = {f"eval_{name}": value for name, value in means.items()}
+    try:
+        scores["eval_perplexity"] = math.exp(means[_words_loss(means)])
+    except OverflowError:
+        scores["eval_perplexity"] = math.inf
+    return scores
+
+
+def _words_loss(means):
+    """Returns the name of the loss of the masked words, or of the next pieces."""
+    return "masked_lm_loss" if "masked_lm_loss" in means else "next_piece_loss"
+
+
+def _names_of_scores(config, schema):
+    """Returns the names of the scores that `evaluation_scores` returns."""
+    tasks = ["next_piece"] if config.is_causal else ["masked_lm"]
+    if "next_sentence_labels" in schema:
+        tasks.append("next_sentence")
+    names = [f"{task}_{kind}" for task in tasks for kind in ("loss", "accuracy")]
+    return [f"eval_{name}" for name in ("loss", *names, "perplexity")]

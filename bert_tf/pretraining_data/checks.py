@@ -4,7 +4,6 @@ import collections
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -18,7 +17,7 @@ _NUM_SPECIAL = 3  # [CLS] and two [SEP].
 
 def run(
     options: pretraining_data_options.CreatePretrainingDataOptions,
-) -> findings_module.Findings:
+) -> text_checks.Findings:
     """Checks the text files; returns the findings.
 
     Args:
@@ -27,7 +26,7 @@ def run(
     Raises:
         OSError, ValueError: the vocabulary cannot be read.
     """
-    findings = findings_module.Findings()
+    findings = text_checks.Findings()
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     _check(options, vocabulary, findings)
     return findings

@@ -5,7 +5,7 @@ from typing import Any
 from typing import ClassVar
 
 from bert_tf import options as options_module
-from bert_tf.data.parallel import execution
+from bert_tf.data import parallel
 from bert_tf.options import option
 from bert_tf.pretraining_data import release_masks
 
@@ -99,7 +99,7 @@ class ExampleOptions(options_module.Options):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CreatePretrainingDataOptions(ExampleOptions, execution.RunnerOptions):
+class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
     """Creates TFRecord files of masked sentence pairs from text.
 
     The text has one sentence per line and a blank line between documents.
@@ -165,14 +165,6 @@ class CreatePretrainingDataOptions(ExampleOptions, execution.RunnerOptions):
         "distributions of the release. release: repeats the draws of the release one "
         "by one and creates the same records. tf_data: draws like vectorized, but with "
         "TensorFlow ops, as `text_dataset` does.",
-        group="advanced",
-    )
-    max_unknown_share: float = option(
-        0.3,
-        minimum=0.0,
-        maximum=1.0,
-        help="If a larger share of the pieces is [UNK], the run ends with an error. "
-        "Compared after each shard.",
         group="advanced",
     )
     num_workers: int | None = option(

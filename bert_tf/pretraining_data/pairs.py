@@ -1,9 +1,9 @@
 """Sentence pairs, drawn for all documents of a shard at once.
 
-The distributions are those of `release_pairs.PairSampler`, which gives the reasons for
-each draw. There is one difference: B never comes from A's document, whereas the release
-gives up after ten tries. All passes over all documents advance chunk by chunk together,
-so that one call serves thousands of pairs.
+The distributions are those of `release_sampling.PairSampler`, which gives the reasons
+for each draw. There is one difference: B never comes from A's document, whereas the
+release gives up after ten tries. All passes over all documents advance chunk by chunk
+together, so that one call serves thousands of pairs.
 
 The vectorized sampler runs this with NumPy (`Arrays` and `Draws` of `draws`), the
 tf_data sampler with TensorFlow (`GraphArrays` and `GraphDraws` of `graph_draws`).

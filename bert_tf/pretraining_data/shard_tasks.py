@@ -20,9 +20,9 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import encoding as data_encoding
+from bert_tf.data import parallel
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
-from bert_tf.data.parallel import execution
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
@@ -32,7 +32,6 @@ from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MEGABYTE = 1_000_000
-_MIN_PIECES = 10_000  # From which a vocabulary can be judged.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,8 +96,6 @@ def write(
                 path = journal_module.part_path(folder, task.index, file)
                 writers[file].append_part(path, sizes)
             counts.add(note.counts)
-            if counts.pieces >= _MIN_PIECES or task is tasks[-1]:
-                counts_module.check_unknown(counts, options.max_unknown_share)
             peaks[note.process_id] = note.peak_memory_mb
             num_appended += 1
 
@@ -110,21 +107,21 @@ def write(
         append_finished()
 
     where = options
-    if options.runner == execution.LOCAL:
+    if options.runner == parallel.LOCAL:
         # Starting a process takes about as long as sampling one megabyte.
         useful = min(cores.num_available(), total_bytes // _MEGABYTE)
         where = dataclasses.replace(
             options, num_workers=options.num_workers or max(1, useful)
         )
     with progress_module.reporting_to(on_progress):
-        execution.run(sample, tasks, where, stage="create", num_bytes=total_bytes)
+        parallel.run(sample, tasks, where, stage="create", num_bytes=total_bytes)
     append_finished()
     if num_appended < len(tasks):
         raise OSError(
             f"--runner={options.runner}: shard {num_appended} is missing from {folder}."
             " Check that all workers share this folder."
         )
-    peaks[os.getpid()] = execution.peak_memory_mb()
+    peaks[os.getpid()] = parallel.peak_memory_mb()
     return counts, sum(peaks.values())
 
 
@@ -192,7 +189,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
         },
         counts=counts,
         process_id=os.getpid(),
-        peak_memory_mb=execution.peak_memory_mb(),
+        peak_memory_mb=parallel.peak_memory_mb(),
     )
     journal_module.finish(task.folder, task.index, note)
     on_share(1.0)

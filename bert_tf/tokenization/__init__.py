@@ -4,7 +4,7 @@ Read in this order:
 
 - `unicode_14`, `characters`, `basic`, `wordpiece`, `vocabulary`, `full`: the release's
   tokenizers in plain Python, which are the reference.
-- `code_points`, `in_graph_words`, `in_graph`: the same ids from TensorFlow ops.
+- `in_graph_words`, `in_graph`: the same ids from TensorFlow ops.
 - `words`: words of plain text, for tasks that give every word a tag.
 - `learning`, `workflow`: learning a vocabulary from text.
 

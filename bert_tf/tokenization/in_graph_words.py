@@ -1,14 +1,140 @@
 """Texts to words with TensorFlow ops: cleans, splits and lowercases them.
 
-Texts are decoded into code points, and each is mapped by a table (`code_points`).
+Texts are decoded into code points, and each is mapped by a table.
 TensorFlow's own Unicode functions are not used: their results depend on the version of
 its ICU library and on the locale, and differ from the release's.
 """
 
+import dataclasses
+import functools
+
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization import characters
-from bert_tf.tokenization import code_points
+from bert_tf.tokenization import unicode_14
+
+# An entry of a table is an int32. Its lowest bits are flags. The bits above them hold
+# either the difference between the mapped code point and the original one, or a row
+# number of `CodePointTable.expansions`. Most of the 1,114,112 entries are equal, so
+# they are stored as pages, and equal pages are stored once.
+NUM_CODE_POINTS = 0x110000
+PAGE_BITS = 7  # Measured: the smallest sum of pages and page numbers.
+
+# Flags of an entry. The values of the first two are also the amounts by which the word
+# number advances.
+SPACE = 1  # Ends a word and is dropped.
+ALONE = 2  # A separate token: punctuation, Chinese.
+DROPPED = 4  # Is dropped without ending a word.
+SEVERAL = 8  # Becomes several code points: the value is a row of `expansions`.
+MARK = 16  # Becomes or contains a mark that canonical ordering may have to move.
+FLAG_BITS = 5
+
+# Properties of a code point.
+CASED = 1  # In `unicode_14.CASED`.
+IGNORABLE = 2  # Skipped by the final sigma rule: case-ignorable or deleted.
+JOINS = 4  # Does not end a run of marks that is sorted canonically.
+PROPERTY_BITS = 3  # The bits above: the combining class of a mark that is kept.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PagedTable:
+    """One value per code point, in pages of 2 ** PAGE_BITS values."""
+
+    page_starts: np.ndarray  # int32: the index in `values` where each page starts.
+    values: np.ndarray  # int32: the distinct pages, concatenated.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CodePointTable:
+    """How a tokenizer with given options maps each code point."""
+
+    entries: PagedTable  # Flags, and a difference or a row of `expansions`.
+    properties: PagedTable  # For final sigmas and canonical ordering.
+    expansions: np.ndarray  # int32: the code points of all expansions, concatenated.
+    expansion_splits: np.ndarray  # int32: row r is [splits[r], splits[r + 1]).
+
+
+@functools.cache
+def code_point_table(*, do_lower_case: bool, strip_accents: bool) -> CodePointTable:
+    """Returns the `CodePointTable` of a tokenizer with the given options."""
+    entries = np.zeros(NUM_CODE_POINTS, np.int32)
+    expansions: list[int] = []
+    splits = [0]
+    for code in _changed_codes(do_lower_case, strip_accents):
+        mapped = _mapped(chr(code), do_lower_case, strip_accents)
+        if len(mapped) > 1:
+            entries[code] = len(splits) - 1 << FLAG_BITS | SEVERAL
+            expansions.extend(map(ord, mapped))
+            splits.append(len(expansions))
+        else:
+            entries[code] = ord(mapped) - code << FLAG_BITS if mapped else DROPPED
+        if any(ord(c) in characters.PUNCTUATION for c in mapped):
+            entries[code] |= ALONE
+        if any(_is_moving_mark(ord(c)) for c in mapped):
+            entries[code] |= MARK
+    for block in characters.CHINESE_BLOCKS:
+        entries[block.start : block.stop] |= ALONE
+    entries[list(characters.WHITESPACE)] = SPACE
+    entries[list(characters.DELETED)] = DROPPED
+    return CodePointTable(
+        entries=_paged(entries),
+        properties=_paged(_properties()),
+        expansions=np.array(expansions, np.int32),
+        expansion_splits=np.array(splits, np.int32),
+    )
+
+
+def _changed_codes(do_lower_case, strip_accents):
+    """Returns the code points whose entry may differ from 0, sorted."""
+    codes = set(characters.PUNCTUATION)
+    if do_lower_case:
+        codes.update(unicode_14.LOWER)
+    if strip_accents:
+        codes.update(unicode_14.NONSPACING_MARK, unicode_14.DECOMPOSITION)
+        codes.update(unicode_14.COMBINING_CLASS)
+    return sorted(codes)
+
+
+def _mapped(text, do_lower_case, strip_accents):
+    if do_lower_case:
+        # Not `characters.lower`, which would make a lone sigma a final one.
+        text = text.translate(unicode_14.LOWER)
+    return characters.strip_accents(text) if strip_accents else text
+
+
+def _is_moving_mark(code):
+    is_dropped = code in unicode_14.NONSPACING_MARK
+    return code in unicode_14.COMBINING_CLASS and not is_dropped
+
+
+def _properties():
+    properties = np.zeros(NUM_CODE_POINTS, np.int32)
+    properties[list(unicode_14.CASED)] |= CASED
+    properties[list(unicode_14.CASE_IGNORABLE | characters.DELETED)] |= IGNORABLE
+    properties[list(characters.DELETED)] |= JOINS
+    for code, combining_class in unicode_14.COMBINING_CLASS.items():
+        properties[code] |= JOINS
+        if _is_moving_mark(code):
+            properties[code] |= combining_class << PROPERTY_BITS
+    for code, decomposed in unicode_14.DECOMPOSITION.items():
+        if all(ord(c) in unicode_14.COMBINING_CLASS for c in decomposed):
+            properties[code] |= JOINS
+    return properties
+
+
+def _paged(values: np.ndarray) -> PagedTable:
+    pages = values.reshape(-1, 1 << PAGE_BITS)
+    starts: dict[bytes, int] = {}
+    different: list[np.ndarray] = []
+    page_starts = np.zeros(len(pages), np.int32)
+    for number, page in enumerate(pages):
+        content = page.tobytes()
+        if content not in starts:
+            starts[content] = len(different) << PAGE_BITS
+            different.append(page)
+        page_starts[number] = starts[content]
+    return PagedTable(page_starts=page_starts, values=np.concatenate(different))
 
 
 class InGraphWords(tf.Module):
@@ -55,7 +181,7 @@ class InGraphWords(tf.Module):
         )
 
     def _create_tables(self):
-        table = code_points.code_point_table(
+        table = code_point_table(
             do_lower_case=self._do_lower_case, strip_accents=self._strip_accents
         )
         self._entry_page_starts = tf.constant(table.entries.page_starts)
@@ -80,12 +206,12 @@ class InGraphWords(tf.Module):
         # White space advances the word number by one. A character that is a separate
         # token advances it by two and takes the number in between, which no neighbor
         # can have.
-        steps = tf.bitwise.bitwise_and(entries, code_points.SPACE | code_points.ALONE)
+        steps = tf.bitwise.bitwise_and(entries, SPACE | ALONE)
         groups = tf.cumsum(steps) - tf.bitwise.right_shift(steps, 1)
-        gone = code_points.SPACE | code_points.DROPPED
+        gone = SPACE | DROPPED
         positions = tf.where(tf.bitwise.bitwise_and(entries, gone) == 0)[:, 0]
         kept = tf.gather(entries, positions)
-        values = tf.bitwise.right_shift(kept, code_points.FLAG_BITS)
+        values = tf.bitwise.right_shift(kept, FLAG_BITS)
         mapped = tf.gather(codes, positions) + values
         mapped, positions = self._with_expansions(mapped, kept, values, positions)
         if self._strip_accents:
@@ -94,7 +220,7 @@ class InGraphWords(tf.Module):
 
     def _with_expansions(self, mapped, kept, values, positions):
         """Replaces code points that expand to several by their expansions."""
-        is_several = _flag(kept, code_points.SEVERAL) > 0
+        is_several = _flag(kept, SEVERAL) > 0
 
         def expanded():
             row = tf.where(is_several, values, 0)
@@ -123,8 +249,8 @@ class InGraphWords(tf.Module):
 
         def replaced():
             properties = self._properties(tf.concat([codes, [ord(" ")]], axis=0))
-            counts = _flag(properties, code_points.IGNORABLE) == 0
-            is_cased = _flag(tf.boolean_mask(properties, counts), code_points.CASED) > 0
+            counts = _flag(properties, IGNORABLE) == 0
+            is_cased = _flag(tf.boolean_mask(properties, counts), CASED) > 0
             # A sigma is itself counted, and there is a space at both ends of the text.
             place = tf.boolean_mask(tf.cumsum(tf.cast(counts[:-1], tf.int32)), is_sigma)
             before = tf.gather(is_cased, place - 2)
@@ -137,14 +263,12 @@ class InGraphWords(tf.Module):
 
     def _in_canonical_order(self, mapped, codes, entries, positions):
         """Sorts the remaining marks by combining class within each run of marks."""
-        is_mark = _flag(entries, code_points.MARK) > 0
+        is_mark = _flag(entries, MARK) > 0
 
         def sorted_marks():
-            joins = _flag(self._properties(codes), code_points.JOINS) > 0
+            joins = _flag(self._properties(codes), JOINS) > 0
             runs = tf.cumsum(tf.cast(~joins, tf.int64))
-            classes = tf.bitwise.right_shift(
-                self._properties(mapped), code_points.PROPERTY_BITS
-            )
+            classes = tf.bitwise.right_shift(self._properties(mapped), PROPERTY_BITS)
             places = tf.where(classes > 0)
             marks = tf.gather_nd(mapped, places)
             run = tf.gather(runs, tf.gather_nd(positions, places))
@@ -159,8 +283,8 @@ class InGraphWords(tf.Module):
 
 
 def _look_up(page_starts, values, codes):
-    """Looks code points up in a `code_points.PagedTable`."""
-    bits = code_points.PAGE_BITS
+    """Looks code points up in a `PagedTable`."""
+    bits = PAGE_BITS
     starts = tf.gather(page_starts, tf.bitwise.right_shift(codes, bits))
     return tf.gather(values, starts + tf.bitwise.bitwise_and(codes, (1 << bits) - 1))
 

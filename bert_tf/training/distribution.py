@@ -17,8 +17,6 @@ from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
-# Cards from this compute capability on (Ampere, 2020) have matrix units for bfloat16.
-_BFLOAT16_CAPABILITY = (8, 0)
 # TensorFlow's own switch for growing memory; a user who sets it decides.
 _GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
@@ -70,19 +68,7 @@ def prepare_gpus(options: training_options.DeviceOptions) -> list[Any]:
                 logger.debug(
                     "TensorFlow already uses %s; memory growth is as set.", gpu
                 )
-    if options.device == "cpu":
-        return []
-    if gpus and options.dtype == "float32" and all(map(_has_bfloat16, gpus)):
-        logger.info(
-            "This GPU has matrix units for bfloat16: --dtype=mixed_bfloat16 trains "
-            "faster than float32 and needs less memory."
-        )
-    return gpus
-
-
-def _has_bfloat16(gpu):
-    details = tf.config.experimental.get_device_details(gpu)
-    return details.get("compute_capability", (0, 0)) >= _BFLOAT16_CAPABILITY
+    return [] if options.device == "cpu" else gpus
 
 
 def compiles_step(

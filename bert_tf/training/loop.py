@@ -16,7 +16,6 @@ ends with the same weights as an uninterrupted one.
 """
 
 import contextlib
-import functools
 import logging
 import math
 import time
@@ -29,15 +28,15 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.optimization import create
 from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
-from bert_tf.training import freezing
 from bert_tf.training import options as training_options
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 from bert_tf.training import saving
 from bert_tf.training import steps
 from bert_tf.training import stopping
@@ -47,11 +46,6 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[], dict[str, float]]
-# A longer run outlives the large first steps of an uncorrected Adam, and BERT was
-# pretrained with at most this rate.
-_SHORT_RUN = 1000
-_LARGEST_RELEASED_RATE = 1e-4
-_HIGH_RATE = 1e-2
 _LOGGED_STEPS = 50  # About as many points per curve.
 
 
@@ -70,7 +64,7 @@ class Trainer:
         num_warmup_steps: steps over which the learning rate rises.
         time_limit: ends the run after some time; the learning rate then follows the
             time instead of the step.
-        frozen_layers: which layers are not trained; see `freezing.freeze`.
+        frozen_layers: which layers are not trained; see `freeze`.
         source: opened checkpoint to start from, instead of `options.init_checkpoint`.
 
     Attributes:
@@ -115,7 +109,7 @@ class Trainer:
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
-            flags = run_settings.flags_of(options)
+            flags = run_file.flags_of(options)
             self.workers.check_same("the names of the flags", list(flags))
             for name, value in flags.items():
                 self.workers.check_same(f"--{name}", value)
@@ -131,7 +125,7 @@ class Trainer:
             self.model.build()
             self.model.bert.encoder.recomputes_layers = options.recompute_layers
             if num_train_steps:
-                freezing.freeze(self.model, frozen_layers)
+                freeze(self.model, frozen_layers)
                 self._create_optimizer(num_warmup_steps)
         if options.eval_every_steps:
             distribution.check_batch_size(
@@ -178,15 +172,7 @@ class Trainer:
 
     def _warn_about_schedule(self, num_warmup_steps: int) -> None:
         rate, num_steps = self.options.learning_rate, self.num_train_steps
-        if rate == 0:
-            logger.warning("--learning_rate=0: training does not change the weights.")
-        elif rate > _HIGH_RATE:
-            logger.warning(
-                "--learning_rate=%g is far above the usual 1e-5 to 1e-3; the model may "
-                "learn nothing.",
-                rate,
-            )
-        elif self.time_limit is None and num_warmup_steps > num_steps:
+        if self.time_limit is None and num_warmup_steps > num_steps:
             logger.warning(
                 "The warm-up (%d steps) is longer than the run (%d steps), so the "
                 "learning rate reaches only %.2g instead of %.2g.",
@@ -194,18 +180,6 @@ class Trainer:
                 num_steps,
                 rate * num_steps / num_warmup_steps,
                 rate,
-            )
-        elif (
-            self.time_limit is None
-            and num_steps < _SHORT_RUN
-            and rate > _LARGEST_RELEASED_RATE
-            and not (self.options.bias_correction or self.options.optimizer == "lamb")
-        ):
-            logger.info(
-                "Without --bias_correction, the learning rate of %.2g acts like one of "
-                "up to %.2g (in step %d).",
-                rate,
-                *create.largest_uncorrected_rate(rate, num_steps, num_warmup_steps),
             )
 
     def _load(self, source: source_module.Source | None) -> int:
@@ -317,16 +291,16 @@ class Trainer:
             on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
         self._clear_errors = examples.clear_errors
-        self._read_batches = functools.partial(
-            examples.training_batches,
-            batch_size=self.options.train_batch_size,
-            num_steps=self._last_step,
-            seed=self.options.random_seed,
-            shuffle_buffer_size=self.options.shuffle_buffer_size,
-            length_buckets=self.options.length_buckets,
-        )
         return train_steps, distribution.distribute_shares(
-            lambda share: self._read_batches(start_step=self.step, share=share),
+            lambda share: examples.training_batches(
+                batch_size=self.options.train_batch_size,
+                num_steps=self._last_step,
+                start_step=self.step,
+                seed=self.options.random_seed,
+                shuffle_buffer_size=self.options.shuffle_buffer_size,
+                length_buckets=self.options.length_buckets,
+                share=share,
+            ),
             self.options.train_batch_size,
             self.strategy,
         )
@@ -347,7 +321,10 @@ class Trainer:
         self._log(history, num_finite, examples_per_second)
         self.step += num_finite
         if num_finite < num_steps:
-            self._stop_at_non_finite_step(history, num_finite)
+            values = {
+                name: float(column[num_finite]) for name, column in history.items()
+            }
+            stopping.stop_training(self.options.output_dir, self.step + 1, values)
         loss = float(history["loss"][-1])
         done, total, unit = self.budget.amount_done(self.step, self.num_train_steps)
         values = {"loss": loss, "examples/s": examples_per_second}
@@ -364,17 +341,6 @@ class Trainer:
             *(period - self.step % period for period in periods),
             self._last_step - self.step,
         )
-
-    def _stop_at_non_finite_step(
-        self, history: dict[str, np.ndarray], index: int
-    ) -> None:
-        # A batch is a function of the seed and the step, so it can be read again.
-        values = {name: float(column[index]) for name, column in history.items()}
-        batch = None
-        if self.workers.is_chief:
-            batch = next(iter(self._read_batches(start_step=self.step)))
-        folder = self.options.output_dir
-        stopping.stop_training(folder, self.step + 1, values, batch)
 
     def _log(
         self,
@@ -432,19 +398,52 @@ class Trainer:
         """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
         return self._evaluation.predict(examples, keys)
 
-    def facts(self) -> run_settings.TrainingFacts:
+    def facts(self) -> run_file.TrainingFacts:
         """Returns facts about the training, for a model card.
 
         The speed is that of this process's median step.
         """
-        return run_settings.TrainingFacts(
+        return run_file.TrainingFacts(
             num_parameters=self.model.count_params(),
             num_trained_parameters=sum(
                 math.prod(variable.shape) for variable in self.model.trainable_variables
             ),
             num_steps=self.step,
             examples_per_second=self._pace.median_speed,
-            devices=run_settings.describe_devices(self.strategy),
-            versions=run_settings.package_versions(),
-            date=run_settings.today(),
+            devices=run_file.describe_devices(self.strategy),
+            versions=run_file.package_versions(),
+            date=run_file.today(),
         )
+
+
+def freeze(model: Any, frozen_layers: str | None) -> None:
+    """Makes weights of the encoder untrainable.
+
+    Frozen weights get no gradient, so the backward pass ends above them. They do not
+    count in the gradient's norm, do not decay and have no slots. Dropout still acts in
+    frozen layers, and checkpoints contain them.
+
+    Args:
+        model: built model whose optimizer is not built yet.
+        frozen_layers: "2": the embeddings and the lowest two layers; "0": the
+            embeddings; "all": the encoder with its pooler; None: nothing.
+
+    Raises:
+        ValueError: the encoder has fewer layers.
+    """
+    if frozen_layers is None:
+        return
+    scope = checkpoint_names.ENCODER_SCOPE
+    prefixes: tuple[str, ...] = (f"{scope}/",)
+    if frozen_layers != training_options.ALL_LAYERS:
+        count, num_layers = int(frozen_layers), model.config.num_hidden_layers
+        if count > num_layers:
+            raise ValueError(
+                f"--frozen_layers={count}, but the model has only {num_layers} layers; "
+                f"pass a number up to {num_layers}, or {training_options.ALL_LAYERS}."
+            )
+        layers = [f"{scope}/encoder/layer_{index}/" for index in range(count)]
+        prefixes = (f"{scope}/embeddings/", *layers)
+    for name, variable in checkpoint_names.checkpoint_variables(model).items():
+        if name.startswith(prefixes):
+            variable.trainable = False

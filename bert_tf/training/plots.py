@@ -28,7 +28,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import json_values
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 
 FILE = "plot_data.json"
@@ -70,7 +70,7 @@ def read_data(run_dir: str) -> dict[str, Any]:
 def update_data(
     folder: run_folder.RunFolder,
     values: Mapping[str, Any],
-    data_set: result_files.DataSet | None = None,
+    data_set: run_file.DataSet | None = None,
 ) -> None:
     """Replaces values in plot_data.json. Baselines of other scores are kept.
 
@@ -89,9 +89,7 @@ def update_data(
         file.write(text + "\n")
 
 
-def is_written(
-    folder: run_folder.RunFolder, data_set: result_files.DataSet | None
-) -> bool:
+def is_written(folder: run_folder.RunFolder, data_set: run_file.DataSet | None) -> bool:
     """Returns whether `update_data` writes values of a data set.
 
     Only the chief does, and only for the evaluation data of its own run.

@@ -24,8 +24,7 @@ from bert_tf import json_values
 from bert_tf import locks
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.training import result_files
-from bert_tf.training import run_settings
+from bert_tf.training import run_file
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -97,8 +96,8 @@ class RunFolder:
         config: Any,
         vocabulary: Any,
         options: Any,
-        training_data: result_files.DataSet | None = None,
-        results: Mapping[str, result_files.DataSet] = types.MappingProxyType({}),
+        training_data: run_file.DataSet | None = None,
+        results: Mapping[str, run_file.DataSet] = types.MappingProxyType({}),
         hub_name: str | None = None,
         step: int = 0,
     ) -> None:
@@ -116,7 +115,7 @@ class RunFolder:
         """
         if not self.is_written:
             return
-        run = result_files.read_run(self.path) if step else {}
+        run = run_file.read_run(self.path) if step else {}
         self._write_json(
             companion_files.TASK_FILE,
             companion_files.with_fingerprint(task, vocabulary),
@@ -125,19 +124,19 @@ class RunFolder:
         if vocabulary is not None:
             vocabulary.save(self._file(companion_files.VOCAB_FILE))
         self._write_json(
-            result_files.RUN_FILE,
+            run_file.RUN_FILE,
             {
-                "flags": run_settings.flags_of(options),
+                "flags": run_file.flags_of(options),
                 "hub_name": run.get("hub_name") if step else hub_name,
-                "training_data": training_data and result_files.entry(training_data),
+                "training_data": training_data and run_file.entry(training_data),
                 "results": {
-                    name: result_files.entry(data_set, may_be_missing=True)
+                    name: run_file.entry(data_set, may_be_missing=True)
                     for name, data_set in results.items()
                 }
                 | run.get("results", {}),
                 "seed": options.random_seed,
-                "versions": run_settings.package_versions(),
-                "commit": run_settings.git_commit(),
+                "versions": run_file.package_versions(),
+                "commit": run_file.git_commit(),
             },
         )
 
@@ -151,8 +150,8 @@ class RunFolder:
         config: Any,
         options: Any,
         *,
-        training_data: result_files.DataSet | None = None,
-        results: Mapping[str, result_files.DataSet] = types.MappingProxyType({}),
+        training_data: run_file.DataSet | None = None,
+        results: Mapping[str, run_file.DataSet] = types.MappingProxyType({}),
         step: int = 0,
         has_steps_left: bool = True,
     ) -> None:
@@ -169,7 +168,7 @@ class RunFolder:
                 by scores on different data.
         """
         changed = self.check_same_model(config)
-        run = result_files.read_run(self.path)
+        run = run_file.read_run(self.path)
         if not has_steps_left:
             self._refuse(step, changed)
         for name, (before, now) in changed.items():
@@ -179,9 +178,9 @@ class RunFolder:
             may_change.add(options_module.LONGER)
         declared = options_module.declarations(type(options))
         flags = {d.name for d in declared if d.on_resume not in may_change}
-        changed = run_settings.changed_flags(run.get("flags", {}), options)
+        changed = run_file.changed_flags(run.get("flags", {}), options)
         self._refuse(step, {n: pair for n, pair in changed.items() if n in flags})
-        run_settings.check_data(self.path, run.get("training_data"), training_data)
+        run_file.check_data(self.path, run.get("training_data"), training_data)
         evaluated = results.get(EVAL_RESULTS_FILE)
         if evaluated is None or not options.eval_every_steps:
             return
@@ -222,9 +221,7 @@ class RunFolder:
         if recorded is None:
             return {}
         recorded_config = type(config).from_dict(recorded)
-        changed = run_settings.changed_values(
-            recorded_config.to_dict(), config.to_dict()
-        )
+        changed = run_file.changed_values(recorded_config.to_dict(), config.to_dict())
         for name, (before, now) in changed.items():
             if name not in companion_files.FREE_VALUES:
                 raise ValueError(
@@ -334,14 +331,14 @@ class RunFolder:
         self._unwritten = []
         self._written_at = time.monotonic()
 
-    def suffix_of(self, file_name: str, data_set: result_files.DataSet) -> str:
-        """See `result_files.suffix_of`."""
-        return result_files.suffix_of(self.path, file_name, data_set)
+    def suffix_of(self, file_name: str, data_set: run_file.DataSet) -> str:
+        """See `run_file.suffix_of`."""
+        return run_file.suffix_of(self.path, file_name, data_set)
 
     def write_eval_results(
         self,
         results: Mapping[str, float],
-        data_set: result_files.DataSet | None = None,
+        data_set: run_file.DataSet | None = None,
     ) -> None:
         """Writes eval_results.txt, as the release did.
 
@@ -357,12 +354,12 @@ class RunFolder:
             if suffix:
                 lines = [f"data_set = {data_set.name}", *lines]
         if self.is_written:
-            name = result_files.with_suffix(EVAL_RESULTS_FILE, suffix)
+            name = run_file.with_suffix(EVAL_RESULTS_FILE, suffix)
             self._write_text(name, "\n".join(lines) + "\n")
 
     def read_eval_results(self, suffix: str = "") -> dict[str, float]:
         """Returns the numbers in eval_results.txt; empty if there is no such file."""
-        path = self._file(result_files.with_suffix(EVAL_RESULTS_FILE, suffix))
+        path = self._file(run_file.with_suffix(EVAL_RESULTS_FILE, suffix))
         if not files.exists(path):
             return {}
         results = {}

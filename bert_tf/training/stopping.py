@@ -1,7 +1,6 @@
 """Why a run ends before its last step: a signal, a non-finite loss, no better score."""
 
 import math
-import os
 import signal
 import threading
 from collections.abc import Collection
@@ -13,12 +12,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-BATCH_FILE = "non_finite_batch_{step}.npz"
 # A score is better when lower if its name ends in one of these.
 LOWER_IS_BETTER = ("loss", "perplexity")
 
@@ -94,38 +91,22 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
     return len(is_finite) if is_finite.all() else int(np.argmin(is_finite))
 
 
-def stop_training(
-    output_dir: str,
-    step: int,
-    values: Mapping[str, float],
-    batch: Mapping[str, Any] | None,
-) -> NoReturn:
-    """Saves the batch of a step with a non-finite loss or gradient, and raises.
+def stop_training(output_dir: str, step: int, values: Mapping[str, float]) -> NoReturn:
+    """Raises the ValueError of a step with a non-finite loss or gradient.
 
     Args:
         output_dir: folder of the run.
         step: number of the step, from 1.
         values: what the step computed.
-        batch: the global batch, [B, ...] each; None: another worker saves it.
-
-    Raises:
-        ValueError: always.
-        OSError: the batch cannot be written.
     """
-    path = os.path.join(output_dir, BATCH_FILE.format(step=step))
     remedy = "a lower --learning_rate"
     if steps.LOSS_SCALE in values:
         remedy += " or --dtype=mixed_bfloat16"
-    if batch is not None:
-        columns: dict[str, Any] = {n: np.asarray(rows) for n, rows in batch.items()}
-        with files.complete_or_absent(path, "wb") as file:
-            np.savez(file, **columns)
     raise ValueError(
         f"{output_dir}: training stopped at step {step} because its loss is "
         f"{values['loss']:.4g} and its gradient norm {values['global_grad_norm']:.4g} "
         f"(learning rate {values['learning_rate']:.4g}). Earlier checkpoints are "
-        f"unaffected. The batch of this step is saved in {path}: check it for bad "
-        "values, or start a new run from these weights, as --init_checkpoint, with "
+        "unaffected: start a new run from their weights, as --init_checkpoint, with "
         f"{remedy}."
     )
 

@@ -1,8 +1,8 @@
-from bert_tf.data import findings as findings_module
+from bert_tf.data import text_checks
 
 
 def test_the_report_ends_with_the_counts_of_each_severity():
-    findings = findings_module.Findings()
+    findings = text_checks.Findings()
     findings.passed("examples", "3 in train")
     findings.warning("empty texts", "a text is empty", "data/a.tsv:7")
     findings.note("estimate", "10 steps")

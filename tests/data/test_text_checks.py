@@ -1,6 +1,5 @@
 import pytest
 
-from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -13,7 +12,7 @@ def item(text, label=None, place="x:1"):
 
 
 def findings_of(function, *args, **kwargs):
-    findings = findings_module.Findings()
+    findings = text_checks.Findings()
     function(findings, *args, **kwargs)
     return [f"{found.severity} {found.check}" for found in findings.all], findings
 

@@ -11,9 +11,8 @@ import pytest
 from bert_tf.fine_tuning import model_card
 from bert_tf.options import option
 from bert_tf.training import options as training_options
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class NoteOptions(training_options.FineTuningOptions):
     train_file: str | None = option(None, help="A file, named under Data.")
 
 
-TRAINING = run_settings.TrainingFacts(
+TRAINING = run_file.TrainingFacts(
     num_parameters=4_385_920,
     num_trained_parameters=258,
     num_steps=60,
@@ -189,7 +188,7 @@ def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
 
 
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
-    entry = result_files.entry(result_files.DataSet(name="weather"))
+    entry = run_file.entry(run_file.DataSet(name="weather"))
     record = {"results": {"eval_results.txt": entry}}
     (run_dir / "run.json").write_text(json.dumps(record))
     write(run_dir, evaluated(training=TRAINING))
@@ -198,7 +197,7 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
         results={"eval_accuracy": 0.1},
         wrong=(WRONG,),
         num_examples=3,
-        data_set=result_files.DataSet(name="moods"),
+        data_set=run_file.DataSet(name="moods"),
     )
     assert write(run_dir, card(evaluated=found)) is None
     assert [(run_dir / name).read_bytes() for name in NAMES] == before

@@ -8,7 +8,7 @@ import pytest
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import trials
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 TWO_SEEDS = "random_seed=1,2"
 THREE_SEEDS = "random_seed=1,2,3"
@@ -178,7 +178,7 @@ class DataRunner(Runner):
     def __call__(self, options):
         results = super().__call__(options)
         folder = pathlib.Path(options.output_dir)
-        train, dev = map(result_files.entry, data_sets_in(self.data_dir).values())
+        train, dev = map(run_file.entry, data_sets_in(self.data_dir).values())
         record = {"training_data": train, "results": {"eval_results.txt": dev}}
         (folder / "run.json").write_text(json.dumps(record))
         return results
@@ -186,9 +186,7 @@ class DataRunner(Runner):
 
 def data_sets_in(folder):
     parts = ("train", "dev")
-    return {
-        part: result_files.file_data_set(str(folder / f"{part}.csv")) for part in parts
-    }
+    return {part: run_file.file_data_set(str(folder / f"{part}.csv")) for part in parts}
 
 
 def write_data(folder, train="wet", dev="dry"):

@@ -42,7 +42,7 @@ def plant(records, path, number):
             writer.write(example.SerializeToString())
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
+def test_a_loss_that_is_no_number_stops_the_run(
     pretrain, golden, tmp_path, monkeypatch
 ):
     plant(golden / "model" / "examples.tfrecord", tmp_path / "bad.tfrecord", 26)
@@ -52,13 +52,8 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
     done = pretrain(input_file=tmp_path / "bad.tfrecord", save_checkpoints_steps=4)
     assert done.exit_code == 1
     # Example 26 is in the seventh batch of four.
-    path = run / "non_finite_batch_7.npz"
     [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
     assert "stopped at step 7 because its loss is nan" in line
-    assert str(path) in line
-    batch = np.load(path)
-    assert np.argwhere(np.isnan(batch["masked_lm_weights"])).tolist() == [[2, 0]]
-    assert batch["input_ids"].shape == (4, 64)
     assert tf.train.latest_checkpoint(str(run)) == str(run / "model.ckpt-4")
     weights = tf.train.load_checkpoint(str(run / "model.ckpt-4"))
     for name in weights.get_variable_to_shape_map():
@@ -68,7 +63,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_its_batch_is_kept(
 
 @pytest.mark.slow
 def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
-    pretrain, tmp_path, monkeypatch
+    pretrain, monkeypatch
 ):
     gradient_function = steps.build_gradient_function
 
@@ -84,9 +79,9 @@ def test_a_gradient_that_no_scale_makes_finite_stops_a_float16_run(
     monkeypatch.setattr(steps, "build_gradient_function", without_numbers)
     done = pretrain(dtype="mixed_float16", num_train_steps=20)
     assert done.exit_code == 1
-    # The scale falls from 2 ** 15 to 1 in fifteen steps, which are all skipped.
-    assert np.load(tmp_path / "run" / "non_finite_batch_16.npz")["input_ids"].size
     [line] = [line for line in done.stderr.splitlines() if "run_pretraining:" in line]
+    # The scale falls from 2 ** 15 to 1 in fifteen steps, which are all skipped.
+    assert "stopped at step 16" in line
     assert "its gradient norm nan" in line
     assert "--dtype=mixed_bfloat16" in line
 

@@ -44,12 +44,10 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 # The package under which our classes are registered with Keras, its key in
 # metadata.json, and its attribute in a .weights.h5 file.
 _PACKAGE = "bert_tf"
-# Name of a class that a `.keras` file may contain -> the class.
-_CLASSES = {
-    model_class.__name__: model_class
-    for row in checkpoint_heads.HEADS.values()
-    for model_class in row.classes
-}
+# Names of the classes that a `.keras` file may contain.
+_CLASSES = dict.fromkeys(
+    name for row in checkpoint_heads.HEADS.values() for name in row.classes
+)
 # Arguments of a serialized model that are not taken from the file: weights are read as
 # float32, regardless of the dtype policy.
 _IGNORED_ARGUMENTS = ("name", "dtype")
@@ -81,7 +79,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     config: config_module.BertConfig | None
     if path.endswith(archive.ARCHIVE_SUFFIX):
         serialized, metadata = archive.read_members(path)
-        model_class, arguments = _serialized_model(path, serialized)
+        class_name, arguments = _serialized_model(path, serialized)
+        model_class = checkpoint_heads.model_class(class_name)
         config = _config(path, arguments["config"])
         create = functools.partial(_create_serialized, path, model_class, arguments)
         model = create()
@@ -89,7 +88,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         settings = metadata.get(_PACKAGE)
         settings = settings if isinstance(settings, dict) else {}
         classifiers = checkpoint_heads.HEADS[kinds.Head.CLASSIFICATION].models.items()
-        label_kind = next((k for k, one in classifiers if one is model_class), None)
+        label_kind = next((k for k, one in classifiers if one == class_name), None)
     else:
         outline = archive.outline(path, _PACKAGE)
         settings, config = _attribute(path, outline.attribute)
@@ -175,11 +174,10 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
 
 
 def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Returns the class in a `.keras` file and its arguments; creates nothing."""
-    class_name = values.get("class_name")
+    """Returns the name of the class in a `.keras` file and its arguments."""
+    class_name = str(values.get("class_name"))
     registered = values.get("registered_name")
-    model_class = _CLASSES.get(str(class_name))
-    if model_class is None or registered != f"{_PACKAGE}>{class_name}":
+    if class_name not in _CLASSES or registered != f"{_PACKAGE}>{class_name}":
         name, advice = str(registered or class_name), "save the BERT model itself."
         if name.startswith(f"{_PACKAGE}>"):
             advice = (
@@ -199,7 +197,7 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
             "keras.saving.load_model reads the file; convert the file of the model "
             "before quantize."
         )
-    return model_class, {
+    return class_name, {
         key: value for key, value in arguments.items() if key not in _IGNORED_ARGUMENTS
     }
 
@@ -299,9 +297,8 @@ def _model_of_weights(
 def _kind_of_name(model_name: str | None) -> str | None:
     """Returns the kind of a model named like its class, such as bert_classifier."""
     for kind, row in checkpoint_heads.HEADS.items():
-        for model_class in row.classes:
-            name = re.sub(r"(?<!^)(?=[A-Z])", "_", model_class.__name__).lower()
-            if name == model_name:
+        for name in row.classes:
+            if re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() == model_name:
                 return kind
     return None
 

@@ -15,7 +15,7 @@ from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 
 CLASSES_FILE = "eval_classes.txt"
@@ -388,7 +388,7 @@ def _source(values):
 
 def _check_data(run_dir, column, results):
     """Checks that the results of a run are those of its task's development sets."""
-    entry = result_files.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
+    entry = run_file.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
     data, task_name = entry.get("name"), column.task_name
     is_of_task = data in (None, task_name) or data.startswith(("glue-", "glue/"))
     if column.key in results and is_of_task:

@@ -13,7 +13,6 @@ import numpy as np
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import batching
-from bert_tf.data import findings as findings_module
 from bert_tf.data import label_names
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
@@ -30,7 +29,7 @@ from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.classification import scores
 from bert_tf.training import plots
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class Classification(task_module.Task):
         paths = self.processor.get_files(self._folder)
         return {name: paths.get(name) for name in ("train", "dev", "test")}
 
-    def data_sets(self) -> dict[str, result_files.DataSet]:
+    def data_sets(self) -> dict[str, run_file.DataSet]:
         options, processor, data_sets = self.options, self.processor, {}
         paths = processor.get_files(self._folder)
         for part in ("train", "dev", "test"):
@@ -95,12 +94,12 @@ class Classification(task_module.Task):
                     continue  # A later command chooses the languages.
                 name = "_".join([str(processor.task_name), *sorted(languages)])
             elif of_part:
-                name = result_files.stem(of_part[0])
+                name = run_file.stem(of_part[0])
                 if part == "dev" and options.validation_split:
                     name += "_held_out"
             else:
                 continue
-            data_sets[part] = result_files.DataSet(name=name, paths=tuple(of_part))
+            data_sets[part] = run_file.DataSet(name=name, paths=tuple(of_part))
         return data_sets
 
     def read_set(
@@ -333,7 +332,7 @@ class Classification(task_module.Task):
         """Returns the names of the two files with the predictions of a set."""
         suffix = part.removeprefix("test")
         names = (classification_predictions.RELEASE_FILE, task_module.PREDICTIONS_FILE)
-        return [result_files.with_suffix(name, suffix) for name in names]
+        return [run_file.with_suffix(name, suffix) for name in names]
 
     def file_name(self, name: str, suffix: str) -> str:
         # The server's file names already contain the task: AX.tsv needs no suffix.
@@ -371,7 +370,7 @@ class Classification(task_module.Task):
     def num_special(self) -> int:
         return 2 if self.processor.columns.text_b is None else 3
 
-    def read_for_check(self, findings: findings_module.Findings) -> None:
+    def read_for_check(self, findings: text_checks.Findings) -> None:
         paths = self.processor.get_files(self._folder)
         for name in ("train", "dev", "test"):
             of_name = [path for part, path in paths.items() if part.startswith(name)]
@@ -401,7 +400,7 @@ class Classification(task_module.Task):
 
     def check_items(
         self,
-        findings: findings_module.Findings,
+        findings: text_checks.Findings,
         items: Mapping[str, Sequence[text_checks.Item]],
     ) -> None:
         """Reports the balance of the classes, or the range of the numbers."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.data import findings as findings_module
 from bert_tf.data import squad_json
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import input_items
 from bert_tf.tasks.question_answering import alignment
@@ -228,7 +228,7 @@ def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
 
 
 def check_answers(
-    findings: findings_module.Findings,
+    findings: text_checks.Findings,
     examples: Sequence[SquadExample],
     path: str,
     version_2_with_negative: bool | None,

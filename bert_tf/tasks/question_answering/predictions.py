@@ -38,7 +38,7 @@ from bert_tf.modeling import numerics
 from bert_tf.modeling import span_predictor
 from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 PREDICTIONS_FILE = "predictions.json"
 NBEST_FILE = "nbest_predictions.json"
@@ -330,7 +330,7 @@ def write_predictions(
         output_dir: an existing folder.
         predictions: one per question.
         null_score_diff_threshold: see `Prediction.answer`.
-        suffix: added to the file names; see `result_files.suffix_of`.
+        suffix: added to the file names; see `run_file.suffix_of`.
 
     Raises:
         OSError: a file cannot be written.
@@ -338,7 +338,7 @@ def write_predictions(
     paths = []
     contents = file_contents(predictions, null_score_diff_threshold)
     for name, text in contents.items():
-        path = os.path.join(output_dir, result_files.with_suffix(name, suffix))
+        path = os.path.join(output_dir, run_file.with_suffix(name, suffix))
         with files.complete_or_absent(path) as file:
             file.write(text)
         paths.append(path)

@@ -13,7 +13,6 @@ import numpy as np
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import findings as findings_module
 from bert_tf.data import named_datasets
 from bert_tf.data import squad_json
 from bert_tf.data import text_checks
@@ -382,7 +381,7 @@ class QuestionAnswering(task_module.Task):
             place=f"question {example.qas_id}",
         )
 
-    def check_items(self, findings: findings_module.Findings, items: Any) -> None:
+    def check_items(self, findings: text_checks.Findings, items: Any) -> None:
         """Checks that answers occur in their contexts, as training and scoring do."""
         negative = self.options.version_2_with_negative
         for name, examples in self.examples.items():

@@ -11,7 +11,6 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import text_encoding
 from bert_tf.data import batching
-from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
@@ -25,7 +24,7 @@ from bert_tf.tasks.retrieval import predictor as retrieval_predictor
 from bert_tf.tasks.retrieval import scores
 from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import plots
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 # Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
 RETRIEVED = "eval_retrieved_"
@@ -56,11 +55,11 @@ class Retrieval(task_module.Task):
     # None if none was given. The options require one for a run that searches.
     corpus: Any = None
 
-    def data_sets(self) -> dict[str, result_files.DataSet]:
+    def data_sets(self) -> dict[str, run_file.DataSet]:
         """Returns the data of each set, with the corpus to search."""
         corpus = self.options.corpus_file
         return {
-            name: result_files.file_data_set(path, *([corpus] if corpus else ()))
+            name: run_file.file_data_set(path, *([corpus] if corpus else ()))
             for name, path in self.paths().items()
             if path is not None
         }
@@ -250,7 +249,7 @@ class Retrieval(task_module.Task):
         path, count = self.corpus.path, len(self.corpus)
         return (*files, self.data_file("corpus", path, count))
 
-    def read_for_check(self, findings: findings_module.Findings) -> None:
+    def read_for_check(self, findings: text_checks.Findings) -> None:
         self.options = self.options.with_lengths(self._text.max_seq_length)
         super().read_for_check(findings)
         if path := self.options.corpus_file:
@@ -263,7 +262,7 @@ class Retrieval(task_module.Task):
 
     def check_items(
         self,
-        findings: findings_module.Findings,
+        findings: text_checks.Findings,
         items: Mapping[str, Sequence[text_checks.Item]],
     ) -> None:
         if self.corpus is None:

@@ -14,7 +14,6 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
-from bert_tf.data import findings as findings_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
@@ -28,7 +27,7 @@ from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tokenization import words as words_module
 from bert_tf.training import plots
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +78,10 @@ class TokenClassification(task_module.Task):
             paths["test"] = self.options.predict_file
         return paths
 
-    def data_sets(self) -> dict[str, result_files.DataSet]:
+    def data_sets(self) -> dict[str, run_file.DataSet]:
         sets = super().data_sets()
         if self.options.predict_file is not None:
-            sets["test"] = result_files.file_data_set(self.options.predict_file)
+            sets["test"] = run_file.file_data_set(self.options.predict_file)
         return sets
 
     def read_set(
@@ -288,7 +287,7 @@ class TokenClassification(task_module.Task):
 
     def check_items(
         self,
-        findings: findings_module.Findings,
+        findings: text_checks.Findings,
         items: Mapping[str, Sequence[text_checks.Item]],
     ) -> None:
         """Checks documents, the scheme of the tags, and the balance of their types."""

@@ -21,7 +21,6 @@ def main() -> None:
     REVIEWS.to_csv(FOLDER / "with_mark.csv", index=False, encoding="utf-8-sig")
     REVIEWS.to_csv(FOLDER / "with_index.csv")
     REVIEWS.to_csv(FOLDER / "semicolons.csv", index=False, sep=";")
-    REVIEWS.to_csv(FOLDER / "tabs.csv", index=False, sep="\t")
     REVIEWS.to_csv(FOLDER / "commas.tsv", index=False)
     REVIEWS.to_csv(FOLDER / "utf_16.csv", index=False, encoding="utf-16")
     REVIEWS.to_csv(FOLDER / "utf_16_le.csv", index=False, encoding="utf-16-le")

@@ -10,9 +10,8 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tasks.classification import options as classification_options
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import run_settings
 
 CONFIG = config_module.BertConfig.named("bert-tiny")
 
@@ -34,7 +33,7 @@ def data(tmp_path):
 
     def data(text="text\tlabel\n", name="train.tsv"):
         (tmp_path / name).write_text(text)
-        return result_files.file_data_set(str(tmp_path / name))
+        return run_file.file_data_set(str(tmp_path / name))
 
     return data
 
@@ -121,15 +120,15 @@ def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
         input_file="a", output_dir=str(tmp_path), bert_config_file="b"
     )
     folder = run_folder.RunFolder(options.output_dir)
-    write(folder, options, result_files.DataSet(name="train", order=before))
+    write(folder, options, run_file.DataSet(name="train", order=before))
     raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
     with raises:
-        check(folder, options, result_files.DataSet(name="train", order=now), step=30)
+        check(folder, options, run_file.DataSet(name="train", order=now), step=30)
 
 
 def test_addresses_of_machines_are_not_recorded(options):
     on_a_tpu = dataclasses.replace(options, device="tpu", tpu_name="grpc://internal:1")
-    assert "internal" not in json.dumps(run_settings.flags_of(on_a_tpu))
+    assert "internal" not in json.dumps(run_file.flags_of(on_a_tpu))
     assert "internal" not in json.dumps(model_card.settings(on_a_tpu))
 
 
@@ -165,7 +164,7 @@ def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_ac
 def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
     options = dataclasses.replace(options, eval_every_steps=5)
     dev, other = (
-        {"eval_results.txt": result_files.DataSet(name=name)} for name in ("dev", "ax")
+        {"eval_results.txt": run_file.DataSet(name=name)} for name in ("dev", "ax")
     )
     write(folder, options, data(), results=dev)
     check(folder, options, data(), results=dev)
@@ -176,7 +175,7 @@ def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
 def test_the_model_that_a_run_started_from_stays_recorded(folder, options, data):
     for step, hub_name in [(0, "hf://a/b@1111"), (60, "hf://a/b@2222")]:
         write(folder, options, data(), step=step, hub_name=hub_name)
-        recorded = result_files.read_run(folder.path)["hub_name"]
+        recorded = run_file.read_run(folder.path)["hub_name"]
         assert recorded == "hf://a/b@1111"
 
 
@@ -194,5 +193,5 @@ def test_the_model_that_a_run_started_from_stays_recorded(folder, options, data)
     ],
 )
 def test_a_short_name_has_no_folders_that_do_not_matter(path, name):
-    assert run_settings.short_name(path) == name
-    assert run_settings.short_name(name) == name
+    assert run_file.short_name(path) == name
+    assert run_file.short_name(name) == name

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from bert_tf import files
-from bert_tf.data.parallel import execution
+from bert_tf.data import parallel
 
 
 def write(task, on_bytes):
@@ -26,8 +26,8 @@ def write(task, on_bytes):
 
 def _run(tmp_path, texts, workers):
     tasks = [(str(tmp_path / f"{n}.txt"), text) for n, text in enumerate(texts)]
-    where = argparse.Namespace(runner=execution.LOCAL, num_workers=workers)
-    execution.run(write, tasks, where, stage="work", num_bytes=10 * len(tasks))
+    where = argparse.Namespace(runner=parallel.LOCAL, num_workers=workers)
+    parallel.run(write, tasks, where, stage="work", num_bytes=10 * len(tasks))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

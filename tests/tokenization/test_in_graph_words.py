@@ -3,24 +3,24 @@ import itertools
 import pytest
 
 from bert_tf.tokenization import basic
-from bert_tf.tokenization import code_points
+from bert_tf.tokenization import in_graph_words
 
 LAST_ASSIGNED = 0x3134A  # In Unicode 14.0, apart from planes 14 to 16.
 OPTIONS = list(itertools.product([True, False], repeat=2))
 
 
 def value_of(table, code):
-    start = table.page_starts[code >> code_points.PAGE_BITS]
-    return int(table.values[start + (code & ((1 << code_points.PAGE_BITS) - 1))])
+    start = table.page_starts[code >> in_graph_words.PAGE_BITS]
+    return int(table.values[start + (code & ((1 << in_graph_words.PAGE_BITS) - 1))])
 
 
 def becomes(table, code):
     """Returns what a code point alone becomes: a list of words."""
     entry = value_of(table.entries, code)
-    if entry & (code_points.SPACE | code_points.DROPPED):
+    if entry & (in_graph_words.SPACE | in_graph_words.DROPPED):
         return []
-    value = entry >> code_points.FLAG_BITS
-    if entry & code_points.SEVERAL:
+    value = entry >> in_graph_words.FLAG_BITS
+    if entry & in_graph_words.SEVERAL:
         first, last = table.expansion_splits[value : value + 2]
         return ["".join(map(chr, table.expansions[first:last]))]
     return [chr(code + value)]
@@ -31,16 +31,16 @@ def test_every_code_point_becomes_what_the_plain_tokenizer_says(
     do_lower_case, strip_accents
 ):
     options = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
-    table = code_points.code_point_table(**options)
+    table = in_graph_words.code_point_table(**options)
     tokenizer = basic.BasicTokenizer(**options)
-    for code in range(code_points.NUM_CODE_POINTS):
+    for code in range(in_graph_words.NUM_CODE_POINTS):
         if code > LAST_ASSIGNED and code % 64:
             continue  # Unassigned, variation selectors, private use: all alike.
         assert becomes(table, code) == tokenizer.tokenize(chr(code)), hex(code)
 
 
 def test_the_tables_are_small_enough_for_every_saved_model():
-    table = code_points.code_point_table(do_lower_case=True, strip_accents=True)
+    table = in_graph_words.code_point_table(do_lower_case=True, strip_accents=True)
     arrays = [
         *vars(table.entries).values(),
         *vars(table.properties).values(),

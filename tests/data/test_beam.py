@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MULTI_PROCESSING = "--direct_num_workers=2 --direct_running_mode=multi_processing"
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.training import result_files
+from bert_tf.training import run_file
 from bert_tf.training import run_folder
 
 RESULTS = "eval_results.txt"
@@ -18,9 +18,7 @@ def write(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        return result_files.DataSet(
-            name=result_files.stem(name), paths=(str(path),), **values
-        )
+        return run_file.DataSet(name=run_file.stem(name), paths=(str(path),), **values)
 
     return write
 
@@ -33,7 +31,7 @@ def run_dir(tmp_path):
         (tmp_path / "run").mkdir()
         names = {"dev": RESULTS, "test": "predictions.jsonl"}
         record = {
-            names[part]: result_files.entry(data_set, may_be_missing=True)
+            names[part]: run_file.entry(data_set, may_be_missing=True)
             for part, data_set in results.items()
         }
         (tmp_path / "run" / "run.json").write_text(json.dumps({"results": record}))
@@ -52,22 +50,22 @@ def test_results_on_other_data_than_the_command_names_have_its_name(run_dir, wri
         ("predictions.jsonl", write("dev.tsv"), "-dev"),
         ("other.txt", write("dev.tsv"), ""),  # The command names no data for it.
     ):
-        assert result_files.suffix_of(run, file_name, data_set) == suffix
+        assert run_file.suffix_of(run, file_name, data_set) == suffix
 
 
 def test_data_that_does_not_exist_while_training_is_known_by_its_name(run_dir, write):
-    later = result_files.file_data_set("/not/yet/dev.tsv")
+    later = run_file.file_data_set("/not/yet/dev.tsv")
     run = run_dir(dev=later)
-    assert result_files.suffix_of(run, RESULTS, write("dev.tsv")) == ""
-    assert result_files.suffix_of(run, RESULTS, write("ax.tsv")) == "-ax"
+    assert run_file.suffix_of(run, RESULTS, write("dev.tsv")) == ""
+    assert run_file.suffix_of(run, RESULTS, write("ax.tsv")) == "-ax"
 
 
 def test_records_are_identified_by_names_and_sizes(run_dir, write):
     run = run_dir(dev=write("heldout.tfrecord", "123", by_size=True))
     same = write("heldout.tfrecord", "124", by_size=True)
-    assert result_files.suffix_of(run, RESULTS, same) == ""
+    assert run_file.suffix_of(run, RESULTS, same) == ""
     longer = write("heldout.tfrecord", "1234", by_size=True)
-    assert result_files.suffix_of(run, RESULTS, longer) != ""
+    assert run_file.suffix_of(run, RESULTS, longer) != ""
 
 
 def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
@@ -95,4 +93,4 @@ def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
 def test_a_damaged_run_json_is_named(tmp_path, write, run):
     (tmp_path / "run.json").write_text(json.dumps(run))
     with pytest.raises(ValueError, match=r"run\.json has an unexpected value of"):
-        result_files.suffix_of(str(tmp_path), RESULTS, write("dev.tsv"))
+        run_file.suffix_of(str(tmp_path), RESULTS, write("dev.tsv"))

@@ -1,6 +1,6 @@
 import random
 
-from bert_tf.pretraining_data import release_pairs
+from bert_tf.pretraining_data import release_sampling
 
 DOCUMENTS = [
     [[f"{name}{sentence}{piece}" for piece in "xyz"] for sentence in range(6)]
@@ -27,7 +27,7 @@ class ScriptedRandom(random.Random):
 
 def pairs(*numbers, max_tokens=6, document=0):
     rng = ScriptedRandom(*numbers)
-    sampler = release_pairs.PairSampler(
+    sampler = release_sampling.PairSampler(
         DOCUMENTS, rng, max_tokens=max_tokens, short_seq_prob=0.1
     )
     return sampler.pairs(document), rng

@@ -1,1 +1,0 @@
-"""Runs independent tasks in local worker processes or on Apache Beam."""
