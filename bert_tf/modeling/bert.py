@@ -9,9 +9,9 @@ padding. In the last layer, the queries may be fewer, R' = B * (K + P).
 `k` is the set of kernels that a call uses: how each equation is computed on the device
 at hand. `kernels.plain` has the formula of each.
 
-`sequences` says which positions a layer computes, what they see, and which numbers
-their dropout has. Its `dropout` and `dropout_of_weights` describe a dropout, which the
-kernel that gets the description applies.
+`sequences` says which positions a layer computes, what they see, and which keys their
+dropout has. Its methods `dropout` and `dropout_of_weights` describe a dropout, and the
+kernels apply it.
 """
 
 import functools
@@ -91,13 +91,13 @@ class EncoderLayer(embeddings.Scope):
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
-        # Dropout(softmax(Q K^T / sqrt(D) + mask)) V, per head (section 3.2.1).
-        # The dot product of two vectors of D independent components with variance 1
-        # has the variance D. Divided by sqrt(D), scores stay where the softmax has a
-        # useful gradient, for any head size. The mask is 0 where a position sees
-        # another one, and else -10000: the softmax makes it exactly 0, and unlike
-        # -inf it gives no NaN where a position sees none.
         inputs = sequences.queries(x)  # x where vectors are computed, [R, H] or [R', H]
+        # softmax(Q K^T / sqrt(D)) V, per head (section 3.2.1), with the release's
+        # biases, mask and dropout of the weights. The dot product of two vectors of D
+        # independent components with variance 1 has the variance D. Divided by sqrt(D),
+        # scores stay where the softmax has a useful gradient, for any head size. The
+        # mask adds -10000 where a position does not see another one, which makes the
+        # weight exactly 0. With -inf, a position that sees none would get NaN.
         context = k.attend(
             k.dense(projections.query, inputs),
             k.dense(projections.key, x),
@@ -109,7 +109,7 @@ class EncoderLayer(embeddings.Scope):
             ),
         )  # [R, H]: the heads side by side; each had weights [B, F, T].
 
-        # LayerNorm(x + Dropout(Sublayer(x))), here and for the second sublayer below.
+        # LayerNorm(x + Dropout(Sublayer(x))), twice (sections 3.1 and 5.4).
         attended = k.add_and_norm(
             k.dense(output.dense, context),
             inputs,
@@ -167,13 +167,13 @@ class Encoder(embeddings.Scope):
                 is computed; its result is then [B, K + P, H]. None: all.
         """
         outputs = []
-        x = sequences.select(x)
+        x = sequences.select(x)  # [R, H]; kernels may leave out padding.
         for layer in self.encoder_layers:
             # No later layer attends to the vectors of the last one, so only those that
             # are read have to be computed.
             if layer is self.encoder_layers[-1] and last_positions is not None:
                 sequences = sequences.at(last_positions)
-            # Bound, so that remat differentiates with respect to x only.
+            # The others are bound, so that remat differentiates with respect to x only.
             compute = functools.partial(layer, sequences=sequences, k=k)
             x = keras.remat(compute)(x) if self.recomputes_layers else compute(x)
             # As [B, S, H] for the caller, and as rows for the next layer.
@@ -185,9 +185,9 @@ class Encoder(embeddings.Scope):
 class Pooler(embeddings.Scope):
     """A dense tanh layer on the vector that represents a sequence.
 
-    It is that of [CLS], or in a model that reads from left to right, that of the last
-    piece (`visibility.pooled_positions`). [CLS] represents no word, so attention can
-    collect there what concerns the whole text (section 3 of the BERT paper). The layer
+    It is the vector of [CLS] or, in a left-to-right model, of the last piece
+    (`visibility.pooled_positions`). [CLS] represents no word, so attention can collect
+    there what concerns the whole text (section 3 of the BERT paper). The layer
     comes from the release's code. Pretraining fits it to the next-sentence task alone,
     so its output becomes a useful vector of a text only through fine-tuning.
     """

@@ -50,7 +50,7 @@ class BertConfig:
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512  # The longest sequence.
     type_vocab_size: int = 2  # Number of segment ids.
-    initializer_range: float = 0.02  # Deviation of the truncated normal.
+    initializer_range: float = 0.02  # Standard deviation before truncation.
     layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
     attention: str = "bidirectional"  # Or "causal".
     position_initializer: str = "normal"  # See `initial_values.of_positions`.

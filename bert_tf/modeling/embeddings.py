@@ -81,8 +81,8 @@ class Embeddings(keras.layers.Layer):
     Attention itself ignores order, so positions have vectors of their own. They are
     learned like words, which limits a sequence to `max_position_embeddings`; learned
     and fixed positions work equally well (section 3.5 of "Attention Is All You Need").
-    The segment embedding says which of two texts a piece belongs to, because [SEP]
-    alone marks only where the first one ends (section 3 and Figure 2 of the paper).
+    The segment embedding says which of two texts a piece belongs to (section 3 and
+    Figure 2 of the BERT paper). The normalization comes from the release's code.
 
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """

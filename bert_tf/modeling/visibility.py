@@ -17,8 +17,8 @@ def visible_positions(
     """Returns which positions each position sees, as `plain.Sequences` takes it.
 
     Args:
-        features: those of `BertModel.call`, under our names. A position sees its own
-            sequence only if rows hold several.
+        features: those of `BertModel.call`, without aliases. If rows hold several
+            sequences, a position sees only its own.
         is_causal: whether a position sees only itself and what precedes it.
 
     Returns:

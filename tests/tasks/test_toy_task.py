@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import tables
@@ -51,7 +52,10 @@ class Predictor(fine_tuning_predictor.Predictor):
     RECORD = Record
 
     def items(self, inputs):
-        return input_items.read(inputs, "a list of texts")
+        texts = input_items.read(inputs, "a list of texts")
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"Expected a list of texts, got {texts!r:.60}.")
+        return texts
 
     def outputs(self, features):
         return self.model(features)["probabilities"]
@@ -68,6 +72,11 @@ class Bees(task_module.Task):
     RECORD = Record
     PREDICTOR = Predictor
 
+    def check_head(self, head):
+        # A finished run of this task has the head of a classifier.
+        if (head.kind, head.num_labels) != (kinds.Head.CLASSIFICATION, 2):
+            super().check_head(head)
+
     def read_set(self, name, path, *, broken_rows=None):
         columns = ("text",) if name == "test" else ("text", "label")
         return list(tables.read_table(path, columns, broken_rows=broken_rows))
@@ -82,8 +91,7 @@ class Bees(task_module.Task):
         columns = packing.pack(
             self.tokenizer, texts, max_seq_length=self.record.max_seq_length
         )
-        labels = [int(row.cells.get("label", 0)) for row in rows]
-        return columns | {"label_ids": np.array(labels, np.int32)}
+        return columns | {"label_ids": np.array([*map(label_id, rows)], np.int32)}
 
     def training_data(self):
         source = batching.ArraySource(self.features("train"))
@@ -140,6 +148,13 @@ class Bees(task_module.Task):
         )
 
 
+def label_id(row):
+    label = row.cells.get("label", "0")
+    if label not in ("0", "1"):
+        raise ValueError(f"{row.place}: the label is {label!r}; expected 0 or 1.")
+    return int(label)
+
+
 def answer(probabilities):
     return {"is_about_bees": bool(probabilities[1] > 0.5)}
 
@@ -181,6 +196,15 @@ def test_the_runner_trains_evaluates_applies_and_loads_a_new_task(options, tmp_p
     assert "texts about bees" in (run_dir / "README.md").read_text()
     predicted = bert_tf.load(str(run_dir)).predict(["lamp baker", "bee lamp"])
     assert [one["is_about_bees"] for one in predicted] == [False, True]
+
+    again = dataclasses.replace(
+        options,
+        init_checkpoint=str(run_dir),
+        output_dir=str(tmp_path / "applied"),
+        do_train=False,
+        do_predict=False,
+    )
+    assert "eval_accuracy = 1.0" in fine_tuning_run.run(again)
 
 
 def test_the_data_of_a_new_task_is_checked(options):
