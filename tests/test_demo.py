@@ -77,12 +77,14 @@ def demo_run(tmp_path_factory, run_tool_process):
     return folder / "out", result.stdout
 
 
+@pytest.mark.slow
 def test_every_command_is_shown_as_it_is_typed(demo_run):
     assert re.findall(r"^\$ bert_tf ([\w-]+)", demo_run[1], re.M) == [
         *("fill-mask", "pretrain", "plot", "classify", "classify", "export", "query")
     ]
 
 
+@pytest.mark.slow
 def test_the_report_is_printed_and_kept_and_the_files_that_it_names_exist(demo_run):
     folder, shown = demo_run
     report = (folder / "report.txt").read_text()

@@ -76,6 +76,7 @@ def test_classify_returns_a_trained_predictor(classified):
     assert json.loads(rows[0]) == {"text": TEXTS[0], "label": "rain"}
 
 
+@pytest.mark.slow
 def test_without_a_checkpoint_the_model_in_the_package_is_fine_tuned(tmp_path, capsys):
     train = [("wet and storm", "rain"), ("noon and dry", "sun")]
     values = {"max_seq_length": 8, "train_batch_size": 2, "num_train_epochs": 1}
@@ -120,6 +121,7 @@ def test_the_same_call_reloads_a_run_and_other_examples_are_refused(
     assert len((folder / "data" / "train.jsonl").read_text().splitlines()) == 32
 
 
+@pytest.mark.slow
 def test_a_table_with_text_b_has_pairs_and_validation_may_be_examples(quick, tmp_path):
     others = [LABELS[0], LABELS[-1]] * 16
     train = (TEXTS, others, LABELS)
@@ -129,6 +131,7 @@ def test_a_table_with_text_b_has_pairs_and_validation_may_be_examples(quick, tmp
     assert {"eval_accuracy", "eval_loss"} <= model.scores.keys()
 
 
+@pytest.mark.slow
 def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     labels = [["rain"], ["sun", "rain"], [], ["sun"]] * 8
     values = {"num_train_epochs": 1}
@@ -153,6 +156,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.slow
 def test_tag_learns_from_sentences_and_holds_some_out(quick, tmp_path):
     model = tag(SENTENCES, tmp_path / "run", quick, validation=0.25)
     [answer] = model.predict(["clara was in london"])
@@ -222,6 +226,7 @@ def answer_questions(train, output_dir, quick, **values):
     )
 
 
+@pytest.mark.slow
 def test_answer_questions_learns_from_records(quick, tmp_path):
     model = answer_questions(QUESTIONS, tmp_path / "run", quick, validation=0.25)
     [found] = model.predict([("who was in london?", "anna was in london.")])
@@ -269,6 +274,7 @@ def choose(train, output_dir, quick, **values):
     return bert_tf.fine_tune.choose(train, None, output_dir, **values)
 
 
+@pytest.mark.slow
 def test_choose_learns_from_a_list_and_holds_some_out(quick, tmp_path):
     train = [
         (f"{start} {number}", *rest) for number, (start, *rest) in enumerate(CHOICES)
@@ -295,6 +301,7 @@ def retrieve(train, output_dir, quick, **values):
     return bert_tf.fine_tune.retrieve(train, None, output_dir, **{**quick, **values})
 
 
+@pytest.mark.slow
 def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_path):
     model = retrieve(PAIRS, tmp_path / "run", quick, validation=[PAIRS[0]])
     with pytest.raises(ValueError, match=r"a run with another corpus .*index\("):

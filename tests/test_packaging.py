@@ -59,6 +59,7 @@ def packaged_files():
     return {path.relative_to(ROOT).as_posix() for path in files}
 
 
+@pytest.mark.slow
 def test_the_source_archive_has_every_file(dist):
     [path] = dist.glob("*.tar.gz")
     assert path.name == f"bert_tf-{VERSION}.tar.gz"
@@ -68,6 +69,7 @@ def test_the_source_archive_has_every_file(dist):
     assert {"README.md", "LICENSE", "CHANGELOG.md", "setup.py"} <= names
 
 
+@pytest.mark.slow
 def test_the_wheel_has_every_file_and_command(dist):
     [path] = dist.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
@@ -90,6 +92,7 @@ def test_the_wheel_has_every_file_and_command(dist):
     assert f"]({ADDRESS}/blob/main/docs/results.md)" in metadata  # In the README.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*(f"python-{v}" for v in PYTHONS), "tpu"])
 def test_each_environment_has_pinned_versions_of_every_requirement(dist, name):
     [path] = dist.glob("*.whl")

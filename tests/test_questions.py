@@ -114,6 +114,7 @@ def traced_calls(owner, name, entered):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_names_the_files_that_the_code_enters(question, entered):
     text = test_contributing.section(f"### {question}")

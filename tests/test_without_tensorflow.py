@@ -112,6 +112,7 @@ def test_help_needs_no_tensorflow():
 NO_TEXT_OPS = BLOCKER.replace('"tensorflow"', '"tensorflow_text"')
 
 
+@pytest.mark.slow
 def test_a_task_is_trained_and_evaluated_without_tensorflow_text(golden, tmp_path):
     """As on Windows, for which there is no TensorFlow Text."""
     (tmp_path / "train.tsv").write_text("text\tlabel\n" + "a b\t0\nthe é\t1\n" * 4)

@@ -55,7 +55,9 @@ def test_a_notebook_installs_a_pinned_version_and_says_where_it_ran(source):
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param(path, marks=() if path.stem == QUICK else pytest.mark.long)
+        pytest.param(
+            path, marks=pytest.mark.slow if path.stem == QUICK else pytest.mark.long
+        )
         for path in SOURCES
     ],
     ids=lambda path: path.stem,

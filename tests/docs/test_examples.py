@@ -5,6 +5,8 @@ import runpy
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 # What the last call of an example returns has these keys, or is an array.

@@ -6,6 +6,8 @@ import runpy
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "keras_guides"
 
 

@@ -10,6 +10,8 @@ import pytest
 import bert_tf
 from bert_tf import subcommands
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -102,15 +102,8 @@ MODELS = {
 }
 
 
-# Compiling takes seconds, and these run the operations of other models.
-VARIANTS = {
-    "words_only",
-    "causal_classifier",
-    "multi_label_classifier",
-    "distilled_classifier",
-    "span_predictor_with_bilstm",
-    "token_classifier_on_features",
-}
+# Compiling takes seconds; only these two are always compiled.
+COMPILED = {"pretrainer", "classifier"}
 
 
 @pytest.fixture(params=MODELS)
@@ -243,7 +236,7 @@ def test_one_step_of_plain_descent_lowers_the_loss(create_model, features):
 @pytest.mark.parametrize(
     "task",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in VARIANTS else [])
+        pytest.param(name, marks=[] if name in COMPILED else [pytest.mark.slow])
         for name in MODELS
     ],
     indirect=True,
@@ -266,6 +259,7 @@ def test_loss_and_gradients_are_the_same_eager_in_a_graph_and_under_xla(
             np.testing.assert_allclose(other, gradient, rtol=1e-7, atol=atol)
 
 
+@pytest.mark.slow
 def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
     create_model, features
 ):
@@ -288,6 +282,7 @@ def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
 
 
 # The pooler has no gradient without the next-sentence loss, and Keras says so.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Gradients do not exist.*pooler:UserWarning")
 def test_fit_takes_steps_and_evaluates_on_one_device(create_model, features):
     keras.utils.set_random_seed(1)

@@ -8,7 +8,7 @@ import pytest
 
 from tests import runs
 
-NUM_TRAIN_STEPS = 160
+NUM_TRAIN_STEPS = 60
 
 # Runs the tool and kills it before a file of a checkpoint gets its name: the index,
 # whose data has its name already, or the file `checkpoint`, which commits them.

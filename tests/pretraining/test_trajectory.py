@@ -9,14 +9,18 @@ import tensorflow as tf
 
 from tests import runs
 
-LONG = pytest.mark.long
+LONG, SLOW = pytest.mark.long, pytest.mark.slow
 # How a global batch may be divided without changing anything.
 DIVISIONS = [
     pytest.param([], id="one_device"),
     pytest.param(["--device=mirrored", "--num_replicas=2"], id="two_replicas"),
-    pytest.param(["--device=mirrored", "--num_replicas=4"], id="four_replicas"),
-    pytest.param(["--gradient_accumulation_steps=2"], id="two_micro_batches"),
-    pytest.param(["--jit_compile"], id="xla"),
+    pytest.param(
+        ["--device=mirrored", "--num_replicas=4"], id="four_replicas", marks=SLOW
+    ),
+    pytest.param(
+        ["--gradient_accumulation_steps=2"], id="two_micro_batches", marks=SLOW
+    ),
+    pytest.param(["--jit_compile"], id="xla", marks=SLOW),
 ]
 
 

@@ -8,6 +8,8 @@ from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["a rain", "the Bread of 中文 " * 3]
 QUESTION = {"question": ["where?"] * 2, "context": TEXTS}
 ENDINGS = [["rain", "bread"], ["a", "the"]]

@@ -14,6 +14,8 @@ from bert_tf.serving import export
 from bert_tf.serving import openvino_model
 from bert_tf.serving import warm_up
 
+pytestmark = pytest.mark.slow
+
 exceptions = pytest.importorskip("starlette.exceptions", reason="needs the server")
 server_model = pytest.importorskip("bert_tf.serving.server_model")
 

@@ -15,6 +15,8 @@ from bert_tf.serving import predictors
 from bert_tf.tasks.retrieval import features
 from tests.serving import rest_double
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["", "the rain", "crème brûlée, 中文", "rain in spain " * 5, "the bread " * 40]
 SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
 

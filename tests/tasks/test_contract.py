@@ -317,6 +317,7 @@ def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
         assert results[name] >= least
 
 
+@pytest.mark.slow
 def test_init_checkpoint_is_opened_once(tmp_path, create, golden, opened_checkpoints):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = create(tmp_path, init_checkpoint=prefix, num_train_epochs=1.0)

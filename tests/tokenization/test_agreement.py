@@ -100,9 +100,17 @@ def material(golden, request):
     [
         (21_000, {"do_lower_case": True}),
         pytest.param(102_000, {"do_lower_case": True}, marks=pytest.mark.long),
-        (9_000, {"do_lower_case": False}),
-        (9_000, {"do_lower_case": True, "strip_accents": False}),
-        (9_000, {"do_lower_case": False, "strip_accents": True}),
+        pytest.param(9_000, {"do_lower_case": False}, marks=pytest.mark.slow),
+        pytest.param(
+            9_000,
+            {"do_lower_case": True, "strip_accents": False},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            9_000,
+            {"do_lower_case": False, "strip_accents": True},
+            marks=pytest.mark.slow,
+        ),
         (9_000, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}),
     ],
 )

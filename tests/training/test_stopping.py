@@ -121,6 +121,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_one_line_and_the_last_checkpoint_whole(
     pretrain, small_disk, tmp_path
 ):

@@ -245,6 +245,7 @@ def test_the_vectors_of_an_embedder_are_read(copied, pooling, normalize):
         keras_hub.open_source(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "num_classes, activation, label_kind",
     [

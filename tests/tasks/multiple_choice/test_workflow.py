@@ -41,6 +41,7 @@ def test_a_run_is_applied_to_a_table_without_a_header_line(
     assert "and honey" in table.read_text().splitlines()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names, row",
     [

@@ -111,6 +111,7 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
     assert "1 words of the text, such as 'Anna,Otto'" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     """The words of plain text are those of a column file with the same sentences."""
     rows = "Acme/B-LOC Corp./I-LOC of/O St./B-LOC Lô/I-LOC owns/O Ana/B-PER 's/O"
@@ -187,6 +188,7 @@ def test_tags_are_those_of_the_column_in_the_scheme(
     assert list(task.labels) == labels.split()
 
 
+@pytest.mark.slow
 def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path, monkeypatch):
     # Nor do they need seqeval.
     monkeypatch.setitem(sys.modules, "seqeval.metrics", None)
@@ -222,6 +224,7 @@ def test_what_does_not_fit_is_refused_before_training(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_test_file_may_have_tags_that_the_model_has_not(small):
     report = fine_tuning_run.run(
         small(
@@ -252,6 +255,7 @@ def test_windows_follow_length_stride_and_documents(small):
     assert rows == {"whole": 3, "cut": 3 + 1, "document": 1}
 
 
+@pytest.mark.slow
 def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
     values = {"do_lower_case": False, "true_case": True}
     train = conll("A/O cat/O sees/O Lund/B-X", "CAT/O SEES/O LUND/B-X")
