@@ -85,6 +85,25 @@ def test_leftovers_are_removed_and_files_in_progress_are_not(tmp_path, remove):
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "out.txt"])
 
 
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        # Safetensors, TensorFlow.
+        (OSError("I/O error: File too large (os error 27)"), "File too large"),
+        (
+            OSError(
+                "{{node SaveV2}} run/.m.tempstate1; Disk quota exceeded [Op:SaveV2]"
+            ),
+            "Disk quota exceeded",
+        ),
+        (ValueError("What else. [Op:X]\nmore"), "What else"),
+    ],
+)
+def test_the_reason_of_a_failed_write_is_in_the_words_of_the_system(error, reason):
+    assert files.reason_of(error) == reason
+
+
 def test_expand_keeps_the_order_of_patterns_and_sorts_each(tmp_path):
     for name in (
         "b.tfrecord",

@@ -61,6 +61,26 @@ def test_the_head_of_a_fine_tuned_checkpoint(
     assert head.is_known == (task is not None or kind == "question_answering")
 
 
+@pytest.mark.parametrize(
+    "folder, task, expected",
+    [
+        ("uncased_L-2_H-128_A-2", None, True),
+        ("multi_cased_L-12_H-768_A-12", None, False),
+        ("chinese_L-12_H-768_A-12", None, True),
+        ("my_run", None, None),
+        ("my_run", '{"do_lower_case": false}', False),
+        ("my_run", '{"do_lower_case": null}', None),  # Of examples of the 2018 code.
+    ],
+)
+def test_the_casing_is_that_of_the_run_or_of_the_released_name(
+    released_folder, tmp_path, folder, task, expected
+):
+    folder = released_folder.rename(tmp_path / folder)
+    if task is not None:
+        (folder / "task.json").write_text(task)
+    assert formats.open_source(folder).do_lower_case is expected
+
+
 def test_a_path_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No such checkpoint: .*nowhere, and"):
         formats.open_source(tmp_path / "nowhere")
