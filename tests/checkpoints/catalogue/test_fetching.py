@@ -343,6 +343,8 @@ def test_two_processes_download_the_same_model_once(
 def test_there_are_33_models_each_with_a_url_of_its_own():
     assert len(fetching.MODELS) == 33
     assert len({entry.url for entry in fetching.MODELS.values()}) == 33
+    cased = {n for n, e in fetching.MODELS.items() if not e.model.do_lower_case}
+    assert cased == {name for name in fetching.MODELS if "-cased" in name} != set()
 
 
 @pytest.mark.parametrize(
