@@ -174,7 +174,7 @@ def create_model(source: source_module.Source, **kwargs: Any) -> Any:
     """
     source.with_head(None, argument="head")  # Raises an error about such layers.
     return checkpoint_heads.create_model(
-        source.required_config(), source.head, **kwargs
+        source.required_config(), source.head, **{**source.arguments, **kwargs}
     )
 
 
@@ -184,6 +184,7 @@ def load_source(model: Any, source: source_module.Source) -> LoadReport:
     Logs the report and warns about differences.
     """
     report = assign(model, source)
+    model.is_pretrained = True
     logger.info("%s", dataclasses.replace(report, differences=()))
     for sentence in source.notes:
         logger.info("%s: %s", report.path, sentence)

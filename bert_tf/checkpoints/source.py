@@ -51,6 +51,10 @@ class Source:
     # Sentences about settings of the checkpoint that give different results here.
     # They are shown whenever it is opened.
     warnings: tuple[str, ...] = ()
+    # Arguments of the model's class, such as `dropout`, that only this format stores.
+    arguments: collections.abc.Mapping[str, object] = dataclasses.field(
+        default_factory=dict
+    )
     notes: tuple[str, ...] = ()  # Sentences to show when the checkpoint is converted.
 
     @property
@@ -160,7 +164,8 @@ class Source:
             text = dataclasses.replace(
                 text, output_activation=None, max_seq_length=None
             )
-        return dataclasses.replace(self, head=head, text=text)
+        arguments = self.arguments if head.kind == self.head.kind else {}
+        return dataclasses.replace(self, head=head, text=text, arguments=arguments)
 
     @property
     def encoder_text(self) -> text_encoding.TextEncoding:

@@ -65,6 +65,7 @@ OF_TASKS = (
 # layer around them. The path of the model is "".
 QUANTIZED_LAYERS = "quantized_layers"
 TRAINABLE_LAYERS = "trainable_layers"
+PREPROCESSOR = "preprocessor"  # The configuration of the model's.
 # Examples of one replica have indices below this number, so no two examples of a step
 # have the same key.
 _MAX_EXAMPLES_PER_REPLICA = 1 << 20
@@ -81,6 +82,8 @@ class KerasModel(pretrained_model.PretrainedModel):
         config: BertConfig.
         name: the first part of the variables' paths.
         dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
+        preprocessor: `bert_tf.TextPreprocessor`, or what it is created from, so that
+            `fit`, `predict` and `export` take texts.
 
     Attributes:
         seed_generator: `keras.random.SeedGenerator` that dropout uses if a model is
@@ -91,10 +94,6 @@ class KerasModel(pretrained_model.PretrainedModel):
     # Features that `call` reads, besides those of tasks.
     sequence_features: tuple[str, ...] = ENCODER
     exported_features: tuple[str, ...] = SEQUENCE
-    # The outputs that a loss with from_logits=True is applied to, one per label.
-    logits_outputs: tuple[str, ...] = ()
-    # The output that metrics, and losses with from_logits=False, are applied to.
-    answer_output: str | None = None
     # Names of losses and metrics for which Keras would choose a function for one class
     # per example, and what to pass instead.
     misread_names: Mapping[str, str] = types.MappingProxyType({})
@@ -108,6 +107,7 @@ class KerasModel(pretrained_model.PretrainedModel):
         *,
         name: str | None = None,
         dtype: Any = None,
+        preprocessor: Any = None,
         **kwargs: Any,
     ):
         if not isinstance(config, config_module.BertConfig):
@@ -121,6 +121,8 @@ class KerasModel(pretrained_model.PretrainedModel):
         name = name or naming.to_snake_case(type(self).__name__)
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
+        # Not an attribute, because a layer without XLA would slow the model's `fit`.
+        self._text = types.SimpleNamespace(preprocessor=preprocessor)
         self._is_created_frozen = not self.trainable
         self.output_shape = (None, None, config.hidden_size)  # For `summary`.
         # `keras.utils.set_random_seed` determines the seed. The state must not change:
@@ -263,9 +265,13 @@ class KerasModel(pretrained_model.PretrainedModel):
         if len(bert.encoder.encoder_layers) != self.config.num_hidden_layers:
             raise ValueError(
                 "The encoder no longer has all its layers, so a saved model would get "
-                "new ones; set num_hidden_layers of the configuration instead."
+                "new ones; call truncated(num_layers) instead."
             )
-        optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
+        optional = {
+            TRAINABLE_LAYERS: trainable,
+            QUANTIZED_LAYERS: quantized,
+            PREPROCESSOR: self.preprocessor and self.preprocessor.get_config(),
+        }
         return {
             "config": self.config.to_dict(),
             "name": self.name,
@@ -315,23 +321,6 @@ class KerasModel(pretrained_model.PretrainedModel):
         if not is_named:
             y, sample_weight = self.scored_labels(y, sample_weight)
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def by_output(self, output: str | None, items: Any) -> Mapping[str, Any]:
-        """Returns {output: losses or metrics}; those without a name are for `output`.
-
-        Raises:
-            ValueError: `output` is None, but losses or metrics have no names.
-        """
-        if isinstance(items, Mapping):
-            return items
-        if output is None:
-            shown = getattr(items, "name", items)
-            raise ValueError(
-                f"{type(self).__name__} cannot tell which output {shown!r} is for. "
-                'Name the output, as in loss={"logits": ...} or metrics={"logits": '
-                "[...]}."
-            )
-        return {output: items}
 
     def compared(
         self, by_output: Mapping[str, Any], x: Any, y: Any, y_pred: Any, weights: Any

@@ -3,7 +3,9 @@
 Shape letters: B batch, S sequence.
 """
 
+import dataclasses
 import inspect
+import logging
 from collections.abc import Mapping
 from typing import Any
 from typing import Self
@@ -12,6 +14,13 @@ import keras
 import numpy as np
 
 from bert_tf.modeling import config as config_module
+
+logger = logging.getLogger(__name__)
+
+# The default optimizer, as in the release; its schedule before `fit` knows the steps.
+_RATE, _CLIP_NORM, _NUM_WARMUP_STEPS, _ENDLESS = 5e-5, 1.0, 100, 1 << 40
+_TEXTS = ("text", "text_b")  # Names of inputs that are strings.
+_RUINOUS_RATE = 1e-3  # Keras's default for Adam.
 
 
 class PretrainedModel(keras.Model):
@@ -28,30 +37,121 @@ class PretrainedModel(keras.Model):
     num_exported_axes = 2
     # The features that `y` may hold instead, in the order in which `y` lists them.
     label_features: tuple[str, ...] = ()
+    # The outputs that a loss with from_logits=True is applied to, one per label.
+    logits_outputs: tuple[str, ...] = ()
+    # The output that metrics, and losses with from_logits=False, are applied to.
+    answer_output: str | None = None
+    # Whether weights of a checkpoint were loaded.
+    is_pretrained = False
+    _has_default_optimizer = False
+    _has_lora = False
 
     @classmethod
-    def from_pretrained(cls, path: Any, **kwargs: Any) -> Self:
+    def from_pretrained(
+        cls,
+        path: Any,
+        *,
+        num_labels: int | None = None,
+        dropout: float | None = None,
+        **kwargs: Any,
+    ) -> Self:
         """Returns the model with a checkpoint's weights.
 
         Args:
             path: a checkpoint of any format, or the name of a model, as for
                 `bert_tf.load_checkpoint`.
-            **kwargs: arguments of the class, such as `num_labels` and `dropout`. If the
-                checkpoint has no head of this kind and size, the head is new, which a
-                warning says.
+            num_labels: number of classes. If the checkpoint has no head of this kind
+                and size, the head is new, which a warning says.
+            dropout: rate of the dropout before the output layer.
+            **kwargs: further arguments of the class. The default `preprocessor` has the
+                checkpoint's tokenizer.
 
         Raises:
             OSError, ValueError, ImportError: as for `bert_tf.from_pretrained`.
 
         Example:
-            tokenizer = bert_tf.FullTokenizer("bert-tf-mini")
             model = bert_tf.BertClassifier.from_pretrained("bert-tf-mini", num_labels=2)
-            model.compile(keras.optimizers.AdamW(5e-5))
-            model.fit(tokenizer(texts), labels, epochs=3)
+            model.compile()
+            model.fit(["Great.", "Dull."], [1, 0], epochs=3)
+            model.predict(["A great film."])["probabilities"]
         """
         import bert_tf  # Loads what models may not depend on.
 
+        if num_labels is not None:
+            kwargs["num_labels"] = num_labels
+        if dropout is not None:
+            kwargs["dropout"] = dropout
         return bert_tf.from_pretrained(path, head=cls, **kwargs)[0]
+
+    @property
+    def preprocessor(self) -> Any:
+        """The `bert_tf.TextPreprocessor` of texts, or None; created on first use."""
+        value = self._text.preprocessor
+        if value is not None and not isinstance(value, keras.layers.Layer):
+            import bert_tf
+
+            create = bert_tf.TextPreprocessor
+            is_config = isinstance(value, Mapping)
+            self._text.preprocessor = (create.from_config if is_config else create)(
+                value
+            )
+        return self._text.preprocessor
+
+    def truncated(self, num_layers: int) -> Self:
+        """Returns a copy of the model with only the lowest layers of its encoder.
+
+        Raises:
+            ValueError: there are fewer layers, or `num_layers` is less than 1.
+        """
+        if not 1 <= num_layers <= self.config.num_hidden_layers:
+            raise ValueError(
+                f"num_layers: expected 1 to {self.config.num_hidden_layers}, got "
+                f"{num_layers}."
+            )
+        self.build()
+        config = dataclasses.replace(self.config, num_hidden_layers=num_layers)
+        model = self.from_config({**self.get_config(), "config": config.to_dict()})
+        model.build()
+        model.is_pretrained = self.is_pretrained
+        weights = {weight.path: weight for weight in self.weights}
+        for weight in model.weights:
+            weight.assign(weights[weight.path])
+        return model
+
+    def enable_lora(self, rank: int) -> None:
+        """Makes the encoder train only low-rank additions to W^Q and W^V of each layer.
+
+        A head stays trainable. Call it before `compile`. Saved and exported models have
+        the sums as weights and a frozen encoder; to train a saved model further, call
+        both again.
+
+        Source: section 4.2 of arXiv:2106.09685.
+        """
+        self.build()
+        bert: Any = getattr(self, "bert", self)
+        for layer in (bert.embeddings, bert.encoder, bert.pooler):
+            layer.trainable = False
+        for layer in bert.encoder.encoder_layers:
+            projections = layer.attention.self_attention
+            for dense in (projections.query, projections.value):
+                dense.enable_lora(rank)
+                dense.lora_kernel_a.trainable = dense.lora_kernel_b.trainable = True
+        self._has_lora = True
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns the shapes of the outputs for those of the features, or of ids."""
+        self.build()
+        is_dict = isinstance(input_shape, Mapping)
+        shapes = input_shape if is_dict else {"input_ids": input_shape}
+        features = {
+            name: keras.KerasTensor(shape, "int32") for name, shape in shapes.items()
+        }
+        outputs = self.compute_output_spec(features)
+        return keras.tree.map_structure(lambda output: tuple(output.shape), outputs)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns symbolic outputs; Keras would guess dtypes from the shapes."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def __call__(self, features: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs; see `call`.
@@ -68,12 +168,46 @@ class PretrainedModel(keras.Model):
         """Returns inputs as Keras takes them: dicts of features, arrays for lists.
 
         Raises:
-            ValueError: an array has ids without a row in the model's tables.
+            ValueError: an array has ids without a row in the model's tables, or there
+                are texts, but no preprocessor.
         """
+        if hasattr(x, "element_spec"):  # A tf.data.Dataset.
+            batch = x.element_spec
+            first = batch[0] if isinstance(batch, tuple) else batch
+            return x.map(self._prepared_batch) if _is_text(first) else x
+        if _is_text(x):
+            return self._features_of_texts(x)
         if isinstance(x, Mapping):  # Keras does not take all kinds, such as UserDict.
             self._check_rows(x)
             return dict(x)
         return np.asarray(x) if isinstance(x, list) else x
+
+    def _prepared_batch(self, x, *labels):
+        return (self._features_of_texts(x), *labels)
+
+    def _features_of_texts(self, texts):
+        if self.preprocessor is None:
+            raise ValueError(
+                f"This {type(self).__name__} has no preprocessor for texts; create it "
+                "with from_pretrained, or pass preprocessor=bert_tf.TextPreprocessor("
+                "...)."
+            )
+        if isinstance(texts, Mapping):
+            texts = tuple(texts[name] for name in _TEXTS if name in texts)
+            texts = texts if len(texts) > 1 else texts[0]
+        if self.num_exported_axes == 3:  # Contexts [B] and their choices [B, C].
+            contexts, choices = (np.asarray(one, object) for one in texts)
+            first = np.repeat(contexts, choices.shape[-1])
+            features = self.preprocessor(first, choices.ravel())
+            return {
+                name: column.numpy().reshape(*choices.shape, -1)
+                for name, column in features.items()
+            }
+        features = self.preprocessor([texts] if isinstance(texts, str) else texts)
+        return {
+            name: column.numpy() if hasattr(column, "numpy") else column
+            for name, column in features.items()
+        }
 
     def _check_rows(self, features):
         config = self.config
@@ -91,6 +225,73 @@ class PretrainedModel(keras.Model):
                     f"has vectors for 0 to {size - 1}; use the tokenizer of its "
                     "checkpoint."
                 )
+
+    def compile(
+        self, optimizer: Any = None, loss: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """Chooses optimizer, loss and metrics; see `keras.Model.compile`.
+
+        Args:
+            optimizer: default: `bert_tf.AdamWeightDecay` with the rate 5e-5, and
+                gradients clipped to the global norm 1, as in 2018. In `fit`, the rate
+                rises over the first tenth of the steps and then falls to 0. Where their
+                number is unknown, it rises over 100 steps and stays.
+            loss: default: the model's own loss.
+            *args, **kwargs: those of `keras.Model.compile`.
+
+        Raises:
+            ValueError: it is unclear which of the model's outputs `loss` is for.
+        """
+        import bert_tf  # Loads what models may not depend on.
+
+        if loss is not None and not (self.logits_outputs or self.answer_output):
+            self.by_output(None, loss)
+        self._has_default_optimizer = optimizer is None
+        if optimizer is None:
+            schedule = bert_tf.WarmupLinearDecay(_RATE, _ENDLESS, _NUM_WARMUP_STEPS)
+            optimizer = bert_tf.AdamWeightDecay(schedule, global_clipnorm=_CLIP_NORM)
+        super().compile(optimizer, loss, *args, **kwargs)
+        is_adam = isinstance(self.optimizer, keras.optimizers.Adam)
+        if self.is_pretrained and is_adam:
+            rate = float(self.optimizer.learning_rate)
+            if rate >= _RUINOUS_RATE:
+                logger.warning(
+                    "The learning rate %g ruins a pretrained encoder; call compile() "
+                    "without an optimizer, or pass one with a rate such as 5e-5.",
+                    rate,
+                )
+
+    def get_compile_config(self) -> dict[str, Any]:
+        """Returns the arguments of `compile`, as plain values; none with LoRA.
+
+        A loaded model lacks the low-rank weights that the optimizer's state is for.
+        """
+        config = {} if self._has_lora else super().get_compile_config()
+        is_default = config and self._has_default_optimizer
+        return config | ({"optimizer": None} if is_default else {})
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles the model as `get_compile_config` describes it."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def by_output(self, output: str | None, items: Any) -> Mapping[str, Any]:
+        """Returns {output: losses or metrics}; those without a name are for `output`.
+
+        Raises:
+            ValueError: `output` is None, but losses or metrics have no names.
+        """
+        if isinstance(items, Mapping):
+            return items
+        if output is None:
+            shown = getattr(items, "name", items)
+            raise ValueError(
+                f"{type(self).__name__} cannot tell which output {shown!r} is for. "
+                'Name the output, as in loss={"logits": ...} or metrics={"logits": '
+                "[...]}."
+            )
+        return {output: items}
 
     def train_on_batch(
         self,
@@ -115,8 +316,9 @@ class PretrainedModel(keras.Model):
         """Trains the model; see `keras.Model.fit`.
 
         Args:
-            x: features, or ids.
-            y: labels.
+            x: features, ids, or texts: a list, an array or a column of a data frame; a
+                tuple of two of these are pairs.
+            y: labels; classes are numbers.
             *args, **kwargs: those of `keras.Model.fit`; pass `class_weight` by name.
 
         Raises:
@@ -128,6 +330,9 @@ class PretrainedModel(keras.Model):
             kwargs["validation_data"] = (self.prepared(data[0]), *map(_array, data[1:]))
         elif data is not None:
             kwargs["validation_data"] = self.prepared(data)
+        if self._has_default_optimizer and len(args) < 4:  # The fourth is callbacks.
+            schedule = _WarmupInFit(kwargs.get("initial_epoch", 0))
+            kwargs["callbacks"] = [schedule, kwargs.get("callbacks") or []]
         return super().fit(self.prepared(x), _array(y), *args, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -148,14 +353,19 @@ class PretrainedModel(keras.Model):
     ) -> None:
         """Writes the model for inference; see `keras.Model.export`.
 
-        The default `input_signature` is a dict of `exported_features`, int32, of any
-        size. Formats have no lists of outputs, so the layers of an encoder are
-        `all_encoder_layers_0`, ...
+        The default `input_signature` of a SavedModel is `text`, strings [B], if the
+        model has a preprocessor; `text` and `text_b` are pairs. Otherwise it is a dict
+        of `exported_features`, int32, of any size. Formats have no lists of outputs, so
+        the layers of an encoder are `all_encoder_layers_0`, ...
         """
-        axes = (None,) * self.num_exported_axes
+        axes, dtype, names = self.num_exported_axes, "int32", self.exported_features
+        formats = (format, keras.backend.backend())
+        has_strings = formats == ("tf_saved_model", "tensorflow") and axes == 2
+        if has_strings and self.preprocessor is not None:
+            axes, dtype, names = 1, "string", _TEXTS[:1]
         signature = input_signature or {
-            name: keras.InputSpec(shape=axes, dtype="int32", name=name)
-            for name in self.exported_features
+            name: keras.InputSpec(shape=(None,) * axes, dtype=dtype, name=name)
+            for name in names
         }
         if isinstance(signature, list | tuple):
             (signature,) = signature
@@ -164,7 +374,11 @@ class PretrainedModel(keras.Model):
                 f"input_signature: expected a dict of features, got {signature!r}."
             )
         inputs: Any = {
-            name: keras.Input(batch_shape=tuple(spec.shape), dtype="int32", name=name)
+            name: keras.Input(
+                batch_shape=tuple(spec.shape),
+                dtype="string" if name in _TEXTS else "int32",
+                name=name,
+            )
             for name, spec in signature.items()
         }
         outputs = self(inputs)
@@ -175,7 +389,42 @@ class PretrainedModel(keras.Model):
         )
 
 
+class _WarmupInFit(keras.callbacks.Callback):
+    """Fits the schedule of the default optimizer to the steps of `fit`."""
+
+    def __init__(self, initial_epoch):
+        super().__init__()
+        self._initial_epoch = initial_epoch
+
+    def on_train_begin(self, logs=None):
+        import bert_tf
+
+        steps, epochs = self.params["steps"], self.params["epochs"]
+        if steps is None:
+            return
+        optimizer, total = self.model.optimizer, steps * epochs
+        # Each `fit` warms up again: a rate of 0 at the end of the last one would stay.
+        optimizer.iterations.assign(steps * self._initial_epoch)
+        optimizer.learning_rate = bert_tf.WarmupLinearDecay(_RATE, total, total // 10)
+        self.model.make_train_function(force=True)  # It contains the schedule.
+
+
+def _is_text(x):
+    """Returns whether inputs are strings: one, a list, a column or two columns."""
+    if isinstance(x, Mapping):
+        return _TEXTS[0] in x
+    while isinstance(x, list | tuple) and x:
+        x = x[0]
+    dtype = str(getattr(x, "dtype", "")).lower()
+    return isinstance(x, str) or any(kind in dtype for kind in ("object", "str", "<u"))
+
+
 def _array(labels):
     """Returns labels as Keras takes them, which has a list for several outputs."""
+    if _is_text(labels):
+        raise ValueError(
+            "y has names of classes; pass their numbers, such as [names.index(label) "
+            "for label in labels]."
+        )
     is_list = isinstance(labels, list) and not any(hasattr(y, "shape") for y in labels)
     return np.asarray(labels) if is_list else labels

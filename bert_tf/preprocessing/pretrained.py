@@ -10,6 +10,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
+from bert_tf.modeling import keras_model
 from bert_tf.modeling import rankers
 from bert_tf.preprocessing import tokenizer as tokenizer_module
 
@@ -31,7 +32,8 @@ def from_pretrained(
             for a `BertModel`; or the right one of several kinds, if the checkpoint does
             not say which it has; or a class, as in its `from_pretrained`. None: the
             checkpoint's.
-        **kwargs: `name` and `dtype`, as for every Keras model.
+        **kwargs: `name` and `dtype`, as for every Keras model, and `preprocessor`; by
+            default the model takes texts with the tokenizer.
 
     Returns:
         The model (`BertClassifier` for a classifier's checkpoint, `BertModel` for an
@@ -57,7 +59,15 @@ def from_pretrained(
             raise ValueError(f"head is {head!r}; expected one of {kinds}.")
         source, _ = source.with_head(head, argument="head")
     tokenizer = tokenizer_module.FullTokenizer(source)
+    kwargs = _with_preprocessor(kwargs, tokenizer)
     return loading.model_of(source, **kwargs), tokenizer
+
+
+def _with_preprocessor(kwargs, tokenizer):
+    """Returns arguments of a model that takes texts. Windows has no TF Text."""
+    if tokenizer is None or os.name == "nt":
+        return kwargs
+    return {keras_model.PREPROCESSOR: tokenizer, **kwargs}
 
 
 def _load(
@@ -70,8 +80,14 @@ def _load(
     The head is that of the checkpoint, if kind and size are equal, or else new.
     """
     head = _head(model_class, source)
+    tokenizer = None
+    try:
+        tokenizer = tokenizer_module.FullTokenizer(source)
+    except ValueError as error:
+        logger.info("There is no tokenizer: %s", error)
+    kwargs = _with_preprocessor(kwargs, tokenizer)
     if head is not None:
-        kwargs = {**head.row.arguments, **kwargs}
+        kwargs = {**head.row.arguments, **source.arguments, **kwargs}
     if "num_labels" in inspect.signature(model_class).parameters:
         if head is not None:
             kwargs.setdefault("num_labels", head.num_labels)
@@ -103,11 +119,6 @@ def _load(
             ", ".join(report.missing),
         )
     loading.warn_of_pooler(model, report)
-    try:
-        tokenizer = tokenizer_module.FullTokenizer(source)
-    except ValueError as error:
-        logger.info("There is no tokenizer: %s", error)
-        return model, None
     return model, tokenizer
 
 

@@ -141,6 +141,10 @@ class TextPreprocessor(keras.layers.Layer):
             for name in keras_model.SEQUENCE
         }
 
+    def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
+        """Returns the shapes of the features of texts [B]."""
+        return dict.fromkeys(keras_model.SEQUENCE, (input_shape[0], self._length))
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
         settings = self.tokenizer.basic_tokenizer

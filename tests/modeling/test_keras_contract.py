@@ -248,14 +248,12 @@ def int8(subject, folder):
 
 
 def lora(subject, folder):
-    """enable_lora on the dense layers; a saved file has the merged kernels."""
+    """enable_lora trains low-rank weights only; a saved file has merged kernels."""
     model = subject.create()
-    model.build()
-    model.trainable = False
+    model.enable_lora(2)
     encoder = model if subject.name == "BertModel" else model.bert
+    assert all("/lora_kernel_" in v.path for v in encoder.trainable_variables)
     query = encoder.encoder.encoder_layers[0].attention.self_attention.query
-    query.trainable = True
-    query.enable_lora(2)
     query.lora_kernel_b.assign(np.ones(query.lora_kernel_b.shape))
     model.save(folder / "lora.keras")
     loaded = keras.saving.load_model(folder / "lora.keras")
@@ -277,8 +275,11 @@ def bfloat16(subject, folder):
 
 
 def summary(subject, folder):
-    """model.summary() shows shapes."""
+    """model.summary() and model.compute_output_shape show shapes."""
     model = subject.create()
+    shapes = {name: column.shape for name, column in subject.case.x.items()}
+    expected = subject.output(model).shape
+    assert model.compute_output_shape(shapes)[subject.case.output] == expected
     model.build()
     model.build()  # Does nothing.
     lines = []

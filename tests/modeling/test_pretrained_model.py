@@ -2,6 +2,7 @@
 
 import collections
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -88,8 +89,37 @@ def test_a_pretrainer_without_positions_scores_all(model):
 def test_a_model_whose_layers_were_removed_is_not_saved():
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)
     model.bert.encoder.encoder_layers = model.bert.encoder.encoder_layers[:1]
-    with pytest.raises(ValueError, match="set num_hidden_layers of the configuration"):
+    with pytest.raises(ValueError, match="call truncated"):
         model.get_config()
+
+
+def test_a_truncated_model_has_the_lowest_layers():
+    model = bert_tf.BertClassifier(CONFIG, num_labels=2, dropout=0.3)
+    lower = model.truncated(1)
+    assert (lower.config.num_hidden_layers, lower.task_dropout_rate) == (1, 0.3)
+    layers = model.encoder(FEATURES)["all_encoder_layers"]
+    np.testing.assert_allclose(vectors(lower.encoder, FEATURES), layers[0], atol=1e-5)
+    np.testing.assert_array_equal(lower.output_weights, model.output_weights)
+    with pytest.raises(ValueError, match="num_layers: expected 1 to 2, got 3"):
+        model.truncated(3)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_low_rank_weights_train_and_are_merged(tmp_path):
+    model = bert_tf.BertClassifier(CONFIG, num_labels=2)
+    model.enable_lora(2)
+    before = {one.path: one.numpy() for one in model.weights}
+    model.compile(run_eagerly=True)
+    model.fit(FEATURES, np.array([1, 0]), epochs=3, verbose=0)
+    changed = {
+        one.path for one in model.weights if np.any(before[one.path] != one.numpy())
+    }
+    assert changed == {one.path for one in model.trainable_variables}
+    assert len(changed) == 2 + 2 * 2 * 2
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(IDS)["logits"], model(IDS)["logits"], atol=1e-5)
+    assert not loaded.encoder.trainable_variables
 
 
 def test_the_rate_of_dropout_can_be_chosen():
@@ -99,3 +129,152 @@ def test_the_rate_of_dropout_can_be_chosen():
     for name, rate in (("BertSpanPredictor", 0.1), ("BertRegressor", 1.0)):
         with pytest.raises(ValueError, match="expected a rate from 0 to below 1"):
             getattr(bert_tf, name)(CONFIG, dropout=rate)
+
+
+def rates_in_fit(model, *data, **kwargs):
+    """Returns the learning rate of each step of `fit`."""
+    rates = []
+    callback = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: rates.append(
+            float(model.optimizer.learning_rate)
+        )
+    )
+    model.fit(*data, verbose=0, callbacks=callback, **kwargs)
+    return rates
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_compile_without_an_optimizer_chooses_that_of_the_release(tmp_path):
+    model = bert_tf.BertClassifier(CONFIG, num_labels=2)
+    model.compile(jit_compile=False)  # Compiling takes seconds.
+    data = (IDS, np.array([1, 0]))
+    assert float(model.optimizer.learning_rate) == pytest.approx(5e-5 / 100)
+    expected = 5e-5 * np.array([*np.arange(1, 2) / 2, *(1 - np.arange(2, 21) / 20)])
+    rates = rates_in_fit(model, *data, batch_size=1, epochs=10)
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+    before = np.asarray(model.output_weights)
+    rates = rates_in_fit(model, *data, batch_size=1, epochs=10, initial_epoch=9)
+    np.testing.assert_allclose(rates, expected[-2:], rtol=1e-5)
+    assert np.any(before != model.output_weights)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.optimizer.global_clipnorm == 1.0
+    for one, other in zip(
+        loaded.optimizer.variables, model.optimizer.variables, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    rates = rates_in_fit(loaded, *data, batch_size=1, epochs=10)
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+
+
+def test_a_loss_without_an_output_is_refused_at_once(model):
+    with pytest.raises(ValueError, match="cannot tell which output 'mse' is for"):
+        model.compile(loss="mse")
+
+
+def test_a_rate_that_ruins_a_pretrained_encoder_is_reported(caplog):
+    model = bert_tf.BertClassifier(CONFIG, num_labels=2)
+    model.compile("adam")
+    assert not caplog.records
+    model.is_pretrained = True
+    model.compile(keras.optimizers.AdamW(5e-5))
+    assert not caplog.records
+    model.compile("adam")
+    assert "The learning rate 0.001 ruins a pretrained encoder" in caplog.text
+
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat"]
+TEXTS = ["the cat sat", "mat"]
+
+
+def with_preprocessor(name, **kwargs):
+    vocabulary = bert_tf.Vocabulary(PIECES)
+    text = bert_tf.TextPreprocessor(vocabulary, max_seq_length=6)
+    return getattr(bert_tf, name)(CONFIG, preprocessor=text, **kwargs)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.parametrize(
+    "name, kwargs, output",
+    [
+        ("BertModel", {}, "pooled_output"),
+        ("BertPretrainer", {}, "masked_lm_logits"),
+        ("BertClassifier", {"num_labels": 3, "dropout": 0.3}, "logits"),
+        ("BertMultiLabelClassifier", {"num_labels": 3}, "logits"),
+        ("BertRegressor", {}, "values"),
+        ("BertSpanPredictor", {}, "start_logits"),
+        ("BertTokenClassifier", {"num_labels": 3}, "logits"),
+        ("BertBiEncoder", {}, "embeddings"),
+        ("BertCrossEncoder", {}, "logits"),
+    ],
+)
+def test_a_model_with_a_preprocessor_takes_texts(name, kwargs, output, tmp_path):
+    model = with_preprocessor(name, **kwargs)
+    features = bert_tf.FullTokenizer(bert_tf.Vocabulary(PIECES))(
+        TEXTS, TEXTS[::-1], max_seq_length=6
+    )
+    expected = np.asarray(model(features)[output])
+    pair = (TEXTS, np.array(TEXTS[::-1]))
+    np.testing.assert_array_equal(model(pair)[output], expected)
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+    models = [keras.saving.load_model(path)]
+    if name not in ("BertBiEncoder", "BertCrossEncoder"):  # They are no checkpoints.
+        models.append(bert_tf.load_model(path))
+    for loaded in models:
+        np.testing.assert_array_equal(loaded(pair)[output], expected)
+        assert loaded.task_dropout_rate == model.task_dropout_rate
+
+
+@pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
+def test_a_model_trains_on_texts():
+    pandas = pytest.importorskip("pandas")
+    model = with_preprocessor("BertClassifier", num_labels=2)
+    model.compile(run_eagerly=True)
+    labels = [1, 0]
+    batches = tf.data.Dataset.from_tensors((TEXTS, labels))
+    loss = model.evaluate(TEXTS, labels, verbose=0)
+    frame = pandas.DataFrame({"text": TEXTS, "label": labels}, index=[5, 9])
+    for data in ((frame.text, frame.label), (np.array(TEXTS), labels), (batches,)):
+        assert model.evaluate(*data, verbose=0) == pytest.approx(loss)
+    model.fit(TEXTS, labels, verbose=0, validation_data=(TEXTS, labels))
+    expected = model.predict(TEXTS, verbose=0)["probabilities"]
+    for one in (tf.data.Dataset.from_tensors(TEXTS), {"text": TEXTS}):
+        found = model.predict(one, verbose=0)["probabilities"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert model.predict(TEXTS[0], verbose=0)["logits"].shape == (1, 2)
+    with pytest.raises(ValueError, match="y has names of classes"):
+        model.fit(TEXTS, ["good", "bad"])
+
+
+@pytest.mark.slow
+def test_exports_take_texts(tmp_path):
+    model = with_preprocessor("BertClassifier", num_labels=2)
+    expected = model(TEXTS)["probabilities"]
+    model.export(tmp_path / "exported", verbose=False)
+    exported = tf.saved_model.load(tmp_path / "exported")
+    found = exported.serve({"text": tf.constant(TEXTS)})["probabilities"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    pair = {
+        n: keras.InputSpec(shape=(None,), dtype="string", name=n)
+        for n in ("text", "text_b")
+    }
+    model.export(tmp_path / "pairs", verbose=False, input_signature=pair)
+    exported = tf.saved_model.load(tmp_path / "pairs")
+    found = exported.serve(dict.fromkeys(pair, tf.constant(TEXTS)))["probabilities"]
+    expected = model((TEXTS, TEXTS))["probabilities"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_each_context_has_several_choices():
+    model = with_preprocessor("BertMultipleChoice")
+    choices = [["mat", "cat"], ["the", "sat mat"]]
+    logits = model.predict((TEXTS, choices), verbose=0)["logits"]
+    swapped = model.predict((TEXTS, np.fliplr(choices)), verbose=0)["logits"]
+    np.testing.assert_allclose(swapped[:, ::-1], logits, rtol=1e-5)
+    assert logits[0, 0] != logits[0, 1]
+
+
+def test_texts_need_a_preprocessor(model):
+    with pytest.raises(ValueError, match="BertModel has no preprocessor for texts"):
+        model.predict(["text"])

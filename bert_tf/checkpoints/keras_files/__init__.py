@@ -51,6 +51,9 @@ _CLASSES = dict.fromkeys(
 # Arguments of a serialized model that are not taken from the file: weights are read as
 # float32, regardless of the dtype policy.
 _IGNORED_ARGUMENTS = ("name", "dtype")
+_KEPT_ARGUMENTS = ("dropout", keras_model.PREPROCESSOR)
+# Arguments of a preprocessor that are also keys of the package's metadata.
+_TEXT_SETTINGS = ("vocabulary", "do_lower_case", "strip_accents", "never_split")
 _LAYER = re.compile(r"encoder/encoder_layers/encoder_layer(?:_(\d+))?/")
 _FIRST_LAYER = "encoder/encoder_layers/encoder_layer/"
 # A pooler that other formats leave out is initialized, the same way in every file.
@@ -75,6 +78,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     task = companion_files.read_task(folder)
+    arguments: Any = {}
     create: Callable[[], Any]
     config: config_module.BertConfig | None
     if path.endswith(archive.ARCHIVE_SUFFIX):
@@ -86,7 +90,11 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         model = create()
         kind = checkpoint_heads.kind_of(model)
         settings = metadata.get(_PACKAGE)
-        settings = settings if isinstance(settings, dict) else {}
+        text = arguments.get(keras_model.PREPROCESSOR)
+        settings = {
+            **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
+            **(settings if isinstance(settings, dict) else {}),
+        }
         classifiers = checkpoint_heads.HEADS[kinds.Head.CLASSIFICATION].models.items()
         label_kind = next((k for k, one in classifiers if one == class_name), None)
     else:
@@ -121,6 +129,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         ),
         config=config,
         text=text,
+        arguments={k: v for k, v in arguments.items() if k in _KEPT_ARGUMENTS},
         notes=tuple(_notes(text)),
     )
 
