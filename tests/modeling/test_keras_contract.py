@@ -368,7 +368,7 @@ ABILITIES = {
     "summary": summary,
     "JAX": on_jax,
 }
-# Only some models run the abilities that take seconds; --run-slow runs all.
+# Only some models run the abilities that take seconds; -m slow runs the others.
 SLOW = {"SavedModel", "LiteRT", "ONNX", "int8"}
 QUICK_MODELS = {"BertModel", "BertClassifier"}
 COMPILE_SLOWLY = {"BertPretrainer", "BertBiEncoder"}

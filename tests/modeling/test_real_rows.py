@@ -124,6 +124,7 @@ def losses_and_gradients(model, features, *, num_examples):
     return *step({k: tf.constant(v) for k, v in features.items()}), kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_loss_and_gradients_stay_the_same(name):
     create, features = MODELS[name]
