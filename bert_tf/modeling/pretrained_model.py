@@ -332,7 +332,8 @@ class PretrainedModel(keras.Model):
             kwargs["validation_data"] = self.prepared(data)
         if self._has_default_optimizer and len(args) < 4:  # The fourth is callbacks.
             schedule = _WarmupInFit(kwargs.get("initial_epoch", 0))
-            kwargs["callbacks"] = [schedule, kwargs.get("callbacks") or []]
+            callbacks = keras.tree.flatten(kwargs.get("callbacks") or [])
+            kwargs["callbacks"] = [schedule, *callbacks]
         return super().fit(self.prepared(x), _array(y), *args, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
