@@ -15,7 +15,6 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -70,7 +69,7 @@ def windows_of(
         first_piece=cut.start,
         num_pieces=cut.length,
         context_start=tf.gather(row_starts, cut.text),
-        best_window=text_windows.best_windows(cut, row_starts),
+        best_window=graph_packing.best_windows(cut, row_starts),
     )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 from typing import cast
 
 import tensorflow as tf
+from google.protobuf import message
 from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -20,7 +22,6 @@ from bert_tf.fine_tuning import backends
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import keras_model
 from bert_tf.serving import client
-from bert_tf.serving import saved_signatures
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
@@ -49,7 +50,7 @@ def load(export_dir: str, dtype: str = "float32") -> Any:
         raise ValueError(
             f"{export_dir}: OpenVINO serves models from a local folder; copy it there."
         )
-    saved_model = saved_signatures.read_definition(export_dir)
+    saved_model = _read_definition(export_dir)
     function = _model_function(saved_model, export_dir)
     _check_dtype(function, export_dir)
     model = _Model(_read_config(export_dir))
@@ -63,6 +64,16 @@ def load(export_dir: str, dtype: str = "float32") -> Any:
     # The loaded graphs call it, but do not keep it.
     loaded.openvino_model = model
     return loaded
+
+
+def _read_definition(export_dir):
+    """Returns the message `SavedModel` of a SavedModel."""
+    path = os.path.join(export_dir, versions.MODEL_FILE)
+    with open(path, "rb") as file:
+        try:
+            return saved_model_pb2.SavedModel.FromString(file.read())
+        except message.DecodeError as error:
+            raise ValueError(f"{path} is damaged; export the model again.") from error
 
 
 class _Model:

@@ -5,6 +5,7 @@ import dataclasses
 from bert_tf import options as options_module
 from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.options import OptionError
 from bert_tf.options import option
 from bert_tf.serving import connection
 
@@ -133,7 +134,7 @@ class ExportSavedModelOptions(options_module.Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.output_dir is None) == (self.init_checkpoint is None):
-            raise options_module.OptionError(
+            raise OptionError(
                 "Expected either --output_dir (a training run) or --init_checkpoint "
                 "(an encoder)."
             )
@@ -145,46 +146,43 @@ class ExportSavedModelOptions(options_module.Options):
             name = declaration.name
             is_of_checkpoint = declaration.group == "model" and name != "top_k"
             if is_of_checkpoint and getattr(self, name) != declaration.default:
-                raise options_module.OptionError(
+                raise OptionError(
                     f"--{name} needs --init_checkpoint; a run in --output_dir has its "
                     "own value."
                 )
 
     def _check_format(self):
         if self.dtype not in DTYPES[self.format]:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--dtype={self.dtype} does not exist for --format={self.format}; "
                 f"expected one of {', '.join(DTYPES[self.format])}."
             )
         if self.format == SAVED_MODEL:
             return
         if self.head == kinds.Head.MASKED_LM:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--head={kinds.Head.MASKED_LM} needs --format={SAVED_MODEL}: the "
                 "candidates for a [MASK] are text."
             )
-        for field in dataclasses.fields(self):
-            is_given = getattr(self, field.name) != field.default
-            if is_given and field.name in _OF_SAVED_MODEL:
-                raise options_module.OptionError(
-                    f"--{field.name} needs --format={SAVED_MODEL}; omit one of them."
+        for name in _OF_SAVED_MODEL:
+            if not self.is_default(name):
+                raise OptionError(
+                    f"--{name} needs --format={SAVED_MODEL}; omit one of them."
                 )
 
     def _check_head(self):
         if self.head != kinds.Head.MASKED_LM and self.top_k is not None:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--top_k={self.top_k} needs --head=masked_lm: an encoder does not "
                 "fill masks."
             )
         if self.head not in (None, kinds.Head.ENCODER) and self.pooling is not None:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--pooling={self.pooling} has no effect with --head={self.head}; omit "
                 "one of them."
             )
         if self.text_pairs and self.head != kinds.Head.CLASSIFICATION:
-            raise options_module.OptionError(
-                "--text_pairs needs --head=classification."
-            )
+            raise OptionError("--text_pairs needs --head=classification.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -271,57 +269,45 @@ class QuerySavedModelOptions(options_module.Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
-            raise options_module.OptionError(
-                "Expected either --export_dir or --server."
-            )
+            raise OptionError("Expected either --export_dir or --server.")
         if sum(map(bool, (self.text, self.question, self.input_file))) != 1:
-            raise options_module.OptionError(
+            raise OptionError(
                 "Expected either --text, or --question with --context, or --input_file."
             )
         is_timed = options_module.is_given(self.timeout_seconds)
         for name, is_given in (("timeout_seconds", is_timed), ("header", self.header)):
             if self.server is None and is_given:
-                raise options_module.OptionError(
+                raise OptionError(
                     f"--{name} needs --server; it has no effect on a SavedModel on "
                     "disk."
                 )
         self._check_queries()
 
-    def connection_settings(self) -> connection.Settings:
-        """Returns how to reach the server."""
-        return connection.Settings(
-            timeout_seconds=self.timeout_seconds, headers=self.header
-        )
-
     def _check_queries(self):
         self._check_companion("text_b", "text")
         self._check_companion("context", "question")
         if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
-            raise options_module.OptionError(
+            raise OptionError(
                 "Expected two or more --ending with one --text and no --text_b, got "
                 f"{len(self.ending)} --ending and {len(self.text)} --text."
             )
         if self.ending and self.text == (FROM_STDIN,):
-            raise options_module.OptionError(
-                "--ending and --text=- cannot be combined."
-            )
+            raise OptionError("--ending and --text=- cannot be combined.")
         if self.question and not self.context and self.question != (FROM_STDIN,):
-            raise options_module.OptionError(
-                "--question needs a --context that contains the answer."
-            )
+            raise OptionError("--question needs a --context that contains the answer.")
 
     def _check_companion(self, companion, name):
         values, given = getattr(self, companion), getattr(self, name)
         if not values:
             return
         if given == (FROM_STDIN,):
-            raise options_module.OptionError(
+            raise OptionError(
                 f"--{companion} and --{name}=- cannot be combined; put the {companion} "
                 "after a tab in each line."
             )
         is_one_for_all = companion == "context" and len(values) == 1 and given
         if len(values) != len(given) and not is_one_for_all:
-            raise options_module.OptionError(
+            raise OptionError(
                 f"Expected one --{companion} for each --{name} ({len(given)}), got "
                 f"{len(values)}."
             )

@@ -36,6 +36,7 @@ TOKEN_VARIABLE = "BERT_TF_SERVER_TOKEN"
 _MAX_CONNECTIONS = 512
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
+_FIRST_TRIES = 5  # To load the first version: network storage may fail for a moment.
 # Of a connection without a request in progress: for the headers of the next request,
 # or the rest of the last request and its answer.
 _IDLE_SECONDS = 10
@@ -53,7 +54,7 @@ def run(options: server_options.ServeModelOptions) -> str:
     Raises:
         OSError: the model cannot be loaded or can no longer answer, or the port is in
             use.
-        ValueError: the model has no signatures.
+        ValueError: OpenVINO cannot compute the model, or the token is empty.
     """
     return _Server(options).run()
 
@@ -81,6 +82,8 @@ class _Server:
     def __init__(self, options: server_options.ServeModelOptions):
         self._options = options
         self._error: Exception | None = None  # Why the server ends.
+        self._seen: Any = None  # The newest version at the last look, and its files.
+        self._tried: Any = None  # The last one that was loaded, or could not be.
         _, self._name, _ = find_model(options.export_dir)
         self._queue = server_model.Queue(options.max_queue_size, self._fail)
         self._app = server_app.Application(
@@ -108,9 +111,7 @@ class _Server:
     def _stop(self, number, frame):
         if self._app.model is None:
             # The thread that loads the model cannot be interrupted.
-            sys.stderr.write("bert_tf serve: stopped before the model was loaded.\n")
-            sys.stderr.flush()
-            os._exit(128 + number)
+            _exit("stopped before the model was loaded.", 128 + number)
         self._uvicorn.should_exit = True
 
     def _fail(self, error):
@@ -119,37 +120,35 @@ class _Server:
 
     def _load_versions(self):
         """Loads the newest version, then each new one; ends the server if it hangs."""
-        seen = tried = None
         limit = max(_STUCK_SECONDS, self._options.queue_timeout_seconds * _STUCK)
+        tries = 0
         while self._error is None:
-            version = content = None
             try:
-                folder, _, version = find_model(self._options.export_dir)
-                content = (version, _sizes(folder))
-                # A version that is still being copied changes.
-                is_complete = self._app.model is None or content == seen
-                if is_complete and content != tried:
-                    tried = content
-                    self._load(folder, version)
+                self._load_newest()
             except Exception as error:
-                if self._app.model is None:
+                tries += 1
+                may_pass = isinstance(error, OSError) and tries < _FIRST_TRIES
+                if self._app.model is None and not may_pass:
                     self._fail(error)
-                elif content is not None:
-                    reason = f"Version {version} is not served: {error}"
+                elif self._seen is not None:
+                    reason = f"Version {self._seen[0]} is not served: {error}"
                     self._log({"error": reason[:500]})
-            seen = content
             time.sleep(_POLL_SECONDS)
             if self._queue.busy_seconds() > limit:
-                sys.stderr.write("bert_tf serve: The model does not answer.\n")
-                sys.stderr.flush()
-                os._exit(1)  # The thread that computes cannot be interrupted.
+                # The thread that computes cannot be interrupted.
+                _exit("The model does not answer.", 1)
 
-    def _load(self, folder, version):
+    def _load_newest(self):
         """Loads a version beside the previous one, which it replaces if it works."""
-        options = self._options
-        previous = self._app.model
-        if previous is not None and previous.version == version:
+        options, previous = self._options, self._app.model
+        seen, self._seen = self._seen, None
+        folder, _, version = find_model(options.export_dir)
+        self._seen = (version, _sizes(folder))
+        # A version that is still being copied changes.
+        is_new = self._seen == seen and seen != self._tried
+        if previous is not None and (not is_new or version == previous.version):
             return
+        self._tried = self._seen
         self._app.model = server_model.LoadedModel(
             folder, options.backend, options.dtype, version
         )
@@ -163,13 +162,21 @@ class _Server:
     def _log(self, fields: dict[str, Any]) -> None:
         """Writes a line of the log."""
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-        if self._options.log_format == "json":
-            text = json.dumps(line)
-        else:
-            words = {name: json.dumps(value).strip('"') for name, value in line.items()}
-            text = " ".join(f"{name}={word}" for name, word in words.items())
+        text = json.dumps(line)
+        if self._options.log_format == "text":
+            pairs = (
+                (name, json.dumps(value).strip('"')) for name, value in line.items()
+            )
+            text = " ".join(map("=".join, pairs))
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+def _exit(message, code):
+    """Ends the process although other threads run."""
+    sys.stderr.write(f"bert_tf serve: {message}\n")
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _sizes(folder):

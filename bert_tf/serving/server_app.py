@@ -7,7 +7,6 @@ and size of its body, and the limits on its rows and its work.
 import asyncio
 import base64
 import contextlib
-import functools
 import hashlib
 import hmac
 import importlib.resources
@@ -20,10 +19,9 @@ from typing import Any
 
 import orjson
 import prometheus_client
-from starlette import exceptions
 from starlette import requests
 from starlette import responses
-from starlette import routing
+from starlette.exceptions import HTTPException
 
 from bert_tf.serving import server_formats
 from bert_tf.serving import server_model
@@ -38,6 +36,12 @@ _JSON = "application/json"
 _CHUNK_BYTES = 2**16
 # Bytes of outputs and their answer, for each byte of the outputs; at most.
 _ANSWER = 5
+# Headers of refusals, by status.
+_HEADERS = {
+    401: {"WWW-Authenticate": 'Bearer, Basic realm="bert_tf"'},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "5"},
+}
 _CLIENT_IS_GONE = 499  # For the log and the counters, as in nginx.
 _REQUESTS = prometheus_client.Counter(
     "bert_tf_requests",
@@ -65,17 +69,19 @@ class _Exchange(requests.Request):
         identity = self.headers.get("x-request-id", "")
         is_usable = re.fullmatch(r"[\w.:/+=-]{1,128}", identity, re.ASCII)
         self.id = identity if is_usable else uuid.uuid4().hex
+        self.path = scope["path"]
         self.num_bytes = 0  # In memory: the body, its columns, outputs, or the answer.
         self.job: server_model.Job | None = None
 
-    def refusal(self, error: exceptions.HTTPException) -> responses.Response:
+    def refusal(self, error: HTTPException) -> responses.Response:
         """Returns the answer that gives an error, in the form of its API."""
-        content: Any = {"error": error.detail}
-        if self.scope["path"] == "/v1/embeddings":
+        content: Any = error.detail
+        if self.path == "/v1/embeddings":
             is_ours = error.status_code >= 500
             kind = "server_error" if is_ours else "invalid_request_error"
-            content = {"error": {"message": error.detail, "type": kind}}
-        return responses.JSONResponse(content, error.status_code, error.headers)
+            content = {"message": error.detail, "type": kind}
+        headers = error.headers or _HEADERS.get(error.status_code)
+        return responses.JSONResponse({"error": content}, error.status_code, headers)
 
     async def send(self, response: responses.Response, send: Callable) -> None:
         """Sends the answer in parts, so that a slow client takes no memory."""
@@ -124,25 +130,19 @@ class Application:
         _BYTES.set_function(lambda: self._num_bytes)
         names = ("localhost", "127.0.0.1", "::1", *options.allowed_host)
         self._hosts = {name.lower() for name in names}
-        models = server_formats.models(name)
-        predict = functools.partial(self._compute, server_formats.read_query)
-        embed = functools.partial(self._compute, server_formats.read_embeddings)
-        self._routes = [
-            routing.Route("/", _page),
-            routing.Route("/livez", lambda _: responses.PlainTextResponse("ok")),
-            routing.Route("/readyz", self._ready),
-            routing.Route("/metrics", _metrics),
-            routing.Route("/v1/models", lambda _: responses.JSONResponse(models)),
-            routing.Route("/v1/embeddings", embed, methods=["POST"]),
-        ]
-        status = functools.partial(self._describe, server_formats.status)
-        metadata = functools.partial(self._describe, server_formats.metadata)
-        for path in (f"/v1/models/{name}", f"/v1/models/{name}/versions/{{version}}"):
-            self._routes += [
-                routing.Route(f"{path}:predict", predict, methods=["POST"]),
-                routing.Route(f"{path}/metadata", metadata),
-                routing.Route(path, status),
-            ]
+        self._documents: dict[str, Callable[[], responses.Response]] = {
+            "/": _page,
+            "/livez": lambda: responses.PlainTextResponse("ok"),
+            "/readyz": self._ready,
+            "/metrics": _metrics,
+            "/v1/models": lambda: responses.JSONResponse(server_formats.models(name)),
+            f"/v1/models/{name}": self._described(server_formats.status),
+            f"/v1/models/{name}/metadata": self._described(server_formats.metadata),
+        }
+        self._readers: dict[str, Callable[..., server_model.Job]] = {
+            f"/v1/models/{name}:predict": server_formats.read_query,
+            "/v1/embeddings": server_formats.read_embeddings,
+        }
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request."""
@@ -152,18 +152,18 @@ class Application:
             try:
                 async with asyncio.timeout(limit):
                     response = await self._response(exchange)
-            except exceptions.HTTPException as error:
+            except HTTPException as error:
                 response = exchange.refusal(error)
             except TimeoutError:
                 message = f"There was no answer within {limit:g} seconds."
-                response = exchange.refusal(exceptions.HTTPException(504, message))
+                response = exchange.refusal(HTTPException(504, message))
             except requests.ClientDisconnect:
                 raise
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"[:300]
                 self._log({"error": reason, "id": exchange.id})
                 message = f"The server has an error; see {exchange.id} in its log."
-                response = exchange.refusal(exceptions.HTTPException(500, message))
+                response = exchange.refusal(HTTPException(500, message))
             self._hold(exchange, len(response.body))
             async with asyncio.timeout(min(limit, _SENDING_SECONDS)):
                 await exchange.send(response, send)
@@ -176,81 +176,70 @@ class Application:
 
     async def _response(self, exchange):
         self._check_access(exchange)
-        for route in self._routes:
-            match, found = route.matches(exchange.scope)
-            if match is routing.Match.PARTIAL:
-                allowed = ", ".join(sorted(route.methods or ()))
-                message = f"Expected {allowed}, got {exchange.method:.20}."
-                raise exceptions.HTTPException(405, message, {"Allow": allowed})
-            if match is routing.Match.FULL:
-                exchange.scope.update(found)
-                response = route.endpoint(exchange)
-                return await response if asyncio.iscoroutine(response) else response
-        raise _unknown_path(exchange)
+        version = r"\d+" if self.model is None else self.model.version
+        versions = rf"^(/v1/models/{self._name})/versions/{version}\b"
+        path = re.sub(versions, r"\1", exchange.path)
+        message = f"No such path: {exchange.path:.80}; GET /v1/models names the model."
+        _require(path in self._readers or path in self._documents, 404, message)
+        allowed = "POST" if path in self._readers else "GET, HEAD"
+        if exchange.method not in allowed.split(", "):
+            raise HTTPException(405, f"Expected {allowed}.", {"Allow": allowed})
+        if path in self._documents:
+            return self._documents[path]()
+        return await self._compute(self._readers[path], exchange)
 
     def _check_access(self, exchange):
         # h11 accepts longer headers that arrive at once.
-        if len(b"".join(itertools.chain(*exchange.headers.raw))) > MAX_HEADER_BYTES:
-            raise exceptions.HTTPException(400, "Expected headers of at most 64 KiB.")
+        num_bytes = len(b"".join(itertools.chain(*exchange.headers.raw)))
+        _require(num_bytes <= MAX_HEADER_BYTES, 400, "Expected headers below 64 KiB.")
         host = exchange.headers.get("host", "localhost").lower()
         host = re.sub(r":\d*$", "", host).strip("[]")
         address = (exchange.scope.get("server") or ("",))[0].removeprefix("::ffff:")
-        if host != address and host not in self._hosts:
-            message = f"{host:.80} is not this server; --allowed_host accepts names."
-            raise exceptions.HTTPException(403, message)
-        if self._token is not None and exchange.scope["path"] not in _PROBES:
+        message = f"{host:.80} is not this server; --allowed_host accepts names."
+        _require(host == address or host in self._hosts, 403, message)
+        if self._token is not None and exchange.path not in _PROBES:
             kind, _, secret = exchange.headers.get("authorization", "").partition(" ")
             secret = secret.encode("latin-1")
             if kind.lower() == "basic":  # Browsers ask for a name and a password.
                 with contextlib.suppress(ValueError):
                     secret = base64.b64decode(secret).partition(b":")[2]
-            if not hmac.compare_digest(secret, self._token.encode()):
-                message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
-                challenge = {"WWW-Authenticate": 'Bearer, Basic realm="bert_tf"'}
-                raise exceptions.HTTPException(401, message, challenge)
-        kind = exchange.headers.get("content-type", "").partition(";")[0].strip()
-        # Without asking us first, a page of another site can send some other types.
-        if exchange.method == "POST" and "origin" in exchange.headers and kind != _JSON:
-            raise exceptions.HTTPException(415, f"Expected {_JSON} from a web page.")
+            is_right = hmac.compare_digest(secret, self._token.encode())
+            message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
+            _require(is_right, 401, message)
+        if exchange.method == "POST" and "origin" in exchange.headers:
+            # Without asking us first, a page of another site can send some other types.
+            kind = exchange.headers.get("content-type", "").partition(";")[0].strip()
+            _require(kind == _JSON, 415, f"Expected {_JSON} from a web page.")
 
-    def _loaded(self, exchange):
-        if self.model is None:
-            message, wait = "The model is being loaded.", {"Retry-After": "5"}
-            raise exceptions.HTTPException(503, message, wait)
-        version = str(self.model.version)
-        if exchange.path_params.get("version", version) != version:
-            raise _unknown_path(exchange)
+    def _loaded(self):
+        _require(self.model is not None, 503, "The model is being loaded.")
         return self.model
 
-    def _ready(self, exchange):
-        self._loaded(exchange)
-        if self._queue.size() >= self._options.max_queue_size:
-            raise exceptions.HTTPException(503, "The queue is full.")
-        if self._queue.busy_seconds() > self._options.queue_timeout_seconds:
-            raise exceptions.HTTPException(503, "The model does not answer.")
+    def _ready(self):
+        self._loaded()
+        is_full = self._queue.size() >= self._options.max_queue_size
+        _require(not is_full, 503, "The queue is full.")
+        is_stuck = self._queue.busy_seconds() > self._options.queue_timeout_seconds
+        _require(not is_stuck, 503, "The model does not answer.")
         return responses.PlainTextResponse("ok")
 
-    def _describe(self, describe, exchange):
-        content = describe(self._name, self._loaded(exchange))
-        return responses.JSONResponse(content)
+    def _described(self, describe):
+        return lambda: responses.JSONResponse(describe(self._name, self._loaded()))
 
     async def _compute(self, read, exchange):
         """Returns the answer to a request to the model; its JSON is a thread's work."""
-        model = self._loaded(exchange)
+        model = self._loaded()
         self._queue.check_room()
         body = await self._body(exchange)
-        job = await asyncio.to_thread(self._read, read, body, model)
-        exchange.job = job
+        job = exchange.job = await asyncio.to_thread(self._job, read, body, model)
         self._hold(exchange, server_model.num_bytes(job.inputs))
-        outputs = {}
         try:
             outputs = await self._outputs(exchange, job)
-            self._reserve(exchange, _ANSWER * server_model.num_bytes(outputs))
-            content = await asyncio.to_thread(job.encode, outputs)
-            return responses.Response(content, media_type=_JSON)
-        finally:  # The job is needed for the log.
+        finally:  # The log needs the job.
             job.inputs.clear()
-            outputs.clear()
+        self._reserve(exchange, _ANSWER * server_model.num_bytes(outputs))
+        content = await asyncio.to_thread(job.encode, outputs)
+        return responses.Response(content, media_type=_JSON)
 
     def _hold(self, exchange, num_bytes):
         self._num_bytes += num_bytes - exchange.num_bytes
@@ -259,34 +248,28 @@ class Application:
     def _reserve(self, exchange, num_bytes):
         """Counts what a request takes; raises HTTPException if there is no room."""
         self._hold(exchange, num_bytes)
-        if num_bytes > MAX_BYTES_IN_PROGRESS:
-            message = "It takes too much memory; send several requests."
-            raise exceptions.HTTPException(400, message)
-        if self._num_bytes > MAX_BYTES_IN_PROGRESS:
-            message = "Too many bytes are in progress; try again later."
-            raise exceptions.HTTPException(429, message, {"Retry-After": "1"})
+        message = "It takes too much memory; send several requests."
+        _require(num_bytes <= MAX_BYTES_IN_PROGRESS, 400, message)
+        message = "Too many bytes are in progress; try again later."
+        _require(self._num_bytes <= MAX_BYTES_IN_PROGRESS, 429, message)
 
     async def _body(self, exchange):
         """Returns the body, within the limits of time and size."""
-        limit = self._options.max_body_mb * 2**20
+        most = self._options.max_body_mb
         body = bytearray()
         try:
             async with asyncio.timeout(ARRIVAL_SECONDS):
-                if int(exchange.headers.get("content-length", 0)) <= limit:
-                    async for part in exchange.stream():
-                        body += part
-                        self._reserve(exchange, len(body))
-                        if len(body) > limit:
-                            break
-                    else:
-                        return body
+                async for part in exchange.stream():
+                    body += part
+                    self._reserve(exchange, len(body))
+                    message = f"Expected a body of at most {most} MiB."
+                    _require(len(body) <= most * 2**20, 413, message)
         except TimeoutError:
             message = f"The body did not arrive within {ARRIVAL_SECONDS:g} seconds."
-            raise exceptions.HTTPException(408, message) from None
-        message = f"Expected a body of at most {self._options.max_body_mb} MiB."
-        raise exceptions.HTTPException(413, message)
+            raise HTTPException(408, message) from None
+        return body
 
-    def _read(self, read, body, model):
+    def _job(self, read, body, model):
         """Returns the job of a body, which is dropped."""
         try:
             content = orjson.loads(body)
@@ -297,9 +280,9 @@ class Application:
             server_formats.check(job, self._options)
         except orjson.JSONDecodeError as error:
             message = f"The body is not JSON: {error}."
-            raise exceptions.HTTPException(400, message) from None
+            raise HTTPException(400, message) from None
         except ValueError as error:
-            raise exceptions.HTTPException(400, str(error)) from None
+            raise HTTPException(400, str(error)) from None
         return job
 
     async def _outputs(self, exchange, job):
@@ -318,7 +301,7 @@ class Application:
     def _record(self, exchange, status):
         """Counts and logs a request."""
         job, seconds = exchange.job, time.perf_counter() - exchange.started
-        line = {"method": exchange.method, "path": exchange.scope["path"][:200]}
+        line = {"method": exchange.method, "path": exchange.path[:200]}
         line |= {"status": status, "ms": round(1000 * seconds, 1), "id": exchange.id}
         signature, model = "", self.model
         if job is not None:
@@ -334,30 +317,28 @@ class Application:
         if model is not None:
             labels = (model.task.get("task", ""), str(model.version))
         _REQUESTS.labels(signature, status, *labels).inc()
-        if exchange.scope["path"] not in (*_PROBES, "/metrics"):
+        if exchange.path not in (*_PROBES, "/metrics"):
             self._log(line)
 
 
-def _unknown_path(exchange):
-    path = exchange.scope["path"]
-    message = f"No such path: {path:.80}; GET /v1/models names the model."
-    return exceptions.HTTPException(404, message)
+def _require(is_met, status, message):
+    if not is_met:
+        raise HTTPException(status, message)
 
 
-def _metrics(exchange):
+def _metrics():
     content = prometheus_client.generate_latest()
     return responses.Response(content, media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
 
-def _page(exchange):
+def _page():
     folder = importlib.resources.files("bert_tf.serving")
     page = folder.joinpath("server_page.html").read_text("utf-8")
-    hashes = {
-        kind: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for kind, text in re.findall(r"<(style|script)>(.*?)</", page, re.DOTALL)
-    }
-    rules = [f"{kind}-src 'sha256-{digest}'" for kind, digest in hashes.items()]
-    policy = ["default-src 'none'", "connect-src 'self'", "form-action 'none'"]
-    policy += ["base-uri 'none'", "frame-ancestors 'none'", *rules]
-    headers = {"Content-Security-Policy": "; ".join(policy), "X-Frame-Options": "DENY"}
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; "
+        "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    )
+    headers = {"Content-Security-Policy": policy, "X-Frame-Options": "DENY"}
     return responses.HTMLResponse(page, headers=headers)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import orjson
-from starlette import exceptions
+from starlette.exceptions import HTTPException
 
 from bert_tf.serving import client
 from bert_tf.serving import server_model
@@ -41,19 +41,33 @@ def metadata(name: str, model: LoadedModel) -> dict[str, Any]:
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model Metadata API".
     """
-    from google.protobuf import json_format
-
     definitions = {
-        signature.name: json_format.MessageToDict(
-            signature.definition,
-            preserving_proto_field_name=True,
-            always_print_fields_with_no_presence=True,
-        )
+        signature.name: {
+            "inputs": _tensors(signature.inputs),
+            "outputs": _tensors(signature.outputs),
+            "method_name": "tensorflow/serving/predict",
+        }
         for signature in model.signatures.values()
     }
     spec = {"name": name, "signature_name": "", "version": str(model.version)}
     signatures = {"signature_def": {"signature_def": definitions}}
     return {"model_spec": spec, "metadata": signatures}
+
+
+def _tensors(specs):
+    from tensorflow.core.framework import types_pb2
+
+    return {
+        name: {
+            "name": name,
+            "dtype": types_pb2.DataType.Name(spec.dtype.as_datatype_enum),
+            "tensor_shape": {
+                "dim": [{"size": str(size or -1), "name": ""} for size in spec.shape],
+                "unknown_rank": False,
+            },
+        }
+        for name, spec in specs.items()
+    }
 
 
 def read_query(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
@@ -104,12 +118,10 @@ def check(job: Job, options: server_options.ServeModelOptions) -> None:
         raise ValueError(
             f"Expected at most {MAX_ROWS} rows, got {num_rows}; send several requests."
         )
-    num_positions = int(job.positions.sum())
-    if num_positions > options.max_positions:
+    if (total := job.positions.sum()) > options.max_positions:
         raise ValueError(
             f"Expected at most {options.max_positions} word pieces in all rows and "
-            f"windows, got about {num_positions}; send several requests, or shorter "
-            "texts."
+            f"windows, got about {total}; send several requests, or shorter texts."
         )
     if not job.model.signatures[job.signature].ragged_answers:
         return
@@ -176,17 +188,17 @@ def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
     """
     if body.get("model", name) != name:
         message = f"The model {body['model']!r:.80} does not exist; it is {name}."
-        raise exceptions.HTTPException(404, message)
+        raise HTTPException(404, message)
     kind = body.get("input_type", "document")
     if kind not in ("document", "query"):
         raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
     chosen = "query" if kind == "query" else client.DEFAULT_SIGNATURE
     signature = model.signatures.get(chosen)
-    if signature is None or _EMBEDDING not in signature.definition.outputs:
+    if signature is None or _EMBEDDING not in signature.outputs:
         raise ValueError(f"The model {name} returns no embeddings.")
     if body.get("encoding_format") not in (None, "float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
-    most = signature.definition.outputs[_EMBEDDING].tensor_shape.dim[-1].size
+    most = signature.outputs[_EMBEDDING].shape[-1]
     length = most if body.get("dimensions") is None else body["dimensions"]
     if type(length) is not int or not 1 <= length <= most:
         raise ValueError(f"dimensions must be 1 to {most}, got {length!r:.80}.")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 import numpy as np
-from starlette import exceptions
+from starlette.exceptions import HTTPException
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -30,10 +30,7 @@ Columns = dict[str, np.ndarray]
 FILL = {"O": b"", "i": -1}
 # Positions of a slice, as many as an export computes at once by default.
 _SLICE = 8192
-# Some answers are as wide as that to the longest text. A limit on rows times positions
-# of the longest row, so that one long text does not inflate the answers to others.
-_MAX_PADDED = 2**16
-_ROWS_TOGETHER = 32  # Of several requests, at most.
+_SLICE_ROWS = 64
 _BATCH_SECONDS = 0.002  # How long a request waits for others.
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
 # In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
@@ -46,8 +43,7 @@ class LoadedModel:
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded, or fails its warm-up requests.
-        ValueError: OpenVINO cannot compute it, it has no signatures, or its task.json
-            is damaged.
+        ValueError: OpenVINO cannot compute it, or its task.json is damaged.
     """
 
     def __init__(
@@ -58,16 +54,8 @@ class LoadedModel:
         version: int = 1,
     ):
         self.version = version
-        self.signatures = saved_signatures.read(export_dir)
         extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
-        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
-            value = self.task.get(name, least)
-            if type(value) is not int or value < least:
-                raise ValueError(
-                    f"{extra}/task.json: {name} is {value!r:.80}, expected a whole "
-                    f"number of at least {least}; export the model again."
-                )
         self.vocabulary = companion_files.read_vocabulary(extra)
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
@@ -76,6 +64,7 @@ class LoadedModel:
             self._model = openvino_model.load(export_dir, dtype)
         else:
             self._model = client.load(export_dir)
+        self.signatures = saved_signatures.read(self._model)
         self._export_dir = export_dir
         self.warm_up()
 
@@ -85,7 +74,7 @@ class LoadedModel:
         for name, inputs in warm_up.read(path) if files.exists(path) else []:
             try:
                 self.compute(name, inputs)
-            except exceptions.HTTPException as error:
+            except HTTPException as error:
                 raise OSError(
                     f"{self._export_dir} failed a warm-up request to its signature "
                     f"{name}: {error.detail}."
@@ -105,8 +94,7 @@ class LoadedModel:
         except (tf.errors.OpError, ValueError) as error:
             is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
             reason = client.refusal_reason(error)[:200]
-            status = 400 if is_invalid else 500
-            raise exceptions.HTTPException(status, reason) from error
+            raise HTTPException(400 if is_invalid else 500, reason) from error
         return {name: value.numpy() for name, value in outputs.items()}
 
     def positions(self, inputs: Columns) -> np.ndarray:
@@ -158,19 +146,12 @@ class _Slice:
         self.job = job
         self.inputs = {name: column[rows] for name, column in job.inputs.items()}
         self.positions = job.positions[rows]
-        shapes = {name: part.shape[1:] for name, part in self.inputs.items()}
-        self.kind = (job.model, job.signature, shapes)
         self.outputs: concurrent.futures.Future[Columns] = concurrent.futures.Future()
-
-    def fits(self, others: "list[_Slice]") -> bool:
-        """Returns whether it can be computed with slices of other jobs."""
-        if not others:
-            return True
-        if self.kind != others[0].kind:
-            return False
-        rows = np.concatenate([one.positions for one in (self, *others)])
-        is_small = _is_slice(len(rows), rows.sum(), rows.max(initial=0))
-        return is_small and len(rows) <= _ROWS_TOGETHER
+        # Slices of the same kind are computed together. Texts of other requests would
+        # widen ragged answers.
+        shapes = {name: part.shape[1:] for name, part in self.inputs.items()}
+        is_ragged = job.model.signatures[job.signature].ragged_answers
+        self.kind = (job.model, job.signature, shapes, job if is_ragged else None)
 
 
 def num_bytes(columns: Columns) -> int:
@@ -180,18 +161,17 @@ def num_bytes(columns: Columns) -> int:
     return size + sum(len(text) for column in texts for text in column.flat)
 
 
-def _is_slice(num_rows, total, longest):
-    return total <= _SLICE and num_rows * longest <= _MAX_PADDED
+def _is_slice(positions):
+    return len(positions) <= _SLICE_ROWS and positions.sum() <= _SLICE
 
 
 def _slices(positions: np.ndarray) -> Iterator[slice]:
     """Yields the rows of each slice; a request without rows has one slice."""
-    start = total = longest = 0
-    for row, size in enumerate(positions.tolist()):
-        total, longest = total + size, max(longest, size)
-        if row > start and not _is_slice(row + 1 - start, total, longest):
+    start = 0
+    for row in range(1, len(positions)):
+        if not _is_slice(positions[start : row + 1]):
             yield slice(start, row)
-            start, total, longest = row, size, size
+            start = row
     yield slice(start, len(positions))
 
 
@@ -200,17 +180,15 @@ def _joined(parts):
     outputs = {}
     for name, first in parts[0].items():
         arrays = [part[name] for part in parts]
-        if first.ndim > 1:
-            width = max(array.shape[1] for array in arrays)
-            fill = FILL.get(first.dtype.kind, 0)
-            arrays = [_widened(array, width, fill) for array in arrays]
-        outputs[name] = np.concatenate(arrays)
+        shape = np.max([array.shape for array in arrays], axis=0)
+        shape[0] = sum(map(len, arrays))
+        outputs[name] = np.full(shape, FILL.get(first.dtype.kind, 0), first.dtype)
+        end = 0
+        for array in arrays:
+            begin, end = end, end + len(array)
+            inner = (slice(size) for size in array.shape[1:])
+            outputs[name][(slice(begin, end), *inner)] = array
     return outputs
-
-
-def _widened(array, width, fill):
-    padding = [(0, 0), (0, width - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
-    return np.pad(array, padding, constant_values=fill)
 
 
 class Queue:
@@ -242,7 +220,7 @@ class Queue:
         """Raises HTTPException if the queue is full."""
         if self._num_jobs >= self._max_jobs:
             reason = f"The queue is full ({self._max_jobs} requests); try again later."
-            raise exceptions.HTTPException(429, reason, {"Retry-After": "1"})
+            raise HTTPException(429, reason)
 
     async def compute(self, job: Job) -> Columns:
         """Returns the outputs of a job, name -> array [B, ...].
@@ -255,9 +233,10 @@ class Queue:
         try:
             outputs, queued = [], time.monotonic()
             for rows in _slices(job.positions):
-                is_long = job.positions[rows].max(initial=0) > _SLICE
-                worker = self._long if is_long else self._short
-                outputs.append(await worker.compute(_Slice(job, rows)))
+                part = _Slice(job, rows)
+                is_long = part.positions.max(initial=0) > _SLICE
+                (self._long if is_long else self._short).arrived.put(part)
+                outputs.append(await asyncio.wrap_future(part.outputs))
             taken = time.monotonic() - queued
             job.queue_seconds = taken - job.compute_seconds
             return _joined(outputs)
@@ -270,45 +249,44 @@ class _Worker:
 
     def __init__(self, fail: Callable[[Exception], object]):
         self._fail = fail
-        self._arrived: queue.SimpleQueue[_Slice] = queue.SimpleQueue()
+        self.arrived: queue.SimpleQueue[_Slice] = queue.SimpleQueue()
         self._waiting: list[_Slice] = []
         self.busy_since: float | None = None
         # A daemon, because a call of the model cannot be interrupted.
         threading.Thread(target=self._compute_all, daemon=True).start()
-
-    async def compute(self, part: _Slice) -> Columns:
-        """Returns the outputs of a slice; it no longer waits if this is cancelled."""
-        self._arrived.put(part)
-        return await asyncio.wrap_future(part.outputs)
 
     def _compute_all(self):
         """Computes slices until an error, of the model or of this code."""
         try:
             while True:
                 if not self._waiting:
-                    self._waiting.append(self._arrived.get())
+                    self._waiting.append(self.arrived.get())
+                time.sleep(_BATCH_SECONDS)
+                while not self.arrived.empty():
+                    self._waiting.append(self.arrived.get())
                 self._compute_next()
         except Exception as error:
             reason = " ".join(str(error).split())[:300].rstrip(".")
             self._fail(OSError(f"The model can no longer answer: {reason}."))
 
     def _compute_next(self):
-        time.sleep(_BATCH_SECONDS)
-        while not self._arrived.empty():
-            self._waiting.append(self._arrived.get())
-        self._waiting = [one for one in self._waiting if not one.outputs.cancelled()]
+        """Computes the first slice that waits, and others that fit to it."""
         parts: list[_Slice] = []
-        for part in self._waiting:
-            if part.fits(parts):
+        waiting, self._waiting = self._waiting, []
+        positions = np.empty(0, int)
+        for part in waiting:
+            together = np.concatenate([positions, part.positions])
+            fits = not parts or (part.kind == parts[0].kind and _is_slice(together))
+            if not fits:
+                self._waiting.append(part)
+            # From now on it cannot be cancelled.
+            elif part.outputs.set_running_or_notify_cancel():
                 parts.append(part)
-        self._waiting = [part for part in self._waiting if part not in parts]
-        # From now on they cannot be cancelled.
-        parts = [part for part in parts if part.outputs.set_running_or_notify_cancel()]
+                positions = together
         if not parts:
             return
         self.busy_since = started = time.monotonic()
-        outputs = [exceptions.HTTPException(500, "The model cannot answer.")]
-        outputs *= len(parts)
+        outputs = [HTTPException(500, "The model cannot answer.")] * len(parts)
         try:
             outputs = _computed(parts)
         finally:
@@ -330,7 +308,7 @@ def _computed(parts):
     }
     try:
         outputs = model.compute(signature, inputs)
-    except exceptions.HTTPException as error:
+    except HTTPException as error:
         if len(parts) > 1:  # One bad request must not fail the others.
             return [answer for part in parts for answer in _computed([part])]
         if error.status_code == 500:

@@ -37,51 +37,44 @@ class ServeModelOptions(options_module.Options):
     allowed_host: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Name by which clients reach the server, such as models.example.org or "
-        "the name of a Kubernetes service; repeat the flag for several. localhost and "
-        "the address of the connection are always accepted. Requests for other hosts "
-        "get status 403, which protects against DNS rebinding.",
+        help="Name by which clients reach the server, such as models.example.org, "
+        "besides localhost and its address; repeat the flag for several. Requests for "
+        "other hosts get status 403, which protects against DNS rebinding.",
     )
     backend: str = option(
         fine_tuning_options.TENSORFLOW,
         choices=fine_tuning_options.BACKENDS,
         help="Library that runs the model. openvino is faster on Intel processors "
-        "and requires pip install 'bert_tf[openvino]'. TensorFlow still tokenizes the "
-        "texts.",
+        "and requires pip install 'bert_tf[openvino]'.",
     )
     dtype: str = option(
         "float32",
         choices=("float32", "bfloat16"),
         help="Data type of the computation with --backend=openvino. bfloat16 is faster "
-        "on processors that support it. With --backend=tensorflow, --dtype of "
-        "bert_tf export decides.",
+        "on processors that support it.",
     )
     max_queue_size: int = option(
         256,
         minimum=1,
-        help="Maximum number of requests that wait or are being computed. Further "
-        "requests get status 429.",
+        help="Maximum number of requests that wait or are being computed.",
     )
     queue_timeout_seconds: float = option(
         60.0,
         minimum=1,
-        help="Maximum time from the arrival of a request to its answer; after that it "
-        "gets status 504.",
+        help="Maximum time from the arrival of a request to its answer.",
     )
     max_positions: int = option(
         2**18,
         minimum=1,
         help="Maximum work of a request: word pieces, estimated from its texts, that "
-        "the model computes in all rows and overlapping windows. Larger requests get "
-        "status 400.",
+        "the model computes in all rows and overlapping windows.",
     )
     max_body_mb: int = option(
         2,
         minimum=1,
         maximum=64,
-        help="Maximum size of a request's body in MiB. Larger requests get status 413. "
-        "For models whose answers are padded to the longest text, it also limits the "
-        "number of texts times the length of the longest one.",
+        help="Maximum size of a request's body in MiB. For models whose answers are "
+        "padded to the longest text, also of the number of texts times its length.",
     )
     log_format: str = option(
         "text",

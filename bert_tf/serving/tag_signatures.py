@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from bert_tf.data import graph_packing
 from bert_tf.serving import signatures
-from bert_tf.serving import text_windows
 from bert_tf.serving import word_splitting
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import words as words_module
@@ -132,7 +131,7 @@ class TagSignatures(signatures.TaskSignatures):
         piece_ids = graph_packing.part(ids, windows.text, windows.start, windows.length)
         logits = self.in_parts(graph_packing.framed(piece_ids, **self._frame))["logits"]
         first = pieces.row_starts()  # Of each word, among the pieces of all texts.
-        row = tf.gather(text_windows.best_windows(windows, ids.row_starts()), first)
+        row = tf.gather(graph_packing.best_windows(windows, ids.row_starts()), first)
         begin = tf.gather(ids.row_starts(), windows.text) + windows.start
         position = first - tf.gather(begin, row) + 1  # After [CLS].
         return tf.gather_nd(logits, tf.stack([row, position], axis=1))

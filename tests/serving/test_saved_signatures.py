@@ -1,18 +1,19 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.serving import saved_signatures
 
 
 @pytest.fixture(scope="module")
 def signatures(single_export):
-    return saved_signatures.read(single_export)
+    return saved_signatures.read(tf.saved_model.load(single_export))
 
 
-def test_signatures_are_read_without_the_model(signatures, exports):
+def test_inputs_become_arrays(signatures, exports):
     assert sorted(signatures) == ["ids", "labels", "serving_default"]
-    choice = saved_signatures.read(exports["choice"][1])["serving_default"]
-    assert choice.ranks() == {"text": 1, "endings": 2}
+    choice = tf.saved_model.load(exports["choice"][1])
+    choice = saved_signatures.read(choice)["serving_default"]
     arrays = choice.arrays({"text": ["She"], "endings": [["sat", {"b64": "w6k="}]]})
     assert arrays["endings"].tolist() == [[b"sat", "é".encode()]]
 
@@ -22,10 +23,10 @@ def test_signatures_are_read_without_the_model(signatures, exports):
     [
         ({"text_b": ["a"]}, "takes text, got text_b"),
         ({"text": "a"}, "text: expected a list of Unicode texts, got 'a'"),
-        ({"text": [1]}, r"text\[0\]: expected a list of Unicode texts, got 1"),
-        ({"text": [["a"]]}, r"text\[0\]: expected a list of Unicode texts, got \['a"),
-        ([{"b64": "?"}], r"text\[0\]: .* Unicode texts, got \{'b64': '\?'\}"),
-        (["é", "\ud800"], r"text\[1\]: .* Unicode texts, got '\\ud800'"),
+        ({"text": [1]}, r"text: expected a list of Unicode texts, got 1"),
+        ({"text": [["a"]]}, r"text: expected a list of Unicode texts, got \['a"),
+        ([{"b64": "?"}], r"text: .* Unicode texts, got \{'b64': '\?'\}"),
+        (["é", "\ud800"], r"text: .* Unicode texts, got '\\ud800'"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
@@ -36,36 +37,27 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
 @pytest.mark.parametrize(
     "ids, message",
     [
-        ([[1, 2], [3, 4], [3]], r"s\[2\]: expected as many items .* 2, got \[3\]\."),
-        ([[1, 2], [1.5, 3]], r"input_ids\[1\]\[0\]: .* whole numbers .* got 1\.5\."),
-        ([[1], [2], [2**40]], r"\[2\]\[0\]: .* whole numbers \(int32\), got 1099"),
-        ([[2**70]], r"\[0\]\[0\]: .* whole numbers \(int32\), got"),
-        ([1], r"input_ids\[0\]: expected a list of non-empty lists of .* got 1\."),
+        ([[1, 2], [3, 4], [3]], r"lists .*, all of one length, got \[3\]\."),
+        ([[1, 2], [1.5, 3]], r"input_ids: .* whole numbers .* got 1\.5\."),
+        ([[1], [2], [2**40]], r"input_ids: .* whole numbers \(int32\).* got 1099"),
+        ([[2**70]], r"input_ids: .* whole numbers \(int32\).* got"),
+        ([1], r"input_ids: expected a list of non-empty lists of .* got 1\."),
         (
             [[], []],
-            r"input_ids\[0\]: expected a list of non-empty lists of .* got \[\]",
+            r"input_ids: expected a list of non-empty lists of .* got \[\]",
         ),
-        ([[1], []], r"input_ids\[1\]: expected a list of non-empty lists"),
+        ([[1], []], r"input_ids: expected a list of non-empty lists"),
         ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],
 )
 def test_inputs_that_are_no_ids_are_refused(signatures, ids, message):
-    rest = {name: [[1, 1, 1]] for name in signatures["ids"].ranks()}
+    rest = {name: [[1, 1, 1]] for name in signatures["ids"].inputs}
     with pytest.raises(ValueError, match=message):
         signatures["ids"].arrays(rest | {"input_ids": ids})
 
 
 def test_no_rows_are_rows(signatures):
-    names = signatures["ids"].ranks()
+    names = signatures["ids"].inputs
     arrays = signatures["ids"].arrays({name: [] for name in names})
     assert {array.shape for array in arrays.values()} == {(0, 0)}
     assert arrays["input_ids"].dtype == np.int32
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / "saved_model.pb").write_bytes(b"\xff\xff broken")
-    with pytest.raises(ValueError, match="is damaged; export the model again"):
-        saved_signatures.read(str(tmp_path))
-    (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(ValueError, match="has no signature"):
-        saved_signatures.read(str(tmp_path))

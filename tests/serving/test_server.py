@@ -46,7 +46,7 @@ def free_port():
 
 
 @contextlib.contextmanager
-def started_server(export_dir, *flags, **environment):
+def started_server(export_dir, *flags):
     """Yields the port and the process of a server."""
     port = free_port()
     flags = [f"--export_dir={export_dir}", f"--port={port}", *flags]
@@ -56,7 +56,7 @@ def started_server(export_dir, *flags, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | environment,
+        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
     ) as process:
         try:
             yield port, process
@@ -64,21 +64,16 @@ def started_server(export_dir, *flags, **environment):
             process.kill()
 
 
-@contextlib.contextmanager
-def running_server(export_dir, *flags, **environment):
-    """Yields the same after the server has loaded its model."""
-    with started_server(export_dir, *flags, **environment) as (port, process):
+@pytest.fixture(scope="module")
+def running(single_export, tmp_path_factory):
+    """The port, process and model of a server with a short queue and small bodies."""
+    folder = tmp_path_factory.mktemp("models") / "single"
+    shutil.copytree(single_export, folder / "1")
+    flags = ["--max_queue_size=2", "--max_body_mb=1", "--log_format=json"]
+    with started_server(folder, *flags) as (port, process):
         line = process.stdout.readline()
         assert line.endswith(f" is served at http://localhost:{port}.\n"), line
-        yield port, process
-
-
-@pytest.fixture(scope="module")
-def port(single_export):
-    """The port of a server with a short queue and small bodies."""
-    flags = ["--max_queue_size=2", "--max_body_mb=1", "--log_format=json"]
-    with running_server(single_export, *flags) as (port, process):
-        yield port
+        yield port, process, folder
         # A request in progress is answered before the server stops.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             last = pool.submit(predict, port, inputs=["rain and snow " * 9] * 2048)
@@ -91,6 +86,11 @@ def port(single_export):
         assert "Traceback" not in err
         line = json.loads(err.strip().split("\n")[-1])
         assert (line["rows"], line["status"]) == (2048, 200)
+
+
+@pytest.fixture
+def port(running):
+    return running[0]
 
 
 def predict(port, **body):
@@ -152,13 +152,20 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
 WITHOUT_ANSWER = """
 from bert_tf.serving import server, server_model, server_options
 
-server_model.LoadedModel = lambda *arguments: object()
-server_model.Queue.busy_seconds = lambda queue: 1000.0
+failures = iter([OSError("The storage is away.")])
+
+def load(*arguments):
+    for failure in failures:
+        raise failure
+    server_model.Queue.busy_seconds = lambda queue: 1000.0
+    return object()
+
+server_model.LoadedModel = load
 server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
 """
 
 
-def test_a_model_that_never_answers_ends_the_server(tmp_path):
+def test_a_model_that_loads_late_and_never_answers_ends_the_server(tmp_path):
     (tmp_path / "saved_model.pb").touch()
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ANSWER.format(str(tmp_path), free_port())],
@@ -168,37 +175,9 @@ def test_a_model_that_never_answers_ends_the_server(tmp_path):
         check=False,
         timeout=120,
     )
+    assert "Version 1 is not served: The storage is away." in done.stderr
+    assert "is served at" in done.stdout
     assert (done.returncode, "The model does not answer." in done.stderr) == (1, True)
-
-
-def test_new_versions_are_served_and_broken_ones_are_not(single_export, tmp_path):
-    folder = tmp_path / "topics"
-    shutil.copytree(single_export, folder / "1")
-    secret = {"BERT_TF_SERVER_TOKEN": "secret"}
-    with running_server(folder, **secret) as (port, process):
-        shutil.copytree(single_export, folder / "2")
-        data = folder / "2" / "variables" / "variables.data-00000-of-00001"
-        data.write_bytes(data.read_bytes()[:1000])
-        while "error=" not in (line := process.stderr.readline()):
-            assert line
-        assert "Version 2 is not served: " in line
-        assert "variables.data-00000-of-00001 is truncated" in line
-        headers = {"Authorization": "Bearer secret"}
-        url = f"http://localhost:{port}/v1/models/topics"
-        assert requests.get(url, timeout=60).status_code == 401
-        [state] = requests.get(url, headers=headers, timeout=60).json().popitem()[1]
-        assert state["version"] == "1"
-        shutil.copytree(single_export, folder / "3")
-        while "message=" not in (line := process.stderr.readline()):
-            assert line
-        assert "Version 3 is served." in line
-        reply = requests.post(
-            f"{url}/versions/3:predict",
-            json={"inputs": TEXTS},
-            headers=headers,
-            timeout=60,
-        )
-        assert reply.status_code == 200
 
 
 def test_a_full_queue_refuses_requests_and_answers_the_others(port):
@@ -239,6 +218,28 @@ def test_the_page_shows_the_classes_of_a_text(port):
         assert page.locator("#answer p").inner_text() in names
         assert (page.inner_text("#error"), errors) == ("", [])
         browser.close()
+
+
+# The last test of this server.
+def test_new_versions_are_served_and_broken_ones_are_not(running, single_export):
+    port, process, folder = running
+
+    def wait_for(field):
+        while f'"{field}"' not in (line := process.stderr.readline()):
+            assert line
+        return json.loads(line)[field]
+
+    shutil.copytree(single_export, folder / "2")
+    data = folder / "2" / "variables" / "variables.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    error = wait_for("error")
+    assert error.startswith("Version 2 is not served: ")
+    assert "variables.data-00000-of-00001 is truncated" in error
+    [state] = get(port, "/v1/models/single").json()["model_version_status"]
+    assert state["version"] == "1"
+    shutil.copytree(single_export, folder / "3")
+    assert wait_for("message") == "Version 3 is served."
+    assert get(port, "/v1/models/single/versions/3/metadata").ok
 
 
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
@@ -292,6 +293,14 @@ def test_a_server_without_its_extra_names_it(monkeypatch, run_tool):
     assert "run pip install 'bert_tf[server]'." in result.stderr
 
 
+def test_the_token_is_in_a_variable_or_a_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_TF_SERVER_TOKEN", "one")
+    assert server._token() == "one"
+    (tmp_path / "token").write_text("two\n")
+    monkeypatch.setenv("BERT_TF_SERVER_TOKEN_FILE", str(tmp_path / "token"))
+    assert server._token() == "two"
+
+
 @pytest.mark.parametrize("variable", ["TOKEN", "TOKEN_FILE"])
 def test_an_empty_token_never_means_none(monkeypatch, single_export, variable):
     monkeypatch.setenv(f"BERT_TF_SERVER_{variable}", "")
@@ -305,13 +314,10 @@ def test_tensorflow_computes_in_the_dtype_of_the_export():
         server_options.ServeModelOptions(export_dir="models", dtype="bfloat16")
 
 
-def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
-    exports, run_tool_process
-):
+def test_a_model_that_openvino_cannot_compute_ends_in_one_line(exports, run_tool):
     flags = [f"--export_dir={exports['masks'][1]}", f"--port={free_port()}"]
-    result = run_tool_process("serve_model", *flags, "--backend=openvino")
+    result = run_tool("serve_model", *flags, "--backend=openvino")
     assert result.exit_code == 1
-    assert "Traceback" not in result.stderr
     is_installed = importlib.util.find_spec("openvino") is not None
     expected = "fills masked words" if is_installed else "openvino is not installed"
     assert expected in result.stderr

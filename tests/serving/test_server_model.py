@@ -1,7 +1,7 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
 import asyncio
-import json
+import queue
 import shutil
 
 import numpy as np
@@ -51,14 +51,13 @@ def recorded(model, monkeypatch):
     return calls
 
 
-def answers(model, requests, failures=None):
+def answers(model, requests, fail=None):
     """Returns the jobs of requests that wait together, and their outputs or errors."""
-    fail = [].append if failures is None else failures.append
     jobs = [server_model.Job(model, *request) for request in requests]
 
     async def compute_all():
-        queue = server_model.Queue(99, fail)
-        calls = [queue.compute(job) for job in jobs]
+        waiting = server_model.Queue(99, fail or print)
+        calls = [waiting.compute(job) for job in jobs]
         return await asyncio.gather(*calls, return_exceptions=True)
 
     return jobs, asyncio.run(compute_all())
@@ -85,11 +84,11 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
                 np.testing.assert_allclose(value, alone[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("most, together", [(4, [3, 2, 6]), (5, [5, 6])])
+@pytest.mark.parametrize("most, together", [(4, [3, 2, 4, 2]), (5, [5, 5, 1])])
 def test_rows_of_several_requests_are_limited(
     model, calls, monkeypatch, most, together
 ):
-    monkeypatch.setattr(server_model, "_ROWS_TOGETHER", most)
+    monkeypatch.setattr(server_model, "_SLICE_ROWS", most)
     requests = [("serving_default", texts(*rows)) for rows in ("abc", "ab", "abcdef")]
     answers(model, requests)
     assert calls == together
@@ -97,7 +96,7 @@ def test_rows_of_several_requests_are_limited(
 
 def test_a_large_request_is_computed_in_slices(model, calls, monkeypatch):
     monkeypatch.setattr(server_model, "_SLICE", 16)
-    monkeypatch.setattr(server_model, "_ROWS_TOGETHER", 4)
+    monkeypatch.setattr(server_model, "_SLICE_ROWS", 4)
     large, small = [
         ("serving_default", texts(*["a"] * count, "été rain")) for count in (7, 1)
     ]
@@ -108,31 +107,28 @@ def test_a_large_request_is_computed_in_slices(model, calls, monkeypatch):
 
 def test_a_request_whose_client_is_gone_is_not_computed(model, calls):
     async def leave():
-        queue = server_model.Queue(1, [].append)
+        waiting = server_model.Queue(1, print)
         job = server_model.Job(model, "serving_default", texts("rain"))
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(queue.compute(job), timeout=0)
+            await asyncio.wait_for(waiting.compute(job), timeout=0)
         other = server_model.Job(model, "serving_default", texts("a", "b"))
-        await queue.compute(other)
-        return queue.size()
+        await waiting.compute(other)
+        return waiting.size()
 
     assert (asyncio.run(leave()), calls) == (0, [2])
 
 
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
-    monkeypatch.setattr(server_model, "_MAX_PADDED", 40)
     tagger = server_model.LoadedModel(exports["tags"][1])
+    rows = ["the rain", "rain " * 30, "a"]
+    _, outputs = answers(tagger, [("serving_default", texts(row)) for row in rows])
+    assert [answer["words"].shape[1] for answer in outputs] == [2, 30, 1]
+    monkeypatch.setattr(server_model, "_SLICE_ROWS", 1)
     calls = recorded(tagger, monkeypatch)
-    requests = [
-        ("serving_default", texts(text))
-        for text in ("the rain", "rain " * 30, "a", "été")
-    ]
-    _, outputs = answers(tagger, requests)
-    assert calls == [3, 1]
-    assert [answer["words"].shape[1] for answer in outputs] == [2, 30, 2, 2]
-    requests = [("serving_default", texts("the rain", "rain " * 30))]
-    _, [answer] = answers(tagger, requests)
-    assert [sum(word != b"" for word in row) for row in answer["words"]] == [2, 30]
+    _, [answer] = answers(tagger, [("serving_default", texts(*rows))])
+    assert calls == [1, 1, 1]
+    assert [sum(word != b"" for word in row) for row in answer["words"]] == [2, 30, 1]
+    assert answer["starts"][0].tolist() == [0, 4, *[-1] * 28]
 
 
 def test_a_bad_request_fails_alone(model):
@@ -148,29 +144,20 @@ def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
         raise exceptions.HTTPException(500, "Out of memory")
 
     monkeypatch.setattr(model, "compute", fail)
-    failures = []
-    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures)
+    failures = queue.SimpleQueue()
+    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
     assert error.status_code == 500
-    assert "can no longer answer: " in str(failures[0])
-    assert "failed a warm-up request to its signature ids: Out" in str(failures[0])
+    failure = str(failures.get(timeout=60))
+    assert "can no longer answer: " in failure
+    assert "failed a warm-up request to its signature ids: Out" in failure
 
 
 def test_an_error_of_the_queue_itself_is_reported(model, monkeypatch):
-    monkeypatch.setattr(server_model._Slice, "fits", None)
-
-    async def compute():
-        failures = asyncio.Queue()
-        loop = asyncio.get_running_loop()
-        queue = server_model.Queue(
-            1, lambda error: loop.call_soon_threadsafe(failures.put_nowait, error)
-        )
-        job = server_model.Job(model, "ids", ids(2, 9, 3))
-        lost = asyncio.create_task(queue.compute(job))
-        error = await asyncio.wait_for(failures.get(), timeout=60)
-        lost.cancel()
-        return str(error)
-
-    assert "can no longer answer: 'NoneType'" in asyncio.run(compute())
+    monkeypatch.setattr(server_model, "_computed", None)
+    failures = queue.SimpleQueue()
+    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
+    assert error.status_code == 500
+    assert "can no longer answer: 'NoneType'" in str(failures.get(timeout=60))
 
 
 @pytest.mark.parametrize(
@@ -187,17 +174,6 @@ def test_work_is_estimated_from_the_text(model, monkeypatch, task, row, position
     rows = np.array([row], object)
     rows = np.vectorize(str.encode, otypes=[object])(rows)
     assert model.positions({"text": rows}).tolist() == [positions]
-
-
-@pytest.mark.parametrize(
-    "values", [{"max_seq_length": "many"}, {"max_seq_length": -5}, {"doc_stride": 2.5}]
-)
-def test_a_damaged_task_file_is_refused(single_export, tmp_path, values):
-    folder = shutil.copytree(single_export, tmp_path / "1")
-    (folder / "assets.extra" / "task.json").write_text(json.dumps(values))
-    [[name, value]] = values.items()
-    with pytest.raises(ValueError, match=rf"task\.json: {name} is {value!r}, expected"):
-        server_model.LoadedModel(str(folder))
 
 
 def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_path):

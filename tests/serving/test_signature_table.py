@@ -6,8 +6,6 @@ import re
 import pytest
 import tensorflow as tf
 
-from bert_tf.serving import saved_signatures
-
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "signatures.md"
 MODELS = {
     "single": "classifier",
@@ -25,11 +23,8 @@ def in_cell(text):
     return {(name, dtype, len(shape.split(","))) for name, dtype, shape in found}
 
 
-def of_code(tensors):
-    return {
-        (name, tf.as_dtype(info.dtype).name, len(info.tensor_shape.dim))
-        for name, info in tensors.items()
-    }
+def of_code(specs):
+    return {(name, one.dtype.name, one.shape.rank) for name, one in specs.items()}
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -39,8 +34,11 @@ def test_the_table_of_signatures_is_that_of_the_code(exports, kind):
         if line.startswith(f"| {MODELS[kind]} | `"):
             _, _, name, inputs, outputs, _ = line.split("|")
             table[name.strip(" `")] = in_cell(inputs), in_cell(outputs)
-    signatures = saved_signatures.read(exports[kind][1]).values()
+    signatures = tf.saved_model.load(exports[kind][1]).signatures
     assert table == {
-        one.name: (of_code(one.definition.inputs), of_code(one.definition.outputs))
-        for one in signatures
+        name: (
+            of_code(one.structured_input_signature[1]),
+            of_code(one.structured_outputs),
+        )
+        for name, one in signatures.items()
     }
