@@ -63,6 +63,21 @@ class Counts:
             self.random_next += int(labels.sum(dtype=np.int64))
 
 
+def check_unknown(counts: Counts, largest_share: float) -> None:
+    """Checks that the vocabulary suits the text.
+
+    Raises:
+        ValueError: too large a share of the pieces is [UNK].
+    """
+    if counts.unknown_share > largest_share:
+        raise ValueError(
+            f"{counts.unknown_share:.1%} of {counts.pieces:,} pieces are [UNK], and "
+            f"--max_unknown_share={largest_share:g}: the vocabulary, or "
+            "--do_lower_case, does not suit the text. Learn one with "
+            "bert_tf vocabulary, or pass a larger share."
+        )
+
+
 def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:
     """Checks that B can come from another document than A.
 

@@ -37,6 +37,7 @@ _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
 _OPTIONS_WITHOUT_EFFECT = (
     "input_file",
+    "max_unknown_share",
     "num_workers",
     "output_file",
     "pipeline_options",

@@ -167,6 +167,14 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
         "TensorFlow ops, as `text_dataset` does.",
         group="advanced",
     )
+    max_unknown_share: float = option(
+        0.3,
+        minimum=0.0,
+        maximum=1.0,
+        help="If a larger share of the pieces is [UNK], the run ends with an error. "
+        "Compared after each shard.",
+        group="advanced",
+    )
     num_workers: int | None = option(
         None,
         minimum=1,

@@ -32,6 +32,7 @@ from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MEGABYTE = 1_000_000
+_MIN_PIECES = 10_000  # From which a vocabulary can be judged.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,8 @@ def write(
                 path = journal_module.part_path(folder, task.index, file)
                 writers[file].append_part(path, sizes)
             counts.add(note.counts)
+            if counts.pieces >= _MIN_PIECES or task is tasks[-1]:
+                counts_module.check_unknown(counts, options.max_unknown_share)
             peaks[note.process_id] = note.peak_memory_mb
             num_appended += 1
 

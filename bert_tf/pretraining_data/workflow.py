@@ -98,7 +98,7 @@ def create_data(
 
     Raises:
         OSError: a file cannot be read or written.
-        ValueError: the text is empty, is not UTF-8, or has one
+        ValueError: the text is empty, is not UTF-8, has too many [UNK], or has one
             document although sentence pairs need two; the vocabulary is invalid; or an
             output file is also an input.
     """
@@ -111,7 +111,9 @@ def create_data(
     if not options.dynamic_masking:
         vocabulary.check_has_mask()
         _warn_about_predictions(options)
-    warning = full.casing_warning(vocabulary, do_lower_case=options.do_lower_case)
+    warning = full.pretraining_casing_warning(
+        vocabulary, do_lower_case=options.do_lower_case
+    )
     if warning is not None:
         logger.warning("%s", warning)
     shards = _shards(inputs, options)

@@ -9,6 +9,7 @@ from typing import Self
 
 from bert_tf import files
 from bert_tf.tokenization import basic
+from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
 
@@ -21,6 +22,8 @@ _SPACE_BEFORE = re.compile(r" ([.,!?;:%)\]])")
 # cached.
 MAX_CACHED_WORDS = 200_000
 MAX_CACHED_LENGTH = 50
+# Vocabularies of lowercased text have no accents, and others of most languages many.
+_ACCENTED_SHARE = 0.02
 
 
 class FullTokenizer:
@@ -209,6 +212,30 @@ def casing_warning(
             "Text is not lowercased, but no piece of the vocabulary has capital "
             "letters, so words with capitals become [UNK]; pass --do_lower_case for "
             "an uncased model."
+        )
+    return None
+
+
+def pretraining_casing_warning(
+    vocabulary: vocabulary_module.Vocabulary, *, do_lower_case: bool
+) -> str | None:
+    """Returns `casing_warning`, or a sentence if many pieces have stripped accents.
+
+    Args:
+        vocabulary: of the model.
+        do_lower_case: whether text is lowercased, which also strips its accents.
+    """
+    warning = casing_warning(vocabulary, do_lower_case=do_lower_case)
+    if warning is not None or not do_lower_case:
+        return warning
+    pieces = [token for token in vocabulary.tokens if not token.startswith("[")]
+    accented = [p for p in pieces if characters.strip_accents(p) != p]
+    if len(accented) > _ACCENTED_SHARE * len(pieces):
+        return (
+            f"Lowercased text loses its accents, but {len(accented)} of the "
+            f"{len(pieces)} pieces of the vocabulary have accents, such as "
+            f"{accented[0]!r}; use another vocabulary, or lowercase the text yourself "
+            "and pass --do_lower_case=False."
         )
     return None
 

@@ -147,7 +147,14 @@ class Trainer:
             self.strategy,
             micro_batches=options.gradient_accumulation_steps,
         )
-        self._warn_about_schedule(num_warmup_steps)
+        advice = create.advice_on_rate(
+            options.learning_rate,
+            0 if self.time_limit else self.num_train_steps,
+            num_warmup_steps,
+            is_corrected=options.bias_correction or options.optimizer == "lamb",
+        )
+        if advice is not None:
+            logger.warning("%s", advice)
         schedule = None
         if self.time_limit is not None:
             schedule = schedules.WarmupLinearDecayOfTime(
@@ -169,18 +176,6 @@ class Trainer:
         self.optimizer.build(self.model.trainable_variables)
         if options.dtype == training_options.MIXED_FLOAT16:
             self.optimizer.loss_scale = steps.LossScale()
-
-    def _warn_about_schedule(self, num_warmup_steps: int) -> None:
-        rate, num_steps = self.options.learning_rate, self.num_train_steps
-        if self.time_limit is None and num_warmup_steps > num_steps:
-            logger.warning(
-                "The warm-up (%d steps) is longer than the run (%d steps), so the "
-                "learning rate reaches only %.2g instead of %.2g.",
-                num_warmup_steps,
-                num_steps,
-                rate * num_steps / num_warmup_steps,
-                rate,
-            )
 
     def _load(self, source: source_module.Source | None) -> int:
         step = saving.restore(self.options.output_dir, self.model, self.optimizer)

@@ -504,6 +504,9 @@ def test_many_unknown_pieces_are_named_where_they_are_made_and_read(
     path = tmp_path / "vocab.txt"
     pieces = (golden / "vocab.txt").read_text().split("\n")
     path.write_text("\n".join(p for p in pieces if p not in (".", ",", "the", "of")))
+    with pytest.raises(ValueError, match=r"^\d\.\d% of .* pieces are \[UNK\], and"):
+        make(vocab_file=str(path), max_unknown_share=0.05)
+    assert [file.name for file in tmp_path.iterdir()] == ["vocab.txt"]
     _, records = make(vocab_file=str(path))
     record_checks.check(records)
     created, read = [r for r in caplog.records if "pieces are [UNK]" in r.message]

@@ -157,6 +157,15 @@ def test_the_model_sees_one_micro_batch_at_a_time(
                 "learning rate reaches only 1e-05 instead of 0.0001."
             ],
         ),
+        (0.0, 90, ["--learning_rate=0: training does not change the weights."]),
+        (
+            1e-3,
+            3,
+            [
+                "Without --bias_correction, the learning rate of 0.001 acts like one "
+                "of up to 0.0033 (in step 3)."
+            ],
+        ),
     ],
 )
 def test_a_schedule_that_trains_unlike_expected_is_named_before_training(
