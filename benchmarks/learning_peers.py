@@ -206,7 +206,6 @@ def train_bert_tf(settings):
         eval_batch_size=64,
         max_eval_steps=-(-task.max_heldout_rows // 64),
         save_checkpoints_steps=10**9,  # Only one, after the time is up.
-        log_every_steps=20,
         num_train_steps=8,
     )
     mode, seconds_of_modes = task.fastest(
@@ -253,9 +252,7 @@ def probe_bert_tf(options, mode):
     from bert_tf.pretraining import workflow as pretraining_workflow
 
     shutil.rmtree(options.output_dir, ignore_errors=True)
-    pretraining_workflow.train(
-        dataclasses.replace(options, log_every_steps=1, **flags_of(mode))
-    )
+    pretraining_workflow.train(dataclasses.replace(options, **flags_of(mode)))
     with open(os.path.join(options.output_dir, "metrics.jsonl")) as file:
         speeds = [json.loads(line)["examples_per_second"] for line in file]
     shutil.rmtree(options.output_dir)

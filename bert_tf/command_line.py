@@ -54,14 +54,13 @@ _ENVIRONMENT = {
 _GARBAGE_THRESHOLDS = (10_000, 10, 50)
 
 
-_NO_TPU = "omit it; this tool does not use a TPU"
+_TPU_NAME = "use --tpu_name=projects/PROJECT/locations/ZONE/nodes/NAME"
 # Flags of the 2018 release that no longer exist -> the value that requests what we do
 # anyway, and for all other values what to type instead.
 _REPLACED_FLAGS = {
     "use_tpu": (False, "use --device=tpu, with --tpu_name unless this is a TPU VM"),
-    # The tools that train have these two; see `training.options`.
-    "tpu_zone": ("", _NO_TPU),
-    "gcp_project": ("", _NO_TPU),
+    "tpu_zone": ("", _TPU_NAME),
+    "gcp_project": ("", _TPU_NAME),
     "master": ("", "use --device=tpu with the address as --tpu_name"),
     "num_tpu_cores": ("8", "omit it; all cores of the TPU are used"),
     "use_one_hot_embeddings": (False, "omit it; one lookup works on every device"),
@@ -268,7 +267,7 @@ def _parse(
         raise _wrong_boolean(str(error)) from None
     except flags.Error as error:
         raise OptionError(str(error).rstrip(".") + ".") from None
-    _check_replaced_flags(flag_values, declared)
+    _check_replaced_flags(flag_values)
     if left_over:
         raise OptionError(
             f"Unexpected {left_over[0]!r}; write every option as --flag=value."
@@ -376,8 +375,8 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
         elif declaration.is_repeated:
             define = flags.DEFINE_multi_string
         define(declaration.name, None, declaration.help, flag_values=flag_values)
-    for name in _REPLACED_FLAGS.keys() - flag_values:
-        is_boolean = _REPLACED_FLAGS[name][0] is False
+    for name, (without_effect, _) in _REPLACED_FLAGS.items():
+        is_boolean = without_effect is False
         define = flags.DEFINE_boolean if is_boolean else flags.DEFINE_string
         define(name, None, "", flag_values=flag_values)
     for alias, name in _ALIASES.items():
@@ -386,14 +385,11 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
     return flag_values
 
 
-def _check_replaced_flags(
-    flag_values: flags.FlagValues, declared: Mapping[str, options_module.Declaration]
-) -> None:
+def _check_replaced_flags(flag_values: flags.FlagValues) -> None:
     """Refuses 2018 flags that ask for something that is now done by other flags."""
     for name, (without_effect, advice) in _REPLACED_FLAGS.items():
         flag = flag_values[name]
-        has_effect = flag.present and flag.value != without_effect
-        if name in declared or not has_effect:
+        if not flag.present or flag.value == without_effect:
             continue
         value = str(flag.value).lower() if isinstance(flag.value, bool) else flag.value
         raise OptionError(f"--{name}={value} is no longer supported: {advice}.")

@@ -166,7 +166,6 @@ def recorded_flags(golden):
         "max_predictions_per_seq": 10,
         "train_batch_size": 4,
         "do_train": True,
-        "log_every_steps": 1,
     }
 
 

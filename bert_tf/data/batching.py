@@ -67,7 +67,7 @@ class Source:
 
         What it returns must be a function of the arguments alone, and every
         `tf.numpy_function` must have stateful=False: otherwise, TensorFlow runs the
-        whole pipeline in series with --deterministic, without reading ahead.
+        whole pipeline in series with deterministic operations, without reading ahead.
 
         Args:
             indices: int64 [B], indices of the rows.

@@ -58,57 +58,6 @@ def pack_ragged(
     )
 
 
-def pack_windows(
-    ids_a: tf.RaggedTensor,
-    ids_b: tf.RaggedTensor | None = None,
-    *,
-    max_seq_length: int,
-    doc_stride: int,
-    cls_id: int,
-    sep_id: int,
-) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Returns the features of sliding windows, as `classification.features.pack` does.
-
-    Args:
-        ids_a: int32 [B, pieces].
-        ids_b: the same for the second texts, or None.
-        max_seq_length: maximum length of a row.
-        doc_stride: distance between the starts of two windows, in pieces.
-        cls_id: id of [CLS].
-        sep_id: id of [SEP].
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]; and int64 [rows], the
-        number of each row's text.
-    """
-    lengths_a = ids_a.row_lengths()
-    if ids_b is None:
-        windows = windows_over(lengths_a, max_seq_length - 2, doc_stride)
-        ids_a = part(ids_a, windows.text, windows.start, windows.length)
-        return framed(ids_a, cls_id=cls_id, sep_id=sep_id), windows.text
-    lengths_b = ids_b.row_lengths()
-    room = max_seq_length - 3
-    fits = lengths_a + lengths_b <= room
-    a_is_longer = lengths_a > lengths_b
-    # Every window repeats the shorter text, up to half of the row.
-    kept = tf.minimum(tf.minimum(lengths_a, lengths_b), room // 2)
-    longer = tf.maximum(lengths_a, lengths_b)
-    windows = windows_over(longer, tf.where(fits, longer, room - kept), doc_stride)
-    kept = tf.where(fits, tf.minimum(lengths_a, lengths_b), kept)
-    kept = tf.gather(kept, windows.text)
-    is_a = tf.gather(a_is_longer, windows.text)
-    ids_a, ids_b = (
-        part(
-            ids,
-            windows.text,
-            tf.where(is_divided, windows.start, 0),
-            tf.where(is_divided, windows.length, kept),
-        )
-        for ids, is_divided in ((ids_a, is_a), (ids_b, ~is_a))
-    )
-    return framed(ids_a, ids_b, cls_id=cls_id, sep_id=sep_id), windows.text
-
-
 def framed(
     ids_a: tf.RaggedTensor,
     ids_b: tf.RaggedTensor | None = None,

@@ -95,7 +95,7 @@ class Card:
 
     pipeline_tag: str  # Task name on the Hub, such as "text-classification".
     summary: str  # One sentence that says what the model does.
-    options: training_options.FineTuningOptions
+    options: training_options.TrainingOptions
     labels: Sequence[str] | None = None  # Names of the classes.
     languages: tuple[str, ...] = ()  # ISO codes.
     data: tuple[DataFile, ...] = ()

@@ -38,12 +38,11 @@ _NEVER_SWEPT = (
     "do_predict",
     "dry_run",
     "sweep",
-    "best_metric",
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TaskOptions(training_options.FineTuningOptions):
+class TaskOptions(training_options.TrainingOptions):
     """Options of all fine-tuning tools.
 
     A tool adds the options of its data and head, and may change defaults.
@@ -124,6 +123,11 @@ class TaskOptions(training_options.FineTuningOptions):
     def trains(self) -> bool:
         """Whether the run trains, or estimates training (--dry_run)."""
         return self.do_train or self.dry_run
+
+    @property
+    def length_buckets(self) -> tuple[int, ...]:
+        """See `TrainerOptions.length_buckets`; a TPU requires batches of one shape."""
+        return () if self.device == "tpu" else training_options.LENGTH_BUCKETS
 
     @property
     def evaluates(self) -> bool:
@@ -254,8 +258,8 @@ class TrialOptions(TaskOptions):
         None,
         help="Train once for each combination of values, such as "
         "'learning_rate=5e-5,3e-5;random_seed=1,2,3'. Lists the scores in sweep.tsv "
-        "and keeps the run whose last checkpoint has the best best_metric. On small "
-        "data sets, results vary a lot between seeds.",
+        "and keeps the run whose last checkpoint has the best score. On small data "
+        "sets, results vary a lot between seeds.",
         group="advanced",
         on_resume=options_module.FREE,
     )
@@ -272,16 +276,13 @@ class TrialOptions(TaskOptions):
         if not self.dry_run and not (self.do_train and self.do_eval):
             raise OptionError(
                 "--sweep needs --do_train and --do_eval, to keep the run with the best "
-                f"{self.best_metric}."
+                "score."
             )
         self.trials()
 
     def single_run(self, **values: Any) -> Self:
         """Returns the options of a single run, with some values replaced."""
-        values["sweep"] = None
-        if not self.eval_every_steps:
-            values["best_metric"] = self._default("best_metric")
-        return dataclasses.replace(self, **values)
+        return dataclasses.replace(self, sweep=None, **values)
 
     def trials(self) -> list[Trial]:
         """Returns the runs: each combination of the values of the sweep.
@@ -325,8 +326,3 @@ class TrialOptions(TaskOptions):
         if not axes:
             raise OptionError("--sweep is empty; omit it for a single run.")
         return axes
-
-    def _check_evaluations(self) -> None:
-        # A search compares finished runs, so best_metric needs no eval_every_steps.
-        if self.sweep is None:
-            super()._check_evaluations()

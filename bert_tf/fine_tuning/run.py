@@ -28,7 +28,6 @@ from bert_tf.training import loop
 from bert_tf.training import plots
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import stopping
 from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
@@ -248,14 +247,12 @@ class Run:
                 task.identities["dev"],
                 task.identities["train"] if options.trains else None,
             )
-        if options.do_train and options.eval_every_steps:
-            stopping.check_metric(options.best_metric, task.score_names())
         trainer = loop.Trainer(
             task.create_model,
             options,
             num_train_steps=num_steps,
             num_warmup_steps=int(num_steps * options.warmup_proportion),
-            frozen_layers=options.frozen_layers,
+            best_metrics=trials.BEST_METRICS,
             source=task.start.source,
         )
         batches = {
@@ -402,7 +399,6 @@ def _search(options):
 
     def run_one(trial):
         one = Run(dataclasses.replace(trial, do_predict=False))
-        stopping.check_metric(options.best_metric, one.task.score_names())
         one.train()
         return one.evaluate()
 

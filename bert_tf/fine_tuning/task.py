@@ -302,10 +302,6 @@ class Task(abc.ABC):
 
     # Evaluation and prediction.
 
-    @abc.abstractmethod
-    def score_names(self) -> Sequence[str]:
-        """Returns the names of all scores of an evaluation."""
-
     def before_final_evaluation(self) -> None:  # noqa: B027
         """Prepares the evaluation after the training, with the final weights."""
 

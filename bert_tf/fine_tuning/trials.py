@@ -35,6 +35,18 @@ logger = logging.getLogger(__name__)
 RECORD_FILE = "trial.json"
 KEPT_FILE = "kept.json"
 SWEEP_FILE = "sweep.tsv"
+# The first of these scores that a task has is the one that papers report. It selects
+# the checkpoint in best/ and the best run of a search.
+BEST_METRICS = (
+    "eval_mrr",
+    "eval_character_f1",
+    "eval_micro_f1",
+    "eval_f1",
+    "eval_matthews",
+    "eval_spearman",
+    "eval_accuracy",
+    "eval_loss",
+)
 _CHECKPOINT = "checkpoint"
 _WEIGHTS = "model.ckpt-"
 # See `json_values.unexpected`.
@@ -46,10 +58,9 @@ _RECORD_SHAPE = {
 _RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
-# Options that select a run do not change the runs themselves.
+# Options that do not change the runs themselves.
 _WITHOUT_EFFECT = (
     *run_file.WITHOUT_EFFECT,
-    "best_metric",
     "do_predict",
     "predict_batch_size",
     "predict_file",
@@ -75,9 +86,8 @@ def run(
         deviation over its seeds.
 
     Raises:
-        ValueError: the folder contains a single run, the folder of a trial contains a
-            run with other settings or data, or there is no score
-            `options.best_metric`.
+        ValueError: the folder contains a single run, or the folder of a trial contains
+            a run with other settings or data.
         OSError: a file cannot be read or written.
     """
     trials = options.trials()
@@ -93,7 +103,7 @@ def run(
         results[trial.name] = scores or _run(trial, run_one)
         # Also after a run, because a file may have changed since the run before it.
         _check_data(trial, data_sets(trial.options), known)
-        best_name = _best(options.best_metric, results)
+        best_name = _best(results)
         for name in results:
             if name != best_name:
                 _remove_weights(_folder(options, name))
@@ -105,7 +115,8 @@ def run(
     folder = run_folder.RunFolder(options.output_dir)
     model_card.rewrite_scores(folder, spread)
     run_report.write(folder)
-    return _report(options, results, best, spread)
+    metric = stopping.metric_of(results[best_name], BEST_METRICS)
+    return _report(metric, results, best, spread)
 
 
 def _check_no_single_run(output_dir):
@@ -177,9 +188,9 @@ def _folder(options, name):
     return os.path.join(options.output_dir, fine_tuning_options.TRIALS_FOLDER, name)
 
 
-def _best(metric, results):
+def _best(results):
     """Returns the name of the best trial: the first if several tie or all are NaN."""
-    chosen, best = stopping.Selection(metric, 0), None
+    chosen, best = stopping.Selection(BEST_METRICS), None
     for name, scores in results.items():
         if chosen.is_best(scores) or best is None:
             best = name
@@ -260,8 +271,7 @@ def _write_table(options, trials, results):
         file.writelines("\t".join(map(str, line)) + "\n" for line in lines)
 
 
-def _report(options, results, best, spread):
-    metric = options.best_metric
+def _report(metric, results, best, spread):
     lines = [
         f"{name}: {metric} = {run_folder.format_score(found[metric])}"
         for name, found in results.items()

@@ -1,7 +1,6 @@
 """Classifiers of texts: one class, any number of classes, or a number.
 
-All three have the release's weights, output_weights [C, H] and output_bias [C]. On top
-of a BiLSTM, output_weights is [C, 2 H].
+All three have the release's weights, output_weights [C, H] and output_bias [C].
 
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
@@ -15,7 +14,6 @@ from keras import ops
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
-from bert_tf.modeling import recurrent
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -25,9 +23,6 @@ class BertClassifier(heads.TaskModel):
     Args:
         config: BertConfig.
         num_labels: C.
-        bilstm_on_top: whether the text's vector comes from a BiLSTM of one layer and
-            width H in each direction instead of the pooler (Table 5 of the paper). The
-            pooler's weights stay in the model, so that its encoder is the release's.
         name: see `heads.TaskModel`.
         dtype: see `heads.TaskModel`.
 
@@ -45,13 +40,13 @@ class BertClassifier(heads.TaskModel):
     logits_outputs = ("logits",)
     answer_output = "probabilities"
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
+    reads_all_positions = False
 
     def __init__(
         self,
         config: config_module.BertConfig,
         *,
         num_labels: int,
-        bilstm_on_top: bool = False,
         name: str | None = None,
         dtype: Any = None,
         **kwargs: Any,
@@ -60,23 +55,11 @@ class BertClassifier(heads.TaskModel):
             raise ValueError(f"num_labels must be at least 1, got {num_labels}.")
         super().__init__(config, name=name, dtype=dtype, **kwargs)
         self.num_labels = num_labels
-        self.bilstm_on_top = bilstm_on_top
-        if bilstm_on_top:
-            self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
-
-    @property
-    def reads_all_positions(self) -> bool:  # type: ignore[override]
-        """Whether the head reads all positions; see `heads.TaskModel`."""
-        return self.bilstm_on_top
 
     def _create_weights(self):
         self.bert.build((None, None))
-        width = self.config.hidden_size
-        if self.bilstm_on_top:
-            self.bilstm.build(width)
-            width = 2 * width
         self.output_weights, self.output_bias = heads.class_weights(
-            self, self.num_labels, width
+            self, self.num_labels, self.config.hidden_size
         )
 
     def call(
@@ -92,16 +75,9 @@ class BertClassifier(heads.TaskModel):
             features,
             training=training,
             dropout_keys=keys,
-            output_positions=(
-                None if self.reads_all_positions else heads.no_positions(features)
-            ),
+            output_positions=heads.no_positions(features),
         )
-        vectors = encoded["pooled_output"]
-        if self.bilstm_on_top:
-            vectors = self.bilstm.text_vectors(
-                encoded["sequence_output"], numerics.input_mask_of(features)
-            )
-        pooled = self.with_task_dropout(vectors, keys)
+        pooled = self.with_task_dropout(encoded["pooled_output"], keys)
         logits = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return {"logits": logits, **self.answers(logits)}
 
@@ -110,7 +86,7 @@ class BertClassifier(heads.TaskModel):
         """Returns `probabilities`, float32 [B, C], which sum to 1.
 
         Args:
-            logits: float32 [B, C], from `call`, or their means over a text's windows.
+            logits: float32 [B, C], from `call`.
         """
         return {"probabilities": numerics.softmax(logits)}
 
@@ -123,8 +99,7 @@ class BertClassifier(heads.TaskModel):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
-        own = {"num_labels": self.num_labels, "bilstm_on_top": self.bilstm_on_top}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "num_labels": self.num_labels}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -251,7 +226,7 @@ def create(
         config: BertConfig.
         kind: a key of `MODELS`.
         num_labels: C; ignored for "regression".
-        **kwargs: bilstm_on_top, name, dtype.
+        **kwargs: name, dtype.
     """
     if kind != "regression":
         kwargs["num_labels"] = num_labels

@@ -76,19 +76,6 @@ class BiLSTM(keras.layers.Layer):
             vectors = ops.concatenate(both, axis=-1)  # [B, S, 2 U]
         return vectors
 
-    def text_vectors(
-        self, inputs: numerics.Tensor, input_mask: numerics.Tensor
-    ) -> numerics.Tensor:
-        """Returns float32 [B, 2 U]: each direction's output after the whole text.
-
-        That is the forward output at the last real piece and the backward output at the
-        first one. Arguments are those of `call`.
-        """
-        outputs = self(inputs, input_mask)  # [B, S, 2 U]
-        # Padding repeats the output before it, wherever it is.
-        forward, backward = outputs[:, -1, : self.units], outputs[:, 0, self.units :]
-        return ops.concatenate([forward, backward], axis=-1)
-
     def _layer_pairs(self):
         return zip(self.forward_layers, self.backward_layers, strict=True)
 

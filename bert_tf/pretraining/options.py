@@ -37,6 +37,12 @@ class RunPretrainingOptions(
     keep_checkpoint_max: int = option(
         5, minimum=1, group="saving", help="Number of recent checkpoints to keep."
     )
+    jit_compile: bool | None = option(
+        None,
+        group="devices",
+        help="Compile the forward and backward pass with XLA. On a TPU this is always "
+        "done. Default: on GPUs.",
+    )
     shuffle_buffer_size: int = option(
         0,
         choices=(0, 1),
@@ -137,6 +143,21 @@ class RunPretrainingOptions(
         "stalls of a machine.",
         group="devices",
     )
+    early_stopping_evals: int = option(
+        0,
+        minimum=0,
+        help="Stop training after this many evaluations in a row without a better "
+        "best_metric. 0: never stop early.",
+        group="evaluation",
+        on_resume=options_module.LONGER,
+    )
+    best_metric: str = option(
+        "eval_loss",
+        help="Score that selects the checkpoint in best/. Lower is better if its name "
+        "ends in loss or perplexity; otherwise higher is better.",
+        group="evaluation",
+        on_resume=options_module.REFUSED,
+    )
     max_eval_steps: int = option(
         100,
         minimum=0,
@@ -150,6 +171,9 @@ class RunPretrainingOptions(
             self._set_lengths()
         if self.device != "multi_worker":
             self._refuse("worker_timeout_seconds", "needs --device=multi_worker")
+        if not self.eval_every_steps:
+            for name in ("early_stopping_evals", "best_metric"):
+                self._refuse(name, "has no effect without --eval_every_steps")
         if self.max_train_minutes is None:
             self._refuse("warmup_proportion", "needs --max_train_minutes")
         else:

@@ -18,7 +18,6 @@ from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import stopping
 from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
@@ -120,7 +119,11 @@ class Pretraining:
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
             names = _names_of_scores(self.config, self.records.schema)
-            stopping.check_metric(options.best_metric, names)
+            if options.best_metric not in names:
+                raise ValueError(
+                    f"--best_metric={options.best_metric} is not among the scores of "
+                    f"this run: {', '.join(sorted(names))}."
+                )
         self.trainer = self._create_trainer(start.source)
         if self.trainer.resumed:
             self._check_same_text()
@@ -189,6 +192,8 @@ class Pretraining:
             num_train_steps=num_train_steps if self._trains else 0,
             num_warmup_steps=options.num_warmup_steps,
             time_limit=time_limit,
+            best_metrics=(options.best_metric,),
+            patience=options.early_stopping_evals,
             source=source,
         )
 

@@ -229,8 +229,8 @@ class TextPools:
             )
             return text.ids, pairs
 
-        # The text is read outside the function that runs in parallel: with
-        # --deterministic, TensorFlow would otherwise run the whole pipeline serially.
+        # The text is read outside the function that runs in parallel. Otherwise,
+        # deterministic operations would make TensorFlow run the pipeline serially.
         return self._spans.lines(order[first:end]).map(
             sampled, num_parallel_calls=_SHARDS_AT_A_TIME, deterministic=True
         )

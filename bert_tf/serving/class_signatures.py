@@ -64,18 +64,14 @@ class ClassSignatures(signatures.TaskSignatures):
         task = self.predictor.task
         ids_a = self._tokenizer.tokenize(text)
         ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
-        known = {"max_seq_length": task.max_seq_length, **self._frame}
-        if not task.doc_stride:
-            packed = graph_packing.pack_ragged(
-                ids_a, ids_b, longer_keeps_more=task.longer_keeps_more, **known
-            )
-            return self.in_parts(packed)["logits"]
-        features, number = graph_packing.pack_windows(
-            ids_a, ids_b, doc_stride=task.doc_stride, **known
+        packed = graph_packing.pack_ragged(
+            ids_a,
+            ids_b,
+            max_seq_length=task.max_seq_length,
+            longer_keeps_more=task.longer_keeps_more,
+            **self._frame,
         )
-        logits = self.in_parts(features)["logits"]
-        mean = tf.math.segment_mean(tf.cast(logits, tf.float64), number)
-        return tf.cast(mean, tf.float32)
+        return self.in_parts(packed)["logits"]
 
     def _chosen(self, probabilities):
         """Returns the names of the predicted classes, padded with "", string [B, C]."""

@@ -5,6 +5,7 @@ import concurrent.futures
 import itertools
 import logging
 import os
+import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,9 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 # TensorFlow's own switch for growing memory; a user who sets it decides.
+_TPU_NAME = re.compile(
+    "projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/nodes/(?P<tpu>[^/]+)"
+)
 _GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
@@ -31,8 +35,6 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
         ValueError: the device does not exist.
         OSError: not all workers of --device=multi_worker connected.
     """
-    if options.deterministic:
-        tf.config.experimental.enable_op_determinism()
     if options.device == "tpu":
         return _tpu_strategy(options)
     gpus_found = prepare_gpus(options)
@@ -132,20 +134,19 @@ def _tpu_strategy(options):
     tpu_name = options.tpu_name or "local"
     # TensorFlow requires this order: resolve, connect, initialize, create.
     try:
-        # A zone inside the name does not work: the resolver composes the full name.
+        # The resolver takes a short name, and composes the full name of its parts.
+        full = _TPU_NAME.fullmatch(tpu_name)
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-            tpu=tpu_name,
-            zone=options.tpu_zone or None,
-            project=options.gcp_project or None,
+            **(full.groupdict() if full else {"tpu": tpu_name})
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Pass its name or "
-            "grpc:// address as --tpu_name (a name may need --tpu_zone and "
-            "--gcp_project), or 'local' on a TPU VM."
+            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Pass as --tpu_name "
+            "its name (projects/PROJECT/locations/ZONE/nodes/NAME if it is not in this "
+            "machine's zone and project) or grpc:// address, or 'local' on a TPU VM."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 

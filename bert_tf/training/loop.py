@@ -20,6 +20,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -28,7 +29,6 @@ import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.optimization import create
 from bert_tf.optimization import schedules
@@ -46,7 +46,6 @@ from bert_tf.training import workers
 logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[], dict[str, float]]
-_LOGGED_STEPS = 50  # About as many points per curve.
 
 
 class Trainer:
@@ -64,7 +63,9 @@ class Trainer:
         num_warmup_steps: steps over which the learning rate rises.
         time_limit: ends the run after some time; the learning rate then follows the
             time instead of the step.
-        frozen_layers: which layers are not trained; see `freeze`.
+        best_metrics: the first of these scores that the evaluations have selects the
+            checkpoint in best/.
+        patience: evaluations without a better score until training stops; 0: never.
         source: opened checkpoint to start from, instead of `options.init_checkpoint`.
 
     Attributes:
@@ -99,13 +100,15 @@ class Trainer:
         num_train_steps: int = 0,
         num_warmup_steps: int = 0,
         time_limit: timing.TimeLimit | None = None,
-        frozen_layers: str | None = None,
+        best_metrics: Sequence[str] = ("eval_loss",),
+        patience: int = 0,
         source: source_module.Source | None = None,
     ):
         self.options = options
         self.num_train_steps = num_train_steps
         self._last_step = num_train_steps
         self.time_limit = time_limit
+        self._best_metrics, self._patience = best_metrics, patience
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
         if self.workers.count > 1:
@@ -125,7 +128,6 @@ class Trainer:
             self.model.build()
             self.model.bert.encoder.recomputes_layers = options.recompute_layers
             if num_train_steps:
-                freeze(self.model, frozen_layers)
                 self._create_optimizer(num_warmup_steps)
         if options.eval_every_steps:
             distribution.check_batch_size(
@@ -256,10 +258,10 @@ class Trainer:
         return not (self._is_done() or self._replayed_selection().should_stop)
 
     def _replayed_selection(self) -> stopping.Selection:
+        selection = stopping.Selection(self._best_metrics, self._patience)
         logged = self.folder.read_metrics()
-        return stopping.Selection.replay(
-            self.options, (line for line in logged if 0 < line["step"] <= self.step)
-        )
+        selection.replay(line for line in logged if 0 < line["step"] <= self.step)
+        return selection
 
     def nothing_left(self) -> dict[str, float]:
         """Returns what `train` returns for a run without steps left, and logs it."""
@@ -343,15 +345,13 @@ class Trainer:
         num_steps: int,
         examples_per_second: float,
     ) -> None:
-        """Logs the first, the last and every `log_every_steps`th step."""
-        period = self.options.log_every_steps
-        period = period or min(max(self.num_train_steps // _LOGGED_STEPS, 1), 100)
+        """Logs the first, the last and some steps in between."""
         for index in range(num_steps):
             step = self.step + index + 1
-            if step % period == 0 or step in self._logged_steps:
-                values = {
-                    name: float(column[index]) for name, column in history.items()
-                }
+            # Nobody knows how many steps fit into a time limit.
+            total = self.num_train_steps if self.time_limit is None else step
+            if step in self._logged_steps or timing.is_logged(step, total):
+                values = {n: float(column[index]) for n, column in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)
 
@@ -409,36 +409,3 @@ class Trainer:
             versions=run_file.package_versions(),
             date=run_file.today(),
         )
-
-
-def freeze(model: Any, frozen_layers: str | None) -> None:
-    """Makes weights of the encoder untrainable.
-
-    Frozen weights get no gradient, so the backward pass ends above them. They do not
-    count in the gradient's norm, do not decay and have no slots. Dropout still acts in
-    frozen layers, and checkpoints contain them.
-
-    Args:
-        model: built model whose optimizer is not built yet.
-        frozen_layers: "2": the embeddings and the lowest two layers; "0": the
-            embeddings; "all": the encoder with its pooler; None: nothing.
-
-    Raises:
-        ValueError: the encoder has fewer layers.
-    """
-    if frozen_layers is None:
-        return
-    scope = checkpoint_names.ENCODER_SCOPE
-    prefixes: tuple[str, ...] = (f"{scope}/",)
-    if frozen_layers != training_options.ALL_LAYERS:
-        count, num_layers = int(frozen_layers), model.config.num_hidden_layers
-        if count > num_layers:
-            raise ValueError(
-                f"--frozen_layers={count}, but the model has only {num_layers} layers; "
-                f"pass a number up to {num_layers}, or {training_options.ALL_LAYERS}."
-            )
-        layers = [f"{scope}/encoder/layer_{index}/" for index in range(count)]
-        prefixes = (f"{scope}/embeddings/", *layers)
-    for name, variable in checkpoint_names.checkpoint_variables(model).items():
-        if name.startswith(prefixes):
-            variable.trainable = False

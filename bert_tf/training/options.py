@@ -6,7 +6,7 @@ what the parts of training take. `TrainerOptions` is all of them in one flat rec
 
     TrainerOptions(output_dir="run", learning_rate=3e-5, device="cpu")
 
-`TrainingOptions` and `FineTuningOptions` add the options specific to the command line.
+`TrainingOptions` adds the options specific to the command line.
 """
 
 import dataclasses
@@ -15,15 +15,10 @@ from typing import ClassVar
 from bert_tf import options as options_module
 from bert_tf.options import option
 
-# Default of the fine-tuning tools. A bucket of max_seq_length or more has no effect.
+# Fine-tuning pads each batch to the smallest of these lengths that fits its longest
+# sequence, or else to max_seq_length.
 LENGTH_BUCKETS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384)
-ALL_LAYERS = "all"
 MIXED_FLOAT16 = "mixed_float16"
-_LENGTH_BUCKETS_HELP = (
-    "Sequence lengths in ascending order. Each batch is padded to the smallest one "
-    "that fits its longest sequence, or else to max_seq_length. Empty: pad every batch "
-    "to max_seq_length, as a TPU requires."
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +50,7 @@ class CheckpointOptions(options_module.Options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationOptions(options_module.Options):
-    """How the model is evaluated, and what follows from its scores."""
+    """How the model is evaluated."""
 
     flag_group: ClassVar[str] = "evaluation"
 
@@ -67,36 +62,9 @@ class EvaluationOptions(options_module.Options):
     eval_every_steps: int = option(
         0,
         minimum=0,
-        help="Number of training steps between evaluations. 0: do not evaluate during "
-        "training.",
+        help="Number of training steps between evaluations. The best checkpoint is "
+        "kept in best/. 0: do not evaluate during training.",
     )
-    early_stopping_evals: int = option(
-        0,
-        minimum=0,
-        help="Stop training after this many evaluations in a row without a better "
-        "best_metric. 0: never stop early.",
-        on_resume=options_module.LONGER,
-    )
-    best_metric: str = option(
-        "eval_loss",
-        help="Score that selects the checkpoint in best/. Lower is better if its name "
-        "ends in loss or perplexity; otherwise higher is better.",
-        on_resume=options_module.REFUSED,
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.eval_every_steps:
-            self._check_evaluations()
-
-    def _check_evaluations(self) -> None:
-        """Refuses options that have no effect without evaluations during training."""
-        for name in ("early_stopping_evals", "best_metric"):
-            if not self.is_default(name):
-                raise options_module.OptionError(
-                    f"--{name} has no effect without --eval_every_steps; set "
-                    "--eval_every_steps above 0."
-                )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,17 +132,9 @@ class DeviceOptions(options_module.Options):
         help="Number of replicas for --device=mirrored. Default: one per GPU.",
     )
     tpu_name: str | None = option(
-        None, help="Name or gRPC address of the TPU. On a TPU VM: local."
-    )
-    tpu_zone: str | None = option(
         None,
-        help="Zone of the TPU with the name tpu_name, such as us-central2-b. Default: "
-        "the zone of this machine.",
-    )
-    gcp_project: str | None = option(
-        None,
-        help="Google Cloud project of the TPU with the name tpu_name. Default: the "
-        "project of this machine.",
+        help="Name or gRPC address of the TPU. On a TPU VM: local. For another zone or "
+        "project than this machine's: projects/PROJECT/locations/ZONE/nodes/NAME.",
     )
     dtype: str = option(
         "float32",
@@ -184,18 +144,6 @@ class DeviceOptions(options_module.Options):
         "dynamic loss scaling.",
         on_resume=options_module.REFUSED,
     )
-    jit_compile: bool | None = option(
-        None,
-        help="Compile the forward and backward pass with XLA. On a TPU this is always "
-        "done. Default: on GPUs, unless there are length_buckets, each of which would "
-        "be compiled.",
-    )
-    deterministic: bool = option(
-        False,
-        help="Use only operations that give the same bits in every run. On GPUs a "
-        "killed run needs it to end with exactly the weights of an uninterrupted one; "
-        "some operations then are slower.",
-    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -204,22 +152,13 @@ class DeviceOptions(options_module.Options):
                 f"--num_replicas={self.num_replicas} requires --device=mirrored, got "
                 f"--device={self.device}."
             )
-        self._check_tpu()
+        if self.tpu_name and self.device != "tpu":
+            raise options_module.OptionError("--tpu_name requires --device=tpu.")
 
-    def _check_tpu(self) -> None:
-        for name in ("tpu_name", "tpu_zone", "gcp_project"):
-            if getattr(self, name) and self.device != "tpu":
-                raise options_module.OptionError(f"--{name} requires --device=tpu.")
-        for name in ("tpu_zone", "gcp_project"):
-            if getattr(self, name) and not self._has_tpu_with_a_name():
-                raise options_module.OptionError(
-                    f"--{name}={getattr(self, name)} has no effect without the name of "
-                    f"a TPU; got --tpu_name={self.tpu_name}."
-                )
-
-    def _has_tpu_with_a_name(self) -> bool:
-        """Returns whether Google Cloud is asked for the address of a TPU."""
-        return self.tpu_name not in (None, "", "local") and "://" not in self.tpu_name
+    @property
+    def jit_compile(self) -> bool | None:
+        """Whether XLA compiles the step; None: `distribution.compiles_step` decides."""
+        return None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -234,7 +173,6 @@ class TrainerOptions(
     flag_group: ClassVar[str] = "advanced"
     shuffle_buffer_size = 0  # Not a field: only pretraining has an option for it.
 
-    length_buckets: tuple[int, ...] = option((), help=_LENGTH_BUCKETS_HELP)
     iterations_per_loop: int = option(
         1000,
         minimum=1,
@@ -242,33 +180,11 @@ class TrainerOptions(
         "would last long, or if a checkpoint or an evaluation is due.",
         on_resume=options_module.FREE,
     )
-    log_every_steps: int = option(
-        0,
-        minimum=0,
-        group="saving",
-        help="Number of training steps between lines in metrics.jsonl. 0: a fiftieth "
-        "of the run, at most 100.",
-    )
 
-    def __post_init__(self):
-        super().__post_init__()
-        if list(self.length_buckets) != sorted(set(self.length_buckets)):
-            raise options_module.OptionError(
-                f"--length_buckets={','.join(map(str, self.length_buckets))}: expected "
-                "distinct lengths in ascending order."
-            )
-        if self.device == "tpu":
-            self._turn_length_buckets_off()
-
-    def _turn_length_buckets_off(self) -> None:
-        """Gives a TPU one shape: drops the default buckets and refuses custom ones."""
-        if self.length_buckets and not self.is_default("length_buckets"):
-            raise options_module.OptionError(
-                "--length_buckets cannot be used with --device=tpu, which requires "
-                "batches of one shape."
-            )
-        # The record is frozen, but its construction is not finished yet.
-        object.__setattr__(self, "length_buckets", ())
+    @property
+    def length_buckets(self) -> tuple[int, ...]:
+        """Lengths that batches are padded to, in ascending order; empty: one length."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -309,31 +225,6 @@ class TrainingOptions(TrainerOptions):
         "the expected time, and exit. Nothing is saved.",
         on_resume=options_module.FREE,
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FineTuningOptions(TrainingOptions):
-    """Options that all fine-tuning tools share."""
-
-    length_buckets: tuple[int, ...] = option(
-        LENGTH_BUCKETS, group="advanced", help=_LENGTH_BUCKETS_HELP
-    )
-    frozen_layers: str | None = option(
-        None,
-        group="training",
-        help="N: freeze the embeddings and the lowest N layers; 0 freezes only the "
-        "embeddings. all: freeze the whole encoder with its pooler. Default: train "
-        "everything.",
-    )
-
-    def __post_init__(self):
-        super().__post_init__()
-        frozen = self.frozen_layers
-        if frozen not in (None, ALL_LAYERS) and not frozen.isdecimal():
-            raise options_module.OptionError(
-                f"--frozen_layers={frozen}: expected a number of layers or "
-                f"{ALL_LAYERS!r}."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

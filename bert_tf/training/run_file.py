@@ -232,7 +232,7 @@ def read_run(run_dir: str) -> dict[str, Any]:
 
 
 # Names of machines and accounts, which are not recorded.
-_ADDRESSES = ("gcp_project", "tpu_name", "tpu_zone")
+_ADDRESSES = ("tpu_name",)
 # Flags of training that do not change what a run computes.
 WITHOUT_EFFECT = (
     "do_train",
@@ -241,7 +241,6 @@ WITHOUT_EFFECT = (
     "eval_batch_size",
     "iterations_per_loop",
     "keep_checkpoint_max",
-    "log_every_steps",
     "output_dir",
     "save_checkpoints_steps",
     *_ADDRESSES,
@@ -361,7 +360,7 @@ class TrainingFacts:
     """Facts about a finished training, for its model card."""
 
     num_parameters: int
-    num_trained_parameters: int  # Fewer if layers are frozen.
+    num_trained_parameters: int  # Fewer with --feature_based.
     num_steps: int  # Optimizer steps, including those before a restart.
     examples_per_second: float | None  # None: this process took no step.
     devices: str  # See `describe_devices`.

@@ -151,17 +151,8 @@ def build_gradient_function(
     """
     variables = [variable.value for variable in model.trainable_variables]
 
-    compute_outputs = model.training_outputs
-    # Compiled code cannot communicate between replicas. If a loss compares the outputs
-    # of all replicas, XLA compiles the model alone and the loss stays outside.
-    is_compiled_whole = jit_compile and not model.gathered_outputs
-    if jit_compile and not is_compiled_whole:
-        compute_outputs = tf.function(
-            compute_outputs, jit_compile=True, autograph=False
-        )
-
     def compute_gradients(batch, weights):
-        if is_compiled_whole or on_tpu:
+        if jit_compile or on_tpu:
             with model.xla_step():
                 return compute_plainly(batch, weights)
         return compute_plainly(batch, weights)
@@ -172,10 +163,13 @@ def build_gradient_function(
         # units on any number of replicas, and again after a restart.
         keys = model.dropout_keys(random_seed, batch[STEP], batch[EXAMPLE_INDEX])
         features = _features(batch)
-        # Watching only trainable variables ends the backward pass at frozen layers.
+        # Watching only trainable variables ends the backward pass at weights that a
+        # user's model does not train.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            outputs = with_gathered_outputs(model, compute_outputs(features, keys))
+            outputs = with_gathered_outputs(
+                model, model.training_outputs(features, keys)
+            )
             terms = {
                 name: term / weights[name]
                 for name, term in model.loss_sums(features, outputs).items()
@@ -190,7 +184,7 @@ def build_gradient_function(
             if gradient is not None
         }
 
-    if is_compiled_whole:
+    if jit_compile:
         return tf.function(compute_gradients, jit_compile=True, autograph=False)
     return compute_gradients
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 from typing import NoReturn
 
 import numpy as np
 
-from bert_tf.training import options as training_options
 from bert_tf.training import steps
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -111,47 +111,42 @@ def stop_training(output_dir: str, step: int, values: Mapping[str, float]) -> No
     )
 
 
-def check_metric(metric: str, names: Collection[str]) -> None:
-    """Raises ValueError if the evaluations of a run do not have a score.
+def metric_of(scores: Collection[str], metrics: Sequence[str]) -> str:
+    """Returns the first of some names of scores that an evaluation has.
 
-    Args:
-        metric: value of --best_metric.
-        names: all scores of an evaluation.
+    Raises:
+        ValueError: it has none of them.
     """
-    if metric not in names:
-        raise ValueError(
-            f"--best_metric={metric} is not among the scores of this run: "
-            f"{', '.join(sorted(names))}."
-        )
+    for name in metrics:
+        if name in scores:
+            return name
+    raise ValueError(
+        f"None of the scores {', '.join(metrics)} is among those of this run: "
+        f"{', '.join(sorted(scores))}."
+    )
 
 
 class Selection:
     """Follows one score over the evaluations of a run.
 
     Args:
-        metric: a key of the evaluations, such as "eval_loss".
+        metrics: the first of these that the evaluations have is followed.
         patience: number of evaluations in a row without a better score after which to
             stop; 0: never stop.
     """
 
-    def __init__(self, metric: str, patience: int):
-        self.metric = metric
+    def __init__(self, metrics: Sequence[str], patience: int = 0):
+        self.metrics = metrics
+        self.metric = metrics[0]
         self.patience = patience
         self.best: float | None = None
         self.num_since_best = 0
 
-    @classmethod
-    def replay(
-        cls,
-        options: training_options.EvaluationOptions,
-        logged: Iterable[Mapping[str, float]],
-    ) -> "Selection":
-        """Returns the selection after the evaluations in the lines of a run's log."""
-        selection = cls(options.best_metric, options.early_stopping_evals)
+    def replay(self, logged: Iterable[Mapping[str, float]]) -> None:
+        """Records the evaluations in the lines of a run's log."""
         for line in logged:
-            if selection.metric in line:
-                selection.is_best(line)
-        return selection
+            if not line.keys().isdisjoint(self.metrics):
+                self.is_best(line)
 
     def is_best(self, scores: Mapping[str, float]) -> bool:
         """Records the next evaluation; returns whether it beats all before it.
@@ -160,9 +155,9 @@ class Selection:
         evaluation uses up patience. NaN and infinity are never the best.
 
         Raises:
-            ValueError: the scores lack the metric.
+            ValueError: the scores have none of the metrics.
         """
-        check_metric(self.metric, scores)
+        self.metric = metric_of(scores, self.metrics)
         score = scores[self.metric]
         sign = -1 if self.metric.endswith(LOWER_IS_BETTER) else 1
         is_better = math.isfinite(score) and (
@@ -178,7 +173,7 @@ class Selection:
         """Returns the last evaluation as a line: the deciding score, then the others.
 
         Example:
-            >>> selection = Selection("eval_loss", 0)
+            >>> selection = Selection(["eval_loss"])
             >>> selection.is_best({"eval_accuracy": 0.5, "eval_loss": 0.25})
             True
             >>> selection.line({"eval_accuracy": 0.5, "eval_loss": 0.25})

@@ -56,6 +56,19 @@ class Pace:
         return statistics.median(self._speeds) if self._speeds else None
 
 
+def is_logged(step: int, num_steps: int) -> bool:
+    """Returns whether a step is among those that a run logs.
+
+    A short run logs 50 steps or more, so that its curves show something, and a long run
+    every hundredth step, as the release did.
+
+    Args:
+        step: from 1.
+        num_steps: of the run.
+    """
+    return step % min(100, max(1, num_steps // 50)) == 0
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TimeLimit:
     """Ends a run after some time instead of after a number of steps."""

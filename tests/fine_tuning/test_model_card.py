@@ -16,7 +16,7 @@ from bert_tf.training import run_folder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NoteOptions(training_options.FineTuningOptions):
+class NoteOptions(training_options.TrainingOptions):
     """Options of a made-up task."""
 
     max_seq_length: int = option(128, help="Longest row.")
@@ -44,7 +44,7 @@ def card(**values):
             output_dir="run",
             init_checkpoint="/models/uncased_L-2_H-128_A-2/bert_model.ckpt",
             train_file="secret/train.tsv",
-            frozen_layers="all",
+            recompute_layers=True,
         ),
     }
     return model_card.Card(**defaults | values)
@@ -118,7 +118,7 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         "| parameters | 4,385,920, 258 of them trained |",
         f"| train | train.tsv | 1 | {digest} |",
         "| learning_rate | 5e-05 |",
-        "| frozen_layers | all |",
+        "| recompute_layers | True |",
         "| max_seq_length | 128 |",
         "| eval_accuracy | 0.9000 |",
         "12 of 120 evaluated examples are wrong.",

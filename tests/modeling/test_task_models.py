@@ -74,9 +74,6 @@ MODELS = {
         CAUSAL, num_labels=3, **kw
     ),
     "classifier": lambda **kw: classifier.BertClassifier(SMALL, num_labels=3, **kw),
-    "classifier_with_bilstm": lambda **kw: classifier.BertClassifier(
-        CAUSAL, num_labels=3, bilstm_on_top=True, **kw
-    ),
     "multi_label_classifier": lambda **kw: classifier.BertMultiLabelClassifier(
         SMALL, num_labels=3, **kw
     ),

@@ -47,7 +47,6 @@ def pretrain(records, run_tool, golden):
             *(() if size == "none" else (size,)),
             "--num_train_steps=4",
             "--num_warmup_steps=1",
-            "--log_every_steps=1",
             *flags,
         )
 
@@ -122,7 +121,6 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
         f"--eval_file={sample_data / 'topics_dev.tsv'}",
         "--max_seq_length=32",
         "--num_train_epochs=0.2",
-        "--log_every_steps=1",
         f"--output_dir={output_dir}",
         "--do_train",
         "--do_eval",

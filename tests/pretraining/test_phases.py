@@ -47,7 +47,6 @@ def options_in(golden, recorded_config):
             "train_batch_size": 4,
             "learning_rate": 1e-3,
             "num_warmup_steps": WARMUP,
-            "log_every_steps": 1,
             "do_train": True,
         }
         return pretraining_options.RunPretrainingOptions(**(values | changes))

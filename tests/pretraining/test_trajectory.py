@@ -57,7 +57,6 @@ def trajectory_flags(model, config, output_dir):
         f"--num_warmup_steps={recorded['num_warmup_steps']}",
         f"--learning_rate={recorded['learning_rate']}",
         "--shuffle_buffer_size=1",
-        "--log_every_steps=1",
     ]
     return flags, recorded
 

@@ -12,22 +12,19 @@ TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " *
 LABELS = ("rain", "snow", "été")
 SLOW = pytest.mark.slow
 
-WINDOWS = {"labels": LABELS, "doc_stride": 5}
-TOUCHING = {"labels": LABELS, "doc_stride": 100}  # The windows do not overlap.
+ONE = {"labels": LABELS}
 SEVERAL = {"labels": LABELS, "label_kind": "multi_label"}
-NUMBER = {"labels": (), "label_kind": "regression", "doc_stride": 3}
+NUMBER = {"labels": (), "label_kind": "regression"}
 
 
 # Each kind of label and each kind of text once; the other combinations are slow.
 @pytest.mark.parametrize(
     "task, is_pair",
     [
-        pytest.param(WINDOWS, False, id="windows of texts"),
-        pytest.param(WINDOWS, True, id="windows of pairs"),
-        pytest.param(TOUCHING, True, id="touching windows of pairs"),
+        pytest.param(ONE, False, id="texts"),
+        pytest.param(ONE, True, id="pairs"),
         pytest.param(SEVERAL, False, id="several labels of texts"),
         pytest.param(NUMBER, True, id="numbers of pairs"),
-        pytest.param(TOUCHING, False, id="touching windows of texts", marks=SLOW),
         pytest.param(SEVERAL, True, id="several labels of pairs", marks=SLOW),
         pytest.param(NUMBER, False, id="numbers of texts", marks=SLOW),
     ],

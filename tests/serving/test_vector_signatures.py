@@ -25,9 +25,7 @@ SIZES = {"max_query_length": 8, "max_seq_length": 16, "do_lower_case": True}
 def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     write_model, tmp_path, pooling
 ):
-    task = features.Record(
-        model="bi_encoder", pooling=pooling, temperature=0.05, **SIZES
-    )
+    task = features.Record(model="bi_encoder", pooling=pooling, **SIZES)
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
     trained = predictors.load(run_dir)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))

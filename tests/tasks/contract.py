@@ -29,10 +29,7 @@ class Contract:
 
     def evaluations(self):
         """Returns the options with which a run evaluates while it trains."""
-        return {
-            "eval_every_steps": self.num_steps // 2,
-            "best_metric": next(iter(self.scores)),
-        }
+        return {"eval_every_steps": self.num_steps // 2}
 
     def options(self, options_class, folder, golden, quick_config):
         """Returns a function that creates options; keywords replace or add.

@@ -97,9 +97,6 @@ class Bees(task_module.Task):
         source = batching.ArraySource(self.features("train"))
         return task_module.TrainingData(source=source)
 
-    def score_names(self):
-        return ("eval_accuracy",)
-
     def evaluate(self, predict):
         columns = self.features("dev")
         logits = predict(batching.ArraySource(columns), keys=("logits",))["logits"]

@@ -120,11 +120,10 @@ def test_queries_in_scores_and_rankings_out(complete, tmp_path):
         eval_file="pairs.jsonl",
         predict_file="pairs.jsonl",
         corpus_file=tmp_path / "corpus.txt",
-        recall_at="1,2",
         top_k=2,
     )
     assert "Trained to step 2" in result.stdout
-    assert "eval_recall_at_2 = " in result.stdout
+    assert "eval_recall_at_5 = " in result.stdout
     assert [record["id"] for record in records(tmp_path)] == ["a", "b"]
     assert [len(record["passages"]) for record in records(tmp_path)] == [2, 2]
 
@@ -156,7 +155,6 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         # The last file that is needed is read before the training, too.
         ("run_swag", {"do_eval": "true", "eval_file": "bad.tsv"}, 1, "bad.tsv:2: the"),
         ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),
-        ("run_retrieval", {"recall_at": ""}, 2, "--recall_at: expected at least one "),
     ],
 )
 def test_a_user_mistake_ends_in_one_line(

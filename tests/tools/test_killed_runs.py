@@ -69,7 +69,6 @@ def command(tool, golden, tmp_path):
             f"--num_train_epochs={NUM_STEPS * BATCH_SIZE / 20}",
             "--save_checkpoints_steps=5",
             "--iterations_per_loop=1",
-            "--log_every_steps=1",
         ]
 
     return flags

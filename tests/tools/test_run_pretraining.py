@@ -25,7 +25,6 @@ def pretrain(pretrain):
         num_train_steps=6,
         num_warmup_steps=2,
         learning_rate=1e-3,
-        log_every_steps=None,
     )
 
 
@@ -33,7 +32,6 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
     done = pretrain(
         do_train=True,
         do_eval=True,
-        log_every_steps=2,
         save_checkpoints_steps=2,
         keep_checkpoint_max=2,
         vocab_file=golden / "vocab.txt",
@@ -112,7 +110,6 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
         eval_every_steps=2,
         early_stopping_evals=2,
         best_metric="eval_masked_lm_loss",
-        log_every_steps=50,
     )
     assert done.exit_code == 0, done.stderr
     lines = runs.metrics(tmp_path / "run")
@@ -178,7 +175,6 @@ def test_order_and_seed_follow_their_flags(pretrain, tmp_path):
         done = pretrain(
             do_train=True,
             num_train_steps=2,
-            log_every_steps=1,
             output_dir=output_dir,
             **flags,
         )

@@ -95,7 +95,13 @@ OUTPUTS = {
 }
 
 
-class InOrder(training_options.TrainerOptions):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bucketed(training_options.TrainerOptions):
+    length_buckets: tuple[int, ...] = ()
+    jit_compile: bool | None = None
+
+
+class InOrder(Bucketed):
     shuffle_buffer_size = 1
 
 
@@ -108,7 +114,6 @@ def run_of(kind, output_dir, monkeypatch, options_class=None, **flags):
         "train_batch_size": 4,
         "eval_batch_size": 4,
         "learning_rate": 1e-3,
-        "log_every_steps": 1,
     }
     trainer = loop.Trainer(
         MODELS[kind],
@@ -287,7 +292,7 @@ def test_a_run_with_buckets_goes_on_as_if_it_had_not_been_killed(
     built = leave_padding_out() if leaves_padding_out else []
     flags = {
         "length_buckets": BUCKETS,
-        "options_class": training_options.TrainerOptions,  # Shuffles.
+        "options_class": Bucketed,  # Shuffles.
         "save_checkpoints_steps": 4,
     }
     whole, _, losses = run_of("classes", tmp_path / "whole", monkeypatch, **flags)

@@ -42,7 +42,6 @@ class Watched:
             "learning_rate": 1.0,
             "num_train_steps": 6,
             "num_warmup_steps": 0,
-            "log_every_steps": 1,
             "train_batch_size": 2,
         }
         options = pretraining_options.RunPretrainingOptions(**defaults | flags)
@@ -97,8 +96,12 @@ def traced_graph(golden, output_dir, **flags):
     )
     trainer = loop.Trainer(
         lambda: pretrainer.BertPretrainer(small, next_sentence=False),
-        training_options.TrainerOptions(
-            output_dir=str(output_dir), device="cpu", train_batch_size=4, **flags
+        pretraining_options.RunPretrainingOptions(
+            input_file="unused",
+            output_dir=str(output_dir),
+            device="cpu",
+            train_batch_size=4,
+            **flags,
         ),
         num_train_steps=9,
     )

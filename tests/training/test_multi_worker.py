@@ -181,7 +181,11 @@ def test_two_workers_end_together_when_the_time_of_the_first_is_up(
 def test_two_workers_fine_tune_score_and_predict_as_one_device(
     golden, tmp_path, project_root, run_tool
 ):
-    words = {"rain": ("wet", "rain and a cloud"), "sun": ("dry", "heat and the light")}
+    # Each worker's own share would often fit a shorter bucket.
+    words = {
+        "rain": ("wet", "rain and a cloud " * 9),
+        "sun": ("dry", "heat and the light " * 9),
+    }
     rows = [f"{text}\t{label}" for label, texts in words.items() for text in texts]
     (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows * 4]))
 
@@ -196,14 +200,11 @@ def test_two_workers_fine_tune_score_and_predict_as_one_device(
             "do_train": True,
             "do_eval": True,
             "do_predict": True,
-            "max_seq_length": 24,
-            # Each worker's own share would fit a shorter bucket.
-            "length_buckets": "6,8,12,16",
+            "max_seq_length": 64,
             "train_batch_size": 2,
             "learning_rate": 1e-3,
             "num_train_epochs": 2,
             "eval_every_steps": 6,
-            "log_every_steps": 1,
         }
         return runs.flags_of(given)
 

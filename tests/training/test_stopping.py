@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
-from bert_tf.training import options as training_options
 from bert_tf.training import run_folder
 from bert_tf.training import steps
 from bert_tf.training import stopping
@@ -237,7 +236,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     ],
 )
 def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
-    chosen = stopping.Selection(metric, 0)
+    chosen = stopping.Selection([metric])
     assert tuple(chosen.is_best({metric: score}) for score in scores) == is_best
     assert not chosen.should_stop  # Without patience never.
 
@@ -254,7 +253,7 @@ def test_a_score_is_best_if_it_beats_all_before_it(metric, scores, is_best):
 def test_stops_after_patience_evaluations_without_a_better_score(
     patience, losses, stops
 ):
-    chosen = stopping.Selection("eval_loss", patience)
+    chosen = stopping.Selection(["eval_loss"], patience)
     found = []
     for loss in losses:
         chosen.is_best({"eval_loss": loss})
@@ -268,17 +267,22 @@ def test_state_is_replayed_from_the_log():
         {"step": 1, "eval_loss": 2.0},
         {"step": 2, "eval_loss": 2.5},
     ]
-    options = training_options.EvaluationOptions(
-        eval_every_steps=1, early_stopping_evals=3
-    )
-    replayed = stopping.Selection.replay(options, lines)
-    assert (replayed.best, replayed.num_since_best) == (2.0, 1)
-    assert replayed.patience == 3
+    selection = stopping.Selection(["eval_accuracy", "eval_loss"], 3)
+    selection.replay(lines)
+    assert (selection.best, selection.num_since_best) == (2.0, 1)
+
+
+@pytest.mark.parametrize(
+    "scores, metric",
+    [
+        (("eval_accuracy", "eval_f1", "eval_loss"), "eval_f1"),
+        (("eval_accuracy", "eval_loss"), "eval_accuracy"),
+    ],
+)
+def test_the_first_metric_that_an_evaluation_has_counts(scores, metric):
+    assert stopping.metric_of(scores, ("eval_f1", "eval_accuracy")) == metric
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
-        stopping.Selection("eval_f2", 0).is_best({"eval_loss": 1, "eval_accuracy": 1})
-    with pytest.raises(ValueError, match=r"eval_f2.*eval_accuracy, eval_loss"):
-        stopping.check_metric("eval_f2", ["eval_loss", "eval_accuracy"])
-    stopping.check_metric("eval_loss", ["eval_loss"])
+        stopping.Selection(["eval_f2"]).is_best({"eval_loss": 1, "eval_accuracy": 1})

@@ -12,8 +12,8 @@ import pytest
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
+from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import loop
-from bert_tf.training import options as training_options
 
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
@@ -51,7 +51,9 @@ def trainer_of(task, output_dir, **values):
         "save_checkpoints_steps": 2,
         "iterations_per_loop": 2,
     }
-    flags = training_options.TrainerOptions(**defaults | values)
+    flags = pretraining_options.RunPretrainingOptions(
+        input_file="unused", **defaults | values
+    )
     return loop.Trainer(
         lambda: task_models.MODELS[task](dtype=flags.dtype),
         flags,

@@ -81,3 +81,16 @@ def test_calls_take_twice_as_many_steps_until_they_last_a_second():
         lengths.append(pace.num_steps)
         pace.record_call(pace.num_steps, seconds=0.1 * pace.num_steps)
     assert lengths == [1, 2, 4, 8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    "num_steps, logged",
+    [
+        (3, [1, 2, 3]),  # All of a short run.
+        (250, range(5, 251, 5)),
+        (10**6, range(100, 10**6 + 1, 100)),  # As in the release.
+    ],
+)
+def test_every_curve_has_fifty_points(num_steps, logged):
+    found = [s for s in range(1, num_steps + 1) if timing.is_logged(s, num_steps)]
+    assert found == list(logged)

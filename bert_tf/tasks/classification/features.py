@@ -25,13 +25,10 @@ BALANCED = "balanced"  # Class weights that follow from the training examples.
 class Rows:
     """The features of a list of examples."""
 
-    # `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S], and `label_columns`.
+    # `input_ids`, `input_mask`, `segment_ids`: int32 [N, S], and `label_columns`.
     columns: Mapping[str, np.ndarray]
-    # int64 [rows]: index of each row's example. Long texts can have several rows.
-    example_numbers: np.ndarray
     # int64 [N]: pieces of each example before truncation, without [CLS] and [SEP].
-    # None for windows, which keep the whole text.
-    lengths: np.ndarray | None = None
+    lengths: np.ndarray
 
 
 def rows_of(
@@ -42,10 +39,7 @@ def rows_of(
     weights: Mapping[str, float] | None = None,
     progress: progress_module.Progress = progress_module.report,
 ) -> Rows:
-    """Returns the features of examples, in windows if the record has a `doc_stride`.
-
-    All windows of an example have its label. Their weights in the training loss add up
-    to the weight of an example with one row (`example_weights`).
+    """Returns the features of examples.
 
     Args:
         examples: N examples, all with one text or all with two.
@@ -55,26 +49,16 @@ def rows_of(
         progress: reports the number of tokenized examples.
     """
     lengths: list[int] = []
-    columns, numbers = _packed(
+    columns = _packed(
         examples,
         tokenizer,
         progress,
         max_seq_length=record.max_seq_length,
-        doc_stride=record.doc_stride,
         longer_keeps_more=record.longer_keeps_more,
         lengths=lengths,
     )
-    labels = label_columns(examples, record, weights)
-    if len(numbers) > len(examples):
-        share = 1 / np.bincount(numbers, minlength=len(examples))
-        share = share.astype(np.float32) * labels.get("example_weights", np.float32(1))
-        labels["example_weights"] = share
-    columns |= {name: column[numbers] for name, column in labels.items()}
-    return Rows(
-        columns=columns,
-        example_numbers=numbers,
-        lengths=np.array(lengths, np.int64) if lengths else None,
-    )
+    columns |= label_columns(examples, record, weights)
+    return Rows(columns=columns, lengths=np.array(lengths, np.int64))
 
 
 def convert_examples_to_features(
@@ -101,31 +85,30 @@ def convert_examples_to_features(
 
     Source: convert_single_example of run_classifier.py, 2018.
     """
-    columns, _ = _packed(examples, tokenizer, progress, max_seq_length=max_seq_length)
+    columns = _packed(examples, tokenizer, progress, max_seq_length=max_seq_length)
     return columns | {"label_ids": _label_ids(examples, labels)}
 
 
 def _packed(examples, tokenizer, progress, **settings):
-    """Returns the encoder's columns and the example of each row; see `pack`."""
-    parts, numbers = [], []
+    """Returns the encoder's columns; see `pack`."""
+    parts = []
     for start in range(0, len(examples), EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
         is_pair = part[0].text_b is not None
-        packed, of_part = pack(
-            tokenizer,
-            [example.text_a for example in part],
-            texts_b=[example.text_b for example in part] if is_pair else None,
-            **settings,
+        parts.append(
+            pack(
+                tokenizer,
+                [example.text_a for example in part],
+                texts_b=[example.text_b for example in part] if is_pair else None,
+                **settings,
+            )
         )
-        parts.append(packed)
-        numbers.append(start + of_part)
         progress("tokenize", start + len(part), len(examples), unit="examples")
     # One column at a time, so that only one of them is in memory twice.
-    columns = {
+    return {
         name: np.concatenate([packed.pop(name) for packed in parts])
         for name in packing.ENCODER_COLUMNS
     }
-    return columns, np.concatenate(numbers)
 
 
 def pack(
@@ -134,11 +117,10 @@ def pack(
     *,
     texts_b: Sequence[str] | None = None,
     max_seq_length: int,
-    doc_stride: int = 0,
     longer_keeps_more: bool = False,
     lengths: list[int] | None = None,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Returns the encoder's features, and the number of the text of each row.
+) -> dict[str, np.ndarray]:
+    """Returns the encoder's features, one row per text or pair of texts.
 
     A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
     self-attention then compares both texts in every layer, which replaces the extra
@@ -146,108 +128,27 @@ def pack(
     the second text. Both texts share S positions, so the longer one is truncated first:
     a word piece of the shorter text is likely to say more.
 
-    Without `doc_stride`, each text has one row, and long texts are truncated. Otherwise
-    a long text has a window every `doc_stride` word pieces, until its end is covered.
-    The windows of a pair cover the longer text. Each of them contains the shorter text,
-    truncated to half of the row.
-
     Args:
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
         texts: N texts.
         texts_b: N second texts, or None.
         max_seq_length: length of the rows, S.
-        doc_stride: word pieces between the starts of windows. 0: no windows.
-        longer_keeps_more: without windows, how pairs that are too long are truncated:
-            by `packing.truncate_longer` instead of `packing.truncate_pair`.
-        lengths: without windows, collects the lengths before truncation.
+        longer_keeps_more: how pairs that are too long are truncated: by
+            `packing.truncate_longer` instead of `packing.truncate_pair`.
+        lengths: collects the lengths before truncation.
 
     Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [rows, S]. And int64 [rows], the
-        index of the text of each row, in ascending order.
+        `input_ids`, `input_mask`, `segment_ids`: int32 [N, S].
     """
-    if not doc_stride:
-        longer, shorter = packing.truncate_longer, packing.truncate_pair
-        packed = packing.pack(
-            tokenizer,
-            texts,
-            texts_b=texts_b,
-            max_seq_length=max_seq_length,
-            truncate_pair=longer if longer_keeps_more else shorter,
-            lengths=lengths,
-        )
-        return packed, np.arange(len(texts))
-    ids_a = packing.token_ids(tokenizer, texts)
-    ids_b: list[list[int] | None] = [None] * len(texts)
-    if texts_b is not None:
-        ids_b = list(packing.token_ids(tokenizer, texts_b))
-    rows, numbers = [], []
-    for number, (a, b) in enumerate(zip(ids_a, ids_b, strict=True)):
-        for window_a, window_b in windows_of(a, b, max_seq_length, doc_stride):
-            rows.append(
-                packing.pack_pair(
-                    window_a,
-                    window_b,
-                    max_seq_length=max_seq_length,
-                    cls=tokenizer.vocabulary.cls_id,
-                    sep=tokenizer.vocabulary.sep_id,
-                )
-            )
-            numbers.append(number)
-    return packing.padded_features(rows, max_seq_length), np.array(numbers, np.int64)
-
-
-def windows_of(
-    ids_a: Sequence[int],
-    ids_b: Sequence[int] | None,
-    max_seq_length: int,
-    doc_stride: int,
-) -> list[tuple[Sequence[int], Sequence[int] | None]]:
-    """Returns the windows over a text or a pair of texts.
-
-    Args:
-        ids_a: ids of the first text.
-        ids_b: ids of the second text, or None.
-        max_seq_length: maximum number of ids per row, including [CLS] and [SEP].
-        doc_stride: distance between the starts of two windows. It is reduced to the
-            length of a window if the windows are shorter.
-
-    Example:
-        >>> windows_of([1, 2, 3, 4, 5], None, 5, 2)
-        [([1, 2, 3], None), ([3, 4, 5], None)]
-    """
-    if ids_b is None:
-        spans = packing.window_spans(len(ids_a), max_seq_length - 2, doc_stride)
-        return [(ids_a[start:stop], None) for start, stop in spans]
-    room = max_seq_length - 3
-    if len(ids_a) + len(ids_b) <= room:
-        return [(ids_a, ids_b)]
-    is_a_longer = len(ids_a) > len(ids_b)
-    longer, shorter = (ids_a, ids_b) if is_a_longer else (ids_b, ids_a)
-    shorter = shorter[: room // 2]
-    spans = packing.window_spans(len(longer), room - len(shorter), doc_stride)
-    parts = [longer[start:stop] for start, stop in spans]
-    return [(part, shorter) if is_a_longer else (shorter, part) for part in parts]
-
-
-def mean_over_windows(
-    logits: np.ndarray, numbers: np.ndarray, num_texts: int
-) -> np.ndarray:
-    """Returns the mean logits over the rows of each text.
-
-    Args:
-        logits: float [rows, C].
-        numbers: int [rows], index of the text of each row. Every text has a row.
-        num_texts: N.
-
-    Returns:
-        float32 [N, C].
-    """
-    if len(logits) == num_texts:
-        return logits
-    sums = np.zeros((num_texts, logits.shape[1]))
-    np.add.at(sums, numbers, logits)
-    counts = np.bincount(numbers, minlength=num_texts)
-    return (sums / counts[:, np.newaxis]).astype(np.float32)
+    longer, shorter = packing.truncate_longer, packing.truncate_pair
+    return packing.pack(
+        tokenizer,
+        texts,
+        texts_b=texts_b,
+        max_seq_length=max_seq_length,
+        truncate_pair=longer if longer_keeps_more else shorter,
+        lengths=lengths,
+    )
 
 
 def label_columns(

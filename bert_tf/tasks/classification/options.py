@@ -94,19 +94,6 @@ class RunClassifierOptions(
         group="training",
     )
 
-    doc_stride: int = option(
-        options_module.implicit(0),
-        minimum=0,
-        help="Read long texts in windows that start this many word pieces apart, and "
-        "average their logits. 0: truncate long texts.",
-        group="model",
-    )
-    bilstm_on_top: bool = option(
-        False,
-        help="Add a randomly initialized BiLSTM between the encoder and the head, as "
-        "for the left-to-right models in Table 5 of the paper.",
-        group="model",
-    )
     teacher: str | None = option(
         None,
         help="Run folder of a trained model with the same classes. The new model also "
@@ -120,12 +107,6 @@ class RunClassifierOptions(
         self._check_kind_of_labels()
         self._check_data()
         self._check_teacher()
-        if self.doc_stride > self.max_seq_length - 2:
-            raise options_module.OptionError(
-                f"--doc_stride={self.doc_stride} skips word pieces between windows of "
-                f"--max_seq_length={self.max_seq_length}; expected at most "
-                f"{self.max_seq_length - 2}."
-            )
 
     def _check_kind_of_labels(self) -> None:
         self._check_labels(self.labels)
@@ -260,9 +241,9 @@ class RunClassifierOptions(
                 "--output_dir for the student."
             )
         self._refuse(
-            ("label_separator", "regression", "doc_stride"),
+            ("label_separator", "regression"),
             "cannot be combined with --teacher; distillation supports one class per "
-            "text, without windows",
+            "text",
         )
 
 

@@ -49,8 +49,6 @@ class Record(task_record.TaskRecord):
     # The share of the training file that was held out, and the checksum of its texts.
     validation_split: float = 0.0
     validation_sha256: str | None = None
-    doc_stride: int = 0  # Word pieces between the starts of windows. 0: truncate.
-    bilstm_on_top: bool = False  # Whether a BiLSTM replaces the pooler.
     # Only for an external ranker that is applied without training; see `TextEncoding`
     # and `packing.truncate_longer`.
     output_activation: str | None = None
@@ -148,13 +146,7 @@ class Record(task_record.TaskRecord):
         [CLS] learns to summarize what the task needs. A larger head would only
         add weights that have to be learned from few labels.
         """
-        return classifier.create(
-            config,
-            self.label_kind,
-            self.num_outputs,
-            bilstm_on_top=self.bilstm_on_top,
-            dtype=dtype,
-        )
+        return classifier.create(config, self.label_kind, self.num_outputs, dtype=dtype)
 
 
 def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
@@ -343,20 +335,17 @@ class Predictor(fine_tuning_predictor.Predictor):
         if not isinstance(items[0], str):
             texts, texts_b = zip(*items, strict=True)
         lengths: list[int] = []
-        packed, numbers = features_module.pack(
+        packed = features_module.pack(
             self.tokenizer,
             texts,
             texts_b=texts_b,
             max_seq_length=self.task.max_seq_length,
-            doc_stride=self.task.doc_stride,
             longer_keeps_more=self.task.longer_keeps_more,
             lengths=lengths,
         )
         room = self.task.max_seq_length - (2 if texts_b is None else 3)
         self._num_truncated += sum(length > room for length in lengths)
-        logits = self._applied(self.apply, packed)
-        mean = features_module.mean_over_windows(logits, numbers, len(texts))
-        return answers_of(mean, self.task)
+        return answers_of(self._applied(self.apply, packed), self.task)
 
 
 def _is_pair_of_texts(item):
@@ -425,17 +414,13 @@ class Teacher:
             float32 [N, C], in the order of the student's classes.
         """
         task = self._predictor.task
-        # In windows if the teacher was trained on them.
         rows = features_module.rows_of(examples, task, self._predictor.tokenizer)
         # The default strategy: one device, even if the student trains on several.
-        predicted = training_evaluation.Evaluation(
+        logits = training_evaluation.Evaluation(
             self._predictor.model,
             tf.distribute.get_strategy(),
             dataclasses.replace(options, eval_batch_size=options.train_batch_size),
             length_buckets=options.length_buckets,
-        ).predict(batching.ArraySource(rows.columns), keys=("logits",))
-        logits = features_module.mean_over_windows(
-            predicted["logits"], rows.example_numbers, len(examples)
-        )
+        ).predict(batching.ArraySource(rows.columns), keys=("logits",))["logits"]
         order = [task.labels.index(label) for label in self._labels]
         return logits[:, order]

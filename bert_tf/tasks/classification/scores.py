@@ -140,11 +140,6 @@ SCORES_OF_KIND = {
 }
 
 
-def names_of(task_name: str | None, kind: str) -> tuple[str, ...]:
-    """Returns the names of a task's scores. Arguments as in `task_scores`."""
-    return SCORES_OF_TASK.get(task_name or "", SCORES_OF_KIND[kind])
-
-
 def task_scores(
     task_name: str | None,
     truth: np.ndarray,
@@ -161,7 +156,7 @@ def task_scores(
         predicted: the predictions, of the same shape.
         kind: of the labels, one of `heads.LABEL_KINDS`.
     """
-    names = names_of(task_name, kind)
+    names = SCORES_OF_TASK.get(task_name or "", SCORES_OF_KIND[kind])
     return {name: SCORES[name](truth, predicted) for name in names}
 
 

@@ -39,7 +39,6 @@ class Classification(task_module.Task):
 
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
-    FIXED = ("max_seq_length", "do_lower_case", "doc_stride", "bilstm_on_top")
 
     options: classification_options.RunClassifierOptions
     record: classification_predictions.Record
@@ -141,8 +140,6 @@ class Classification(task_module.Task):
             label_separator=columns.separator,
             validation_split=options.validation_split,
             validation_sha256=self.processor.get_held_out_fingerprint(),
-            doc_stride=options.doc_stride,
-            bilstm_on_top=options.bilstm_on_top,
         )
         if options.trains or self.start.source is None:
             return record
@@ -179,15 +176,8 @@ class Classification(task_module.Task):
         return distilled_classifier.DistilledClassifier(
             self.config,
             num_labels=self.record.num_outputs,
-            bilstm_on_top=self.record.bilstm_on_top,
             dtype=self.options.dtype,
         )
-
-    def num_train_rows(self) -> int:
-        """Returns the number of rows of an epoch: one per example or window."""
-        if self.record.doc_stride:
-            return len(self.features("train").example_numbers)
-        return len(self.examples["train"])
 
     def convert(self, name: str) -> features_module.Rows:
         rows = features_module.rows_of(
@@ -215,23 +205,16 @@ class Classification(task_module.Task):
         else:
             names = label_names.all_names(labels, record.label_separator)
             facts = [f"Classes of the training texts: {text_checks.balance(names)}."]
-        lengths, special = rows.lengths, self.num_special
-        if lengths is not None:
-            described = text_checks.truncation(
-                lengths, room=limit - special, limit=f"--max_seq_length={limit}"
-            )
-            facts.append(f"Of the training texts, {described}.")
-            lengths = lengths + special
-        return task_module.TrainingData(
-            source=batching.ArraySource(columns), facts=tuple(facts), lengths=lengths
+        special = self.num_special
+        described = text_checks.truncation(
+            rows.lengths, room=limit - special, limit=f"--max_seq_length={limit}"
         )
-
-    def score_names(self) -> list[str]:
-        names = scores.names_of(self.processor.task_name, self.record.label_kind)
-        by_set = {
-            part: dict.fromkeys((*names, "loss"), 0.0) for part in self._sets("dev")
-        }
-        return list(scores.named(by_set, self.processor.get_eval_languages()))
+        facts.append(f"Of the training texts, {described}.")
+        return task_module.TrainingData(
+            source=batching.ArraySource(columns),
+            facts=tuple(facts),
+            lengths=rows.lengths + special,
+        )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """See `Task.evaluate`. The outputs are the logits [N, C] of each set."""
@@ -245,11 +228,8 @@ class Classification(task_module.Task):
         return [name for name in self.examples if name.startswith(kind)]
 
     def _logits(self, part, predict):
-        rows = self.features(part)
-        logits = predict(batching.ArraySource(rows.columns), keys=("logits",))["logits"]
-        return features_module.mean_over_windows(
-            logits, rows.example_numbers, len(self.examples[part])
-        )
+        source = batching.ArraySource(self.features(part).columns)
+        return predict(source, keys=("logits",))["logits"]
 
     def _scores(self, part, logits):
         kind = self.record.label_kind
@@ -424,12 +404,6 @@ class Classification(task_module.Task):
                 f"{part}: {label_names.range_of(of_part)}",
                 is_good=len(set(map(float, of_part))) > 1,
             )
-
-    def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
-        if not self.options.doc_stride:
-            return None
-        room = self.options.max_seq_length - self.num_special
-        return 1 + -(-np.maximum(lengths - room, 0) // self.options.doc_stride)
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:

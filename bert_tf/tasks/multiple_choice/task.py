@@ -237,9 +237,6 @@ class MultipleChoice(task_module.Task):
             lengths=converted.lengths + self.num_special,
         )
 
-    def score_names(self) -> tuple[str, ...]:
-        return ("eval_accuracy", "eval_loss")
-
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """See `Task.evaluate`. The outputs are the logits, [N, C], C endings."""
         columns = self.features("dev").columns

@@ -19,7 +19,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
 
     TASK: ClassVar[str] = "question_answering"
 
-    best_metric: str = "eval_f1"
     train_file: str | None = option(
         None,
         help="SQuAD JSON file to train on.",

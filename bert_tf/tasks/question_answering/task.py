@@ -306,15 +306,6 @@ class QuestionAnswering(task_module.Task):
         self._predicted = (step, predictions)
         return predictions
 
-    def score_names(self) -> list[str]:
-        answers = dict.fromkeys((one.qas_id for one in self.squad_file.examples), "")
-        null_odds = None
-        if self.record.threshold is not None:
-            null_odds = dict.fromkeys(answers, 0.0)
-        return list(
-            question_answering_scores.eval_scores(self.squad_file, answers, null_odds)
-        )
-
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores of `predictions`. The outputs are the answers by id."""
         predictions, threshold = self.predictions(), self.record.threshold

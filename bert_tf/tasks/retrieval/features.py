@@ -50,7 +50,6 @@ class Record(task_record.TaskRecord):
     max_query_length: int  # In word pieces, including [CLS] and [SEP].
     # None for a cross-encoder.
     pooling: str | None = None
-    temperature: float | None = None
     normalize: bool = True  # Whether a bi-encoder's vectors have length 1.
     # See `TextEncoding`.
     prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -94,7 +93,6 @@ class Record(task_record.TaskRecord):
         return rankers.BertBiEncoder(
             config,
             pooling=typing.cast(str, self.pooling),
-            temperature=typing.cast(float, self.temperature),
             normalize=self.normalize,
             dtype=dtype,
         )

@@ -7,14 +7,13 @@ from typing import Self
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
-from bert_tf.training import options as training_options
 
 BI_ENCODER = "bi_encoder"
 CROSS_ENCODER = "cross_encoder"
 MODELS = (BI_ENCODER, CROSS_ENCODER)
 _MAX_QUERY_LENGTH = 64
 _MAX_SEQ_LENGTH = 256
-_OF_BI_ENCODER = ("pooling", "temperature")
+_OF_BI_ENCODER = ("pooling",)
 _OF_CROSS_ENCODER = ("retrieve_with", "num_candidates")
 
 
@@ -47,7 +46,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     eval_batch_size: int = 32
     learning_rate: float = 2e-5
     num_train_epochs: float = 1.0
-    best_metric: str = "eval_mrr"
     train_file: str | None = option(
         None,
         help="Queries with their passages: .jsonl, .tsv or .csv with `query`, "
@@ -100,13 +98,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "or mean.",
         group="model",
     )
-    temperature: float = option(
-        0.05,
-        minimum=1e-4,
-        help="Temperature of the bi_encoder's loss, a softmax over cosine / "
-        "temperature.",
-        group="training",
-    )
     num_negatives: int | None = option(
         None,
         minimum=0,
@@ -115,9 +106,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "also compares with the rest of the batch, the most that train_file gives "
         "for a query.",
         group="training",
-    )
-    recall_at: tuple[int, ...] = option(
-        (1, 5, 10, 100), minimum=1, help="Values of k for recall@k.", group="evaluation"
     )
     top_k: int = option(
         10,
@@ -154,15 +142,6 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
                 "cannot be used with --model=bi_encoder, which compares each query "
                 "with the passages of the whole batch. Lower --train_batch_size or "
                 "--max_seq_length, or use more devices (--device=mirrored)."
-            )
-        if is_bi_encoder and self.frozen_layers == training_options.ALL_LAYERS:
-            raise options_module.OptionError(
-                "--frozen_layers=all leaves nothing to train with --model=bi_encoder: "
-                "all its weights belong to the encoder."
-            )
-        if not self.recall_at:
-            raise options_module.OptionError(
-                "--recall_at: expected at least one number."
             )
 
     def with_lengths(self, length: int | None) -> Self:

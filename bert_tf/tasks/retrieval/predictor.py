@@ -110,7 +110,6 @@ def load_checkpoint(
     task = features.Record(
         model=retrieval_options.BI_ENCODER,
         pooling=pooling or text.pooling or rankers.DEFAULT_POOLING,
-        temperature=rankers.DEFAULT_TEMPERATURE,
         normalize=features.is_cosine(text, path) if searches else is_unit,
         **values,
     )
@@ -260,7 +259,7 @@ class TextEmbedder(RetrievalPredictor):
 class BiEncoderPredictor(TextEmbedder):
     """A trained bi-encoder with the corpus of its run."""
 
-    _index: search_module.PassageIndex | None = None
+    _vectors: np.ndarray | None = None  # Of the passages, float32 [M, H].
 
     def index(
         self,
@@ -280,7 +279,7 @@ class BiEncoderPredictor(TextEmbedder):
         """
         corpus = examples_module.read_corpus(corpus_file)
         with progress_module.reporting_to(progress):
-            self._index = self.retriever.index(corpus, self.run_dir)
+            self._vectors = self.retriever.index(corpus, self.run_dir)
         self._corpus = corpus
 
     def predict(
@@ -311,9 +310,9 @@ class BiEncoderPredictor(TextEmbedder):
             return []
         corpus = self._corpus
         with progress_module.reporting_to(progress):
-            if self._index is None:
-                self._index = self.retriever.index(corpus, self.run_dir)
-            best = self.retriever.rank(queries, self._index, top_k)
+            if self._vectors is None:
+                self._vectors = self.retriever.index(corpus, self.run_dir)
+            best = self.retriever.rank(queries, self._vectors, top_k)
         return [
             answer(*ranking, corpus)
             for ranking in zip(queries, best.numbers, best.scores, strict=True)

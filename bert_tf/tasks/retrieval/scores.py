@@ -9,8 +9,9 @@ for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top
 from collections.abc import Collection
 from collections.abc import Sequence
 
-# `mrr` considers the first 100 passages, regardless of the requested recalls.
-MRR_DEPTH = 100
+RECALL_AT = (1, 5, 10, 100)
+MRR_DEPTH = 100  # `mrr` considers this many passages.
+_NAMES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr")
 
 
 def recall_at(
@@ -58,39 +59,29 @@ def mean_reciprocal_rank(
     return sum(reciprocals) / len(reciprocals)
 
 
-def names_of(ks: Sequence[int], prefix: str = "eval_") -> list[str]:
-    """Returns the names of the scores that `all_scores` returns."""
-    return [f"{prefix}{name}" for name in (*(f"recall_at_{k}" for k in ks), "mrr")]
-
-
 def all_scores(
     rankings: Sequence[Sequence[int]],
     positives: Sequence[Collection[int]],
-    ks: Sequence[int],
     prefix: str = "eval_",
 ) -> dict[str, float]:
-    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name.
-
-    `mrr` considers the first `MRR_DEPTH` passages.
-    """
-    found = [recall_at(rankings, positives, k) for k in ks]
+    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
+    found = [recall_at(rankings, positives, k) for k in RECALL_AT]
     found.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))
-    return dict(zip(names_of(ks, prefix), found, strict=True))
+    return {f"{prefix}{name}": x for name, x in zip(_NAMES, found, strict=True)}
 
 
 def scores_by_chance(
-    num_passages: int, positives: Sequence[Collection[int]], ks: Sequence[int]
+    num_passages: int, positives: Sequence[Collection[int]]
 ) -> dict[str, float]:
     """Returns the expected `all_scores` of rankings in random order.
 
     Args:
         num_passages: number N of different passages.
         positives: see `recall_at`.
-        ks: see `all_scores`.
 
     Example:
-        >>> scores_by_chance(4, [{2}], [1])
-        {'eval_recall_at_1': 0.25, 'eval_mrr': 0.5208333333333333}
+        >>> scores_by_chance(4, [{2}])["eval_mrr"]
+        0.5208333333333333
     """
     reciprocals = []
     for positive in positives:
@@ -101,6 +92,6 @@ def scores_by_chance(
             mean += none_yet * share / rank
             none_yet *= 1 - share
         reciprocals.append(mean)
-    found = [min(1.0, k / num_passages) for k in ks]
+    found = [min(1.0, k / num_passages) for k in RECALL_AT]
     found.append(sum(reciprocals) / len(reciprocals))
-    return dict(zip(names_of(ks), found, strict=True))
+    return {f"eval_{name}": x for name, x in zip(_NAMES, found, strict=True)}

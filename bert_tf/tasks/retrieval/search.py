@@ -1,31 +1,25 @@
 """Text vectors of a bi-encoder: computed, stored in a file, and searched.
 
 The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
-metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
-ensure that vectors of another model or corpus are never used. A checksum of the vectors
-is compared whenever all of them are read.
+metadata the checkpoint and the hashes of its weights, of the corpus and of the vectors.
+The hashes ensure that damaged vectors, or those of another model or corpus, are never
+used.
 
 Shape letters: N queries, K results per query, M passages, H hidden.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import operator
 import os
-import shutil
-import struct
-import tempfile
-import weakref
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 
 from bert_tf import files
 from bert_tf import locks
@@ -46,83 +40,6 @@ QUERIES_PER_BLOCK = 1024
 TEXTS_PER_BLOCK = 1024
 # Applies a model to features: columns int32 [B, S] to float32 [B, ...].
 Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
-_LENGTH = struct.Struct("<Q")  # The file begins with the header's length in bytes.
-_BYTES_PER_FLOAT = 4
-# What reading the header of a damaged file may raise.
-_DAMAGED = (
-    struct.error,
-    ValueError,
-    KeyError,
-    TypeError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-)
-
-
-class PassageIndex:
-    """Passage vectors in a file, read in blocks.
-
-    The file stays open, so the vectors remain the same even if another process replaces
-    the file.
-
-    Args:
-        path: the file.
-
-    Attributes:
-        shape: (N, H).
-        made_by: the `fingerprint` with which the file was written.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is damaged or has another format.
-    """
-
-    shape: tuple[int, int]
-    made_by: dict[str, str]
-
-    def __init__(self, path: str):
-        self._path = path
-        self._file = files.open_file(path, "rb")
-        weakref.finalize(self, self._file.close)
-        try:
-            (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-            header = json.loads(self._file.read(length))
-            num_rows, width = header[TENSOR]["shape"]
-            self.shape = (operator.index(num_rows), operator.index(width))
-            self.made_by = dict(header["__metadata__"])
-            self._checksum = self.made_by.pop(companion_files.DATA_CHECKSUM)
-        except _DAMAGED:
-            raise self._damaged() from None
-        self._start = _LENGTH.size + length
-        if files.size(path) != self._start + _size(self.shape):
-            raise self._damaged()
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields (index of the first row, float32 [at most 8192, H]).
-
-        Raises:
-            ValueError: after the last block, if the vectors do not match the checksum.
-        """
-        num_rows, width = self.shape
-        digest = hashlib.sha256()
-        for first in range(0, num_rows, ROWS_PER_BLOCK):
-            count = min(ROWS_PER_BLOCK, num_rows - first)
-            self._file.seek(self._start + first * width * _BYTES_PER_FLOAT)
-            data = self._file.read(count * width * _BYTES_PER_FLOAT)
-            digest.update(data)
-            yield first, np.frombuffer(data, "<f4").reshape(count, width)
-        if digest.hexdigest() != self._checksum:
-            raise self._damaged()
-
-    def _damaged(self) -> ValueError:
-        return ValueError(
-            f"{self._path} is damaged or is not a file of vectors; delete it to "
-            "recompute the vectors."
-        )
 
 
 def fingerprint(
@@ -155,8 +72,8 @@ def fingerprint(
     }
 
 
-def find(folder: str, made_by: dict[str, str]) -> PassageIndex | None:
-    """Returns the vectors of a model and a corpus, if a folder has them.
+def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
+    """Returns the vectors of a corpus, float32 [M, H], if a folder has them.
 
     Args:
         folder: path of the folder.
@@ -166,46 +83,39 @@ def find(folder: str, made_by: dict[str, str]) -> PassageIndex | None:
     if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
         return None
     try:
-        index = PassageIndex(path)
-    except (FileNotFoundError, ValueError):
+        with (
+            companion_files.local_copy(path, ".safetensors") as local,
+            safetensors.safe_open(local, framework="numpy") as file,
+        ):
+            recorded, vectors = file.metadata() or {}, file.get_tensor(TENSOR)
+    except (OSError, safetensors.SafetensorError):
         return None  # A damaged file is recomputed. Another process removes old ones.
     names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
-    is_same = all(index.made_by.get(name) == made_by[name] for name in names)
-    return index if is_same else None
+    known = {name: made_by[name] for name in names}
+    known[companion_files.DATA_CHECKSUM] = hashlib.sha256(vectors.data).hexdigest()
+    return vectors if known.items() <= recorded.items() else None
 
 
 def write(
     folder: str,
     corpus: examples_module.Corpus,
-    blocks: Iterable[np.ndarray],
-    *,
-    width: int,
+    vectors: np.ndarray,
     made_by: dict[str, str],
 ) -> None:
-    """Writes the passages, and their vectors block by block.
+    """Writes the passages and their vectors.
 
     Old vectors are deleted first and new ones are written last. So vectors are never
     stored beside other passages, even if the process is killed in between.
 
     Args:
         folder: path of the folder, created if it does not exist.
-        corpus: N passages.
-        blocks: float32 [rows, H], the vectors of all passages in order.
-        width: H.
+        corpus: M passages.
+        vectors: float32 [M, H], in the order of the passages.
         made_by: the `fingerprint` of model and corpus.
 
     Raises:
         OSError: a file cannot be written.
     """
-    shape = (len(corpus), width)
-    digest = hashlib.sha256()
-    unknown = digest.hexdigest()  # Until all vectors are written.
-    header = {
-        "__metadata__": {**made_by, companion_files.DATA_CHECKSUM: unknown},
-        TENSOR: {"dtype": "F32", "shape": shape, "data_offsets": [0, _size(shape)]},
-    }
-    text = json.dumps(header, ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)  # Aligns the vectors.
     path = os.path.join(folder, VECTORS_FILE)
     if files.exists(path):
         files.remove(path)
@@ -213,25 +123,10 @@ def write(
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    with contextlib.ExitStack() as stack:
-        target = stack.enter_context(files.complete_or_absent(path, "wb"))
-        # The header comes first, and an object in a store cannot be changed later.
-        is_remote = files.is_remote(path)
-        file = stack.enter_context(tempfile.TemporaryFile()) if is_remote else target
-        file.write(_LENGTH.pack(len(text)) + text)
-        for block in blocks:
-            data = np.ascontiguousarray(block, "<f4").tobytes()
-            digest.update(data)
-            file.write(data)
-        file.seek(_LENGTH.size + text.index(unknown.encode()))
-        file.write(digest.hexdigest().encode())
-        if is_remote:
-            file.seek(0)
-            shutil.copyfileobj(file, target)
-
-
-def _size(shape: tuple[int, int]) -> int:
-    return shape[0] * shape[1] * _BYTES_PER_FLOAT
+    checksum = {companion_files.DATA_CHECKSUM: hashlib.sha256(vectors.data).hexdigest()}
+    content = safetensors.numpy.save({TENSOR: vectors}, made_by | checksum)
+    with files.complete_or_absent(path, "wb") as file:
+        file.write(content)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -242,21 +137,20 @@ class Neighbors:
     scores: np.ndarray  # float32 [N, K]; dot products or a cross-encoder's scores.
 
 
-def search(queries: np.ndarray, index: PassageIndex, top_k: int) -> Neighbors:
+def search(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> Neighbors:
     """Returns the passages with the highest dot products.
-
-    One block of passages is in memory at a time.
 
     Args:
         queries: float32 [N, H].
-        index: the passage vectors, M in total.
+        vectors: float32 [M, H], of the passages.
         top_k: K; M if there are fewer passages.
     """
-    num_passages = index.shape[0]
+    num_passages = len(vectors)
     top_k = min(top_k, num_passages)
     numbers = np.zeros((len(queries), top_k), np.int64)
     scores = np.full((len(queries), top_k), -np.inf, np.float32)
-    for first, block in index.blocks():
+    for first in range(0, num_passages, ROWS_PER_BLOCK):
+        block = vectors[first : first + ROWS_PER_BLOCK]
         for start in range(0, len(queries), QUERIES_PER_BLOCK):
             part = slice(start, start + QUERIES_PER_BLOCK)
             numbers[part], scores[part] = _merge_block(
@@ -336,8 +230,10 @@ class Retriever:
         texts = with_prompt(texts, self._task.passage_prompt)
         yield from self._blocks(texts, self._task.max_seq_length, "passages")
 
-    def index(self, corpus: examples_module.Corpus, folder: str) -> PassageIndex:
+    def index(self, corpus: examples_module.Corpus, folder: str) -> np.ndarray:
         """Returns the vectors of a corpus, computed if the folder does not have them.
+
+        They are float32 [M, H].
 
         Raises:
             OSError: the vectors cannot be written.
@@ -349,23 +245,22 @@ class Retriever:
             checkpoint=self._checkpoint,
             corpus=corpus,
         )
-        index = find(folder, made_by)
-        if index is not None:
-            return index
-        path = os.path.join(folder, VECTORS_FILE)
-        with locks.output_file(path, waits=True):
+        vectors = find(folder, made_by)
+        if vectors is not None:
+            return vectors
+        with locks.output_file(os.path.join(folder, VECTORS_FILE), waits=True):
             # Another process may have written it in the meantime.
-            if find(folder, made_by) is None:
-                vectors = self.passages(corpus.passages)
-                width = self._model.config.hidden_size
-                write(folder, corpus, vectors, width=width, made_by=made_by)
-            return PassageIndex(path)
+            vectors = find(folder, made_by)
+            if vectors is None:
+                vectors = np.concatenate(list(self.passages(corpus.passages)))
+                write(folder, corpus, vectors, made_by)
+        return vectors
 
     def rank(
-        self, queries: Sequence[str], index: PassageIndex, top_k: int
+        self, queries: Sequence[str], vectors: np.ndarray, top_k: int
     ) -> Neighbors:
         """Returns the best passages of each query; see `search`."""
-        return search(self.queries(queries), index, top_k)
+        return search(self.queries(queries), vectors, top_k)
 
     def _blocks(self, texts, max_seq_length, unit):
         lengths: list[int] = []

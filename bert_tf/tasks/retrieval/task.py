@@ -48,7 +48,6 @@ class Retrieval(task_module.Task):
 
     RECORD = features.Record
     PREDICTOR = retrieval_predictor.RetrievalPredictor
-    # The temperature only affects training.
     FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
     PREDICTION_BATCH = "eval_batch_size"
 
@@ -87,14 +86,6 @@ class Retrieval(task_module.Task):
                     f"{example.place}: the passage of {example.guid!r} is not in "
                     f"{self.corpus.path}; add it, or remove the query."
                 )
-            train = self.examples.get("train", ())
-            examples_module.check_passages(options.train_file, train, self.corpus)
-        frozen, num_layers = options.frozen_layers, self.start.config.num_hidden_layers
-        if record.is_bi_encoder and frozen and int(frozen) >= num_layers:
-            raise ValueError(
-                f"--frozen_layers={frozen} leaves nothing to train: all weights of a "
-                f"bi_encoder belong to the encoder, which has {num_layers} layers."
-            )
         self.options = dataclasses.replace(
             options,
             max_query_length=record.max_query_length,
@@ -128,7 +119,6 @@ class Retrieval(task_module.Task):
             return dataclasses.replace(
                 record,
                 pooling=options.pooling or text.pooling or rankers.DEFAULT_POOLING,
-                temperature=options.temperature,
                 normalize=options.trains or features.is_cosine(text, path),
             )
         record = dataclasses.replace(record, output_activation=text.output_activation)
@@ -173,21 +163,15 @@ class Retrieval(task_module.Task):
             lengths=data.passage_lengths(self.record),
         )
 
-    def score_names(self) -> list[str]:
-        names = scores.names_of(self.options.recall_at)
-        if not self.record.is_bi_encoder:
-            names += scores.names_of(self.options.recall_at, RETRIEVED)
-        return names
-
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores; the outputs are the first passage of each query."""
-        right, ks = self.corpus.relevant(self.examples["dev"]), self.options.recall_at
+        right = self.corpus.relevant(self.examples["dev"])
         queries, positives = list(right), list(right.values())
-        ranked = self._rank(queries, max(*ks, scores.MRR_DEPTH), predict)
-        results = scores.all_scores(self._by_text(ranked), positives, ks)
+        ranked = self._rank(queries, scores.MRR_DEPTH, predict)
+        results = scores.all_scores(self._by_text(ranked), positives)
         if not self.record.is_bi_encoder:
             retrieved = self._by_text(self._candidates(tuple(queries)))
-            results |= scores.all_scores(retrieved, positives, ks, prefix=RETRIEVED)
+            results |= scores.all_scores(retrieved, positives, prefix=RETRIEVED)
         firsts = dict(zip(queries, ranked.numbers[:, 0].tolist(), strict=True))
         return task_module.Evaluation(scores=results, outputs=firsts)
 
@@ -196,7 +180,7 @@ class Retrieval(task_module.Task):
         corpus, right = self.corpus, self.corpus.relevant(self.examples["dev"])
         expected = {row.query: row.passage for row in reversed(self.examples["dev"])}
         by_chance = scores.scores_by_chance(
-            len(set(corpus.numbers)), list(right.values()), self.options.recall_at
+            len(set(corpus.numbers)), list(right.values())
         )
         baselines = {
             name: plots.baseline("random order", value)

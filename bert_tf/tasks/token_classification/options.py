@@ -111,11 +111,6 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
             )
         if self.entities and not self.do_predict:
             raise options_module.OptionError("--entities needs --do_predict.")
-        if self.feature_based and self.frozen_layers is not None:
-            raise options_module.OptionError(
-                f"--feature_based={self.feature_based} freezes the whole encoder; "
-                "omit --frozen_layers."
-            )
 
     def _check_files(self):
         reads_folder = self.trains or self.do_eval or self.check

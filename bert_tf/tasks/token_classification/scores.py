@@ -56,12 +56,6 @@ def tag_scores(
     return accuracy | {name: float(value) for name, value in found.items()}
 
 
-def names_of(scheme: str) -> tuple[str, ...]:
-    """Returns the names of the scores that `tag_scores` returns for a scheme."""
-    entity_scores = () if scheme == schemes.NONE else ("precision", "recall", "f1")
-    return ("accuracy", *entity_scores)
-
-
 def report_by_type(
     tags: Sequence[Sequence[str]],
     predicted: Sequence[Sequence[str]],

@@ -194,10 +194,6 @@ class TokenClassification(task_module.Task):
             lengths=features.lengths,
         )
 
-    def score_names(self) -> list[str]:
-        names = (*scores.names_of(self.record.tag_scheme), "loss")
-        return [f"eval_{name}" for name in names]
-
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores of "dev"; `eval_loss` is the mean over words.
 

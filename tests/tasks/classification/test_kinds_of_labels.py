@@ -7,7 +7,6 @@ import pytest
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.serving import predictors
 from tests import runs
 
 pytestmark = pytest.mark.slow
@@ -131,60 +130,3 @@ def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
     )
     with pytest.raises(ValueError, match="multi_label labels, but the data has single"):
         fine_tuning_run.run(options)
-
-
-@pytest.fixture(scope="module")
-def long_table(tmp_path_factory):
-    """Texts whose class appears at the end, beyond 16 pieces."""
-    path = tmp_path_factory.mktemp("long") / "long.tsv"
-    filling = "a " * 24
-    rows = [
-        f"{filling}{word} and {word}\t{label}"
-        for word, label in (("wet", "rain"), ("dry", "sun")) * 8
-    ]
-    path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    return str(path)
-
-
-def test_the_end_of_a_long_text_is_read_only_in_windows(
-    tmp_path, weather_options, long_table
-):
-    spread = {}
-    for doc_stride in (0, 10):
-        run_dir = tmp_path / str(doc_stride)
-        options = weather_options(
-            run_dir,
-            do_eval=True,
-            do_predict=True,
-            max_seq_length=16,
-            doc_stride=doc_stride,
-            learning_rate=1e-3,
-            num_train_epochs=1.0,
-            **dict.fromkeys(OWN_FILES, long_table),
-        )
-        fine_tuning_run.run(options)
-        answers = answers_in(run_dir / "predictions.jsonl")
-        assert len(answers) == 16
-        # The texts differ only at the end.
-        values = [answer["probabilities"]["sun"] for answer in answers]
-        spread[doc_stride] = max(values) - min(values)
-    assert spread[0] < 1e-6
-    assert spread[10] > 1e-5
-    [answer] = predictors.load(str(run_dir)).predict(["a " * 24 + "wet and wet"])
-    for name, value in answers[0]["probabilities"].items():
-        assert answer["probabilities"][name] == pytest.approx(value, abs=1e-5)
-
-
-def test_windows_of_a_text_count_together_as_one_example(
-    tmp_path, weather_options, long_table
-):
-    options = weather_options(
-        tmp_path, max_seq_length=16, doc_stride=10, train_file=long_table
-    )
-    one = fine_tuning_run.Run(options)
-    rows = one.task.features("train")
-    assert len(rows.example_numbers) > 16
-    sums = np.bincount(rows.example_numbers, rows.columns["example_weights"])
-    np.testing.assert_allclose(sums, 1, rtol=1e-6)
-    # An epoch has every window once.
-    assert one.trainer.num_train_steps == int(len(rows.example_numbers) / 8 * 20)

@@ -34,8 +34,6 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
             {**OWN, "do_train": True, "label_separator": ""},
             "--label_separator is empty",
         ),
-        ({**OWN, "do_train": True, "doc_stride": 127}, "expected at most 126"),
-        ({**OWN, "do_train": True, "doc_stride": 8, "teacher": "t"}, "with --teacher"),
         ({**OWN, "do_train": True, "labels": "a"}, "two or more different names"),
     ],
 )

@@ -29,7 +29,6 @@ CONTRACT = contract.Contract(
         "train_batch_size": 8,
         "learning_rate": 1e-2,
         "num_train_epochs": 20.0,
-        "recall_at": (1, 3),
     },
     write_errors=write_errors,
     errors=("the passage is empty", "the passage of 'dev-2' is not in"),

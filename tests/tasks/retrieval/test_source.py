@@ -41,7 +41,6 @@ def source_of(data, tokenizer, *, model="bi_encoder", num_negatives, seed=1):
         max_seq_length=6,
         do_lower_case=True,
         pooling="mean",
-        temperature=1.0,
     )
     return features.RankingSource(
         data, about, tokenizer.vocabulary, num_negatives=num_negatives, seed=seed

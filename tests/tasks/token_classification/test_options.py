@@ -13,7 +13,6 @@ TRAIN = {**MODEL, "data_dir": "conll", "do_train": True}
         ({"vocab_file": None}, "Training without --init_checkpoint needs --vocab_file"),
         ({"labels": "O"}, "--labels=O: expected two or more different names"),
         ({"true_case": True}, "--true_case has no effect on lowercased text"),
-        ({"feature_based": "last", "frozen_layers": "2"}, "--feature_based=last"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(values, message):
