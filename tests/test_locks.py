@@ -1,5 +1,7 @@
 """Of two processes that would write the same output, the second stops."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -124,3 +126,21 @@ def test_devices_and_remote_paths_are_not_locked(tmp_path):
             pass
         with locks.output_folder("gs://bucket/run"), locks.output_file("gs://bucket/a"):
             pass
+
+
+@pytest.mark.parametrize("lock", [locks.output_folder, locks.output_file])
+def test_where_nothing_can_be_written_the_path_of_the_user_is_named(lock):
+    with pytest.raises(OSError, match=r"^/proc/(no|x): (the folder )?cannot be"):
+        with lock("/proc/no" if lock is locks.output_folder else "/proc/x"):
+            raise AssertionError("the block must not run")
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, caplog):
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with locks.output_folder(tmp_path / "run"):
+        (tmp_path / "run" / "result").touch()
+    assert "run is on a file system without locks" in caplog.text
+    assert os.listdir(tmp_path / "run") == ["result"]

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from bert_tf import file_errors
+from bert_tf import files
 from bert_tf.checkpoints.catalogue import downloading
 from tests.checkpoints.catalogue import http_double as http
 
@@ -93,3 +95,13 @@ def test_a_complete_part_is_used(server, tmp_path):
     (tmp_path / "model.zip.part").write_bytes(CONTENT)
     assert download(server, tmp_path) == CONTENT
     assert requested_starts(server) == [300_000]
+
+
+def test_a_full_disk_is_named_and_not_tried_again(server, tmp_path, monkeypatch):
+    def open_full(path, mode):
+        return file_errors.open_local("/dev/full", "wb", path)
+
+    monkeypatch.setattr(files, "open_file", open_full)
+    with pytest.raises(OSError, match=r"model\.zip\.part: cannot be written: No space"):
+        download(server, tmp_path)
+    assert len(server.asked) == 1

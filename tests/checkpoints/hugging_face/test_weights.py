@@ -1,7 +1,9 @@
 """Files with weights: whole, in shards, HDF5, damaged, of other frameworks."""
 
+import json
 import pathlib
 import shutil
+import struct
 
 import h5py
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
+from bert_tf.checkpoints.hugging_face import weights
 
 
 def cut_to(num_bytes):
@@ -196,3 +199,23 @@ def test_a_damaged_h5_file_is_refused_in_one_line(tmp_path, damage, message):
 def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
     with pytest.raises(ValueError, match=r"saved by a TensorFlow class .* as tf_model"):
         formats.open_source(H5_FOLDERS / "safe_serialization")
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
+    def fails():
+        yield "a", np.zeros(3, "float32")
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        weights.write(tmp_path, fails())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_million_tensors_are_refused_at_once(copied):
+    folder = copied("encoder")
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    text = json.dumps({f"x{i}": empty for i in range(10**6)}).encode()
+    content = struct.pack("<Q", len(text)) + text
+    (folder / weights.NAME).write_bytes(content)
+    with pytest.raises(ValueError, match="has 1,000,000 tensors; expected the weights"):
+        hugging_face.open_source(folder)

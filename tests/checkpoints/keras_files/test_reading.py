@@ -382,3 +382,20 @@ def test_weights_of_another_model_are_named(tmp_path):
     other.save_weights(tmp_path / "other.weights.h5")
     with pytest.raises(ValueError, match=r"contain the weights of a model of .* laye"):
         keras_files.open_source(tmp_path / "other.weights.h5")
+
+
+@pytest.mark.parametrize(
+    "start, offset",
+    [
+        (b"PK\5\6", 18),  # Where the list of members starts: an OSError of zipfile.
+        (b"PK\1\2", 6),  # A version that it does not know: a NotImplementedError.
+    ],
+)
+def test_a_damaged_list_of_members_is_refused(tmp_path, start, offset):
+    path = tmp_path / "model.keras"
+    keras_files.write(source_of(create("encoder"), "encoder"), path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(start) + offset] = 255
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"model.keras\b.*; .*copy it again"):
+        read_all(path)
