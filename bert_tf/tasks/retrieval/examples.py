@@ -9,6 +9,7 @@ import os
 import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
@@ -196,6 +197,33 @@ class Corpus:
         for pair in zip(self.ids, self.passages, strict=True):
             digest.update(json.dumps(pair).encode())
         return digest.hexdigest()
+
+
+def check_passages(
+    path: str | None, examples: Sequence[RankingExample], corpus: Corpus
+) -> None:
+    """Logs how many passages of a training file are not in the corpus.
+
+    Raises:
+        ValueError: its queries are, so the columns are probably swapped.
+    """
+    missing = corpus.missing(examples)
+    if not missing:
+        return
+    known = sum(key(one.query) in corpus.number_of for one in examples)
+    if 2 * min(known, len(missing)) > len(examples):
+        raise ValueError(
+            f"{path}: {known} of {len(examples)} queries are passages of "
+            f"{corpus.path}, but {len(missing)} passages are not; swap the columns "
+            "query and passage."
+        )
+    logger.warning(
+        "%s: %d of %d passages are not in %s.",
+        path,
+        len(missing),
+        len(examples),
+        corpus.path,
+    )
 
 
 def key(text: str) -> str:

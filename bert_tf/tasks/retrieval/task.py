@@ -86,6 +86,8 @@ class Retrieval(task_module.Task):
                     f"{example.place}: the passage of {example.guid!r} is not in "
                     f"{self.corpus.path}; add it, or remove the query."
                 )
+            train = self.examples.get("train", ())
+            examples_module.check_passages(options.train_file, train, self.corpus)
         self.options = dataclasses.replace(
             options,
             max_query_length=record.max_query_length,

@@ -132,3 +132,18 @@ def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(
 def test_an_error_in_a_corpus_names_its_place(write, name, content, message):
     with pytest.raises(ValueError, match=message):
         examples_module.read_corpus(write(name, content))
+
+
+def test_swapped_queries_and_unknown_passages_are_noticed(write, caplog):
+    corpus = examples_module.read_corpus(write("a.txt", "honey\nwax\nlight\n"))
+
+    def check(*pairs):
+        rows = [{"query": query, "passage": passage} for query, passage in pairs]
+        path = write("t.jsonl", rows)
+        train = examples_module.read_examples(path, "train")
+        examples_module.check_passages(path, train, corpus)
+
+    check(("who", "honey"), ("what", "oil"))
+    assert "1 of 2 passages are not in" in caplog.text
+    with pytest.raises(ValueError, match=r"2 of 2 queries are passages .* swap"):
+        check(("honey", "who"), ("wax", "what"))
