@@ -180,6 +180,19 @@ from bert_tf.training import plots
 plots.curves({"run": options.output_dir})
 
 # %% [markdown]
+# The dotted lines are baselines without context: the frequencies of the word pieces,
+# and the more frequent of "next sentence" and "random sentence". The loss of a model
+# that uses context is below the first one; the few steps of this notebook only reach
+# it.
+
+# %%
+unigram = plots.read_data(options.output_dir)["baselines"]["eval_masked_lm_loss"][
+    "value"
+]
+print(f"masked-word loss {scores['masked_lm_loss']:.3f}, by frequency {unigram:.3f}")
+assert setup.is_tiny or scores["masked_lm_loss"] < unigram + 0.1
+
+# %% [markdown]
 # ## 4. Speed
 #
 # Compare the speed with more replicas or a larger batch. Steps are fastest if the batch

@@ -139,7 +139,7 @@ def check_vocabulary(
 
 def _check_values(record_files, limits):
     """Checks the smallest and largest value of each column in a sample of records."""
-    sample = _spread_sample(record_files)
+    sample = spread_sample(record_files, _RECORDS_SAMPLED)
     for index, record in zip(sample.tolist(), record_files.read(sample), strict=True):
         for name, values in record_files.decode(record, index).items():
             low, high = limits.get(name, (-np.inf, np.inf))
@@ -159,12 +159,17 @@ def _check_values(record_files, limits):
                 )
 
 
-def _spread_sample(record_files):
-    """Returns the indices of records spread over all files: int64, ascending."""
+def spread_sample(record_files: Any, count: int) -> np.ndarray:
+    """Returns the indices of records spread over all files: int64, ascending.
+
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        count: maximum number of records to return.
+    """
     total = record_files.num_records
     # Records that follow each other are one request to a remote file.
     run = _REMOTE_RUN if record_files.is_remote else 1
-    firsts = np.linspace(0, max(total - run, 0), min(total, _RECORDS_SAMPLED // run))
+    firsts = np.linspace(0, max(total - run, 0), min(total, count // run))
     sample = firsts.astype(np.int64)[:, None] + np.arange(min(run, total))
     return np.unique(sample)
 

@@ -16,6 +16,7 @@ _BLOCK_BYTES = 1 << 18
 _MAGIC = {"gz": b"\x1f\x8b", "bz2": b"BZh", "zst": b"\x28\xb5\x2f\xfd"}
 _LONGEST_MAGIC = 4
 _ZIP = b"PK\x03\x04"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def blocks(path: str, on_bytes: Callable[[int], None]) -> Iterator[bytes]:
@@ -63,6 +64,11 @@ def _byte_lines(data: Iterator[bytes]) -> Iterator[bytes]:
 def _check_is_text(path: str, start: bytes) -> None:
     if start.startswith(_ZIP):
         raise ValueError(f"{path} is a zip archive; unpack it first.")
+    if start.startswith(_UTF_16_MARKS):
+        raise ValueError(
+            f"{path}: the text is UTF-16, expected UTF-8; convert it, for example "
+            "with iconv -f UTF-16 -t UTF-8."
+        )
     if b"\0" in start:
         raise ValueError(
             f"{path}: contains NUL bytes; expected UTF-8 text, plain or compressed as "

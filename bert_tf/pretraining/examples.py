@@ -261,7 +261,7 @@ def _casing(options, source, vocabulary):
     of_source = None if source is None else source.do_lower_case
     choices = (options.do_lower_case, of_source, recorded, True)
     do_lower_case = next(value for value in choices if value is not None)
-    warning = full.casing_warning(vocabulary, do_lower_case=do_lower_case)
+    warning = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
     if warning is not None:
         logger.warning("%s", warning)
     return do_lower_case

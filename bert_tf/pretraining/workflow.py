@@ -14,6 +14,7 @@ from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import scores
 from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import run_file
@@ -118,7 +119,7 @@ class Pretraining:
         self._has_start = start.source is not None
         self._open_examples(start.source)
         if options.do_train and options.eval_every_steps:
-            names = _names_of_scores(self.config, self.records.schema)
+            names = scores.names_of(self.config, self.records.schema)
             if options.best_metric not in names:
                 raise ValueError(
                     f"--best_metric={options.best_metric} is not among the scores of "
@@ -243,6 +244,8 @@ class Pretraining:
             hub_name=self._hub_name,
             step=trainer.step,
         )
+        if self.options.eval_every_steps:
+            self._write_baselines()
         if results and self._has_start and not trainer.resumed:
             self._evaluate_start()
         for phase, records in zip(self._phases, self._phase_records, strict=True):
@@ -257,7 +260,7 @@ class Pretraining:
 
     def _evaluate_start(self):
         """Logs the scores of the checkpoint as those of step 0."""
-        start = evaluation_scores(self._evaluate())
+        start = scores.evaluation_scores(self._evaluate())
         self.trainer.folder.cut_metrics(-1)  # A killed run may have logged them.
         self.trainer.folder.log(0, start, tag="eval")
         line = ", ".join(f"{n.removeprefix('eval_')} {v:.4f}" for n, v in start.items())
@@ -273,7 +276,7 @@ class Pretraining:
             self._has_warned = warning is not None
             if warning is not None:
                 logger.warning("%s", warning)
-        return evaluation_scores(means)
+        return scores.evaluation_scores(means)
 
     def compare_with_start(self, means: Mapping[str, float]) -> str | None:
         """Returns what to do if the held-out loss is higher than before the first step.
@@ -288,7 +291,7 @@ class Pretraining:
         folder = self.trainer.folder
         if folder.suffix_of(run_folder.EVAL_RESULTS_FILE, self._evaluation_data):
             return None
-        name = _words_loss(means)
+        name = scores.words_loss(means)
         logged = folder.read_metrics()
         starts = [line[f"eval_{name}"] for line in logged if line["step"] == 0]
         before = min(starts, default=math.inf)
@@ -331,9 +334,10 @@ class Pretraining:
                 f"The loss of the evaluation is {means['loss']}, so no results are "
                 "written; use --dtype=float32 or an earlier checkpoint."
             )
-        results = {**means, "global_step": self.trainer.step}
+        results = scores.release_scores(means, self.trainer.step)
         self.trainer.folder.create()
         self.trainer.folder.write_eval_results(results, self._evaluation_data)
+        self._write_baselines()
         return results
 
     def _evaluate(self):
@@ -354,6 +358,16 @@ class Pretraining:
                 total,
             )
         return self.trainer.evaluate(source, max_examples=limit)
+
+    def _write_baselines(self):
+        """Writes the scores that need no context, for the plots."""
+        scores.write_baselines(
+            self.trainer.folder,
+            self.records,
+            self.eval_records,
+            vocab_size=self.config.vocab_size,
+            data_set=self._evaluation_data,
+        )
 
     def dry_run_report(self) -> str:
         """Returns the size, cost and duration of each phase as text."""
@@ -392,30 +406,3 @@ class Pretraining:
             "max_seq_length": self.options.max_seq_length,
             "max_predictions_per_seq": self.options.max_predictions_per_seq,
         }
-
-
-def evaluation_scores(means: Mapping[str, float]) -> dict[str, float]:
-    """Returns the scores of an evaluation during training, each named eval_NAME.
-
-    The perplexity is that of the masked words, or of the next pieces.
-    """
-    scores = {f"eval_{name}": value for name, value in means.items()}
-    try:
-        scores["eval_perplexity"] = math.exp(means[_words_loss(means)])
-    except OverflowError:
-        scores["eval_perplexity"] = math.inf
-    return scores
-
-
-def _words_loss(means):
-    """Returns the name of the loss of the masked words, or of the next pieces."""
-    return "masked_lm_loss" if "masked_lm_loss" in means else "next_piece_loss"
-
-
-def _names_of_scores(config, schema):
-    """Returns the names of the scores that `evaluation_scores` returns."""
-    tasks = ["next_piece"] if config.is_causal else ["masked_lm"]
-    if "next_sentence_labels" in schema:
-        tasks.append("next_sentence")
-    names = [f"{task}_{kind}" for task in tasks for kind in ("loss", "accuracy")]
-    return [f"eval_{name}" for name in ("loss", *names, "perplexity")]

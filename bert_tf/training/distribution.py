@@ -18,10 +18,11 @@ from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
 
-# TensorFlow's own switch for growing memory; a user who sets it decides.
+# A node of another zone or project.
 _TPU_NAME = re.compile(
     "projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/nodes/(?P<tpu>[^/]+)"
 )
+# TensorFlow's own switch for growing memory; a user who sets it decides.
 _GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 

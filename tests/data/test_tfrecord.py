@@ -279,3 +279,22 @@ def test_a_side_file_with_other_types_or_a_column_twice_is_refused(tmp_path, cha
     record_index.save(path, sizes, schema_module.Schema(columns=columns), METADATA)
     with pytest.raises(ValueError, match=r"a.index.npz: not a side file"):
         tfrecord.RecordFiles([path])
+
+
+@pytest.mark.parametrize(
+    "num_records, expected",
+    [
+        (2, np.uint32),
+        (3, np.int64),  # The last offset exceeds 32 bits.
+    ],
+)
+def test_the_index_of_a_file_below_4_gib_takes_4_bytes_per_record(
+    tmp_path, monkeypatch, num_records, expected
+):
+    path, size = tmp_path / "a", 2**32 // 3 + 1
+    path.touch()
+    monkeypatch.setattr(record_index.files, "size", lambda path: num_records * size)
+    record_index.save(str(path), np.full(num_records, size), SCHEMA, METADATA)
+    offsets = record_index.load_or_scan(str(path)).offsets
+    assert offsets.dtype == expected
+    assert offsets.tolist() == [index * size for index in range(num_records + 1)]

@@ -28,6 +28,7 @@ def records(tmp_path_factory, run_tool, sample_data, golden):
         *LENGTHS,
         "--dupe_factor=1",
         "--nonext_sentence",
+        "--max_unknown_share=1",
     )
     assert done.exit_code == 0, done.stderr
     return path

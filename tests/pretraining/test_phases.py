@@ -29,6 +29,7 @@ def short_records(golden, sample_data, tmp_path_factory, run_tool):
         "--max_seq_length=32",
         "--max_predictions_per_seq=5",
         "--dupe_factor=1",
+        "--max_unknown_share=1",
     )
     assert done.exit_code == 0, done.stderr
     return path

@@ -138,3 +138,20 @@ def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     done = convert(**flags, drop_head=True)
     assert done.exit_code == 0, done.stderr
     assert "dropped      7 weights" in done.stdout
+
+
+def test_another_activation_is_converted_only_on_request(convert, released, tmp_path):
+    pytest.importorskip("keras_hub")
+    config = json.loads((released / "bert_config.json").read_text())
+    (tmp_path / "erf.json").write_text(json.dumps(config | {"hidden_act": "gelu_erf"}))
+    flags = {
+        "target_format": "keras_hub",
+        "head": "encoder",
+        "bert_config_file": tmp_path / "erf.json",
+    }
+    done = convert(**flags)
+    assert done.exit_code == 1
+    assert "pass --allow_activation_change" in last_line(done)
+    done = convert(**flags, allow_activation_change=True)
+    assert done.exit_code == 0, done.stderr
+    assert "the target computes something else" in done.stdout

@@ -102,6 +102,7 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
             "--max_seq_length=32",
             "--max_predictions_per_seq=5",
             "--dupe_factor=1",
+            "--max_unknown_share=1",
         )
         assert done.exit_code == 0, done.stderr
         done = run_tool(

@@ -47,7 +47,7 @@ TOOLS = {
 }
 
 
-@pytest.fixture(params=TOOLS)
+@pytest.fixture(params=["run_ner", pytest.param("run_squad", marks=pytest.mark.slow)])
 def tool(request):
     return request.param
 
@@ -77,7 +77,6 @@ def command(tool, golden, tmp_path):
 ALL = ("do_train", "do_eval", "do_predict")
 
 
-@pytest.mark.slow
 def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
     tool, command, run_tool, tmp_path, project_root, self_signalling
 ):

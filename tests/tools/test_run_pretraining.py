@@ -12,7 +12,7 @@ from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import workflow as pretraining_workflow
+from bert_tf.pretraining import scores
 from tests import runs
 
 
@@ -119,8 +119,7 @@ def test_best_checkpoint_is_kept_and_training_stops_early(pretrain, tmp_path):
     assert len(losses) == best + 3
     assert evaluations[-1]["step"] < 30
     assert "learning_rate" not in evaluations[0]
-    means = {"masked_lm_loss": losses[0]}
-    perplexity = pretraining_workflow.evaluation_scores(means)["eval_perplexity"]
+    perplexity = scores.perplexity(losses[0])
     written = perplexity if np.isfinite(perplexity) else None
     assert evaluations[0]["eval_perplexity"] == written
     assert 0 <= evaluations[0]["eval_masked_lm_accuracy"] <= 1

@@ -378,3 +378,17 @@ def test_the_probe_has_padding_and_two_segments():
     assert choices["input_ids"].shape == (3, 2, 12)
     outputs = verification.model_outputs(bert.BertModel(small), batch)
     assert outputs["sequence_output"].shape == (3, 12, 8)
+
+
+@pytest.mark.parametrize(
+    "expected, got, difference",
+    [
+        ([0.5, 0.25], [0.5, 0.5], 0.25),
+        ([100.0, 0.0], [100.0, 1.0], 0.01),  # In parts of the largest.
+        ([1.0], [1.0, 2.0], float("nan")),
+        ([float("nan")], [float("nan")], float("nan")),
+    ],
+)
+def test_differences_are_the_largest_ones(expected, got, difference):
+    found = verification.difference(np.array(expected), np.array(got))
+    np.testing.assert_equal(found, difference)

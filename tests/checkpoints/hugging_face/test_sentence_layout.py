@@ -251,3 +251,17 @@ def test_the_encoder_of_a_ranker_has_no_activation(tmp_path):
     )
     written = conversion_workflow.convert(options).written
     assert (written.head.kind, written.text.output_activation) == ("encoder", None)
+
+
+@pytest.mark.parametrize(
+    "lost, message",
+    [
+        ("modules.json", "has the module 1_Pooling, but no modules.json"),
+        (POOLING, "1_Pooling/config.json"),
+    ],
+)
+def test_a_folder_without_a_file_is_refused(tmp_path, lost, message):
+    folder = pathlib.Path(folders.create(tmp_path / "folder", "cls_unit_9"))
+    (folder / lost).unlink()
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        hugging_face.open_source(folder)
