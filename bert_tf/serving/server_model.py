@@ -23,6 +23,7 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import client
 from bert_tf.serving import saved_signatures
+from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
 Columns = dict[str, np.ndarray]
@@ -43,7 +44,8 @@ class LoadedModel:
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded, or fails its warm-up requests.
-        ValueError: OpenVINO cannot compute it, or its task.json is damaged.
+        ValueError: OpenVINO cannot compute it, it has no signatures, or its task.json
+            is damaged.
     """
 
     def __init__(
@@ -56,6 +58,13 @@ class LoadedModel:
         self.version = version
         extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
+        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
+            value = self.task.get(name, least)
+            if type(value) is not int or value < least:
+                raise ValueError(
+                    f"{extra}/task.json: {name} is {value!r:.80}, expected a whole "
+                    f"number of at least {least}; export the model again."
+                )
         self.vocabulary = companion_files.read_vocabulary(extra)
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
@@ -65,6 +74,11 @@ class LoadedModel:
         else:
             self._model = client.load(export_dir)
         self.signatures = saved_signatures.read(self._model)
+        if not self.signatures:
+            raise ValueError(
+                f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "
+                "expected a model written by bert_tf export."
+            )
         self._export_dir = export_dir
         self.warm_up()
 

@@ -1,6 +1,7 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
 import asyncio
+import json
 import queue
 import shutil
 
@@ -174,6 +175,23 @@ def test_work_is_estimated_from_the_text(model, monkeypatch, task, row, position
     rows = np.array([row], object)
     rows = np.vectorize(str.encode, otypes=[object])(rows)
     assert model.positions({"text": rows}).tolist() == [positions]
+
+
+@pytest.mark.parametrize(
+    "values", [{"max_seq_length": "many"}, {"max_seq_length": -5}, {"doc_stride": 2.5}]
+)
+def test_a_damaged_task_file_is_refused(single_export, tmp_path, values):
+    folder = shutil.copytree(single_export, tmp_path / "1")
+    (folder / "assets.extra" / "task.json").write_text(json.dumps(values))
+    [[name, value]] = values.items()
+    with pytest.raises(ValueError, match=rf"task\.json: {name} is {value!r}, expected"):
+        server_model.LoadedModel(str(folder))
+
+
+def test_a_model_without_signatures_is_refused(tmp_path):
+    tf.saved_model.save(tf.Module(), str(tmp_path))
+    with pytest.raises(ValueError, match=r"saved_model\.pb has no signature; expected"):
+        server_model.LoadedModel(str(tmp_path))
 
 
 def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_path):
