@@ -101,13 +101,21 @@ class PretrainedModel(keras.Model):
         """Returns a copy of the model with only the lowest layers of its encoder.
 
         Raises:
-            ValueError: there are fewer layers, or `num_layers` is less than 1.
+            ValueError: there are fewer layers, `num_layers` is less than 1, or the
+                model has low-rank or quantized weights.
         """
         if not 1 <= num_layers <= self.config.num_hidden_layers:
             raise ValueError(
                 f"num_layers: expected 1 to {self.config.num_hidden_layers}, got "
                 f"{num_layers}."
             )
+        for layer in self._flatten_layers():
+            lora = getattr(layer, "lora_enabled", False)
+            if lora or getattr(layer, "quantization_mode", None):
+                raise ValueError(
+                    "truncated copies no low-rank or quantized weights; call it before "
+                    "enable_lora and quantize."
+                )
         self.build()
         config = dataclasses.replace(self.config, num_hidden_layers=num_layers)
         model = self.from_config({**self.get_config(), "config": config.to_dict()})

@@ -33,7 +33,8 @@ def from_pretrained(
             not say which it has; or a class, as in its `from_pretrained`. None: the
             checkpoint's.
         **kwargs: `name` and `dtype`, as for every Keras model, and `preprocessor`; by
-            default the model takes texts with the tokenizer.
+            default the model takes texts with the preprocessor that a `.keras` file
+            contains, or else with the tokenizer.
 
     Returns:
         The model (`BertClassifier` for a classifier's checkpoint, `BertModel` for an
@@ -51,6 +52,7 @@ def from_pretrained(
         outputs["sequence_output"]  # [1, 6, H]
     """
     source = formats.open_source(path)
+    stored = source.arguments
     if isinstance(head, type):
         return _load(head, source, **kwargs)
     if head is not None:
@@ -59,15 +61,16 @@ def from_pretrained(
             raise ValueError(f"head is {head!r}; expected one of {kinds}.")
         source, _ = source.with_head(head, argument="head")
     tokenizer = tokenizer_module.FullTokenizer(source)
-    kwargs = _with_preprocessor(kwargs, tokenizer)
+    kwargs = _with_preprocessor(kwargs, stored, tokenizer)
     return loading.model_of(source, **kwargs), tokenizer
 
 
-def _with_preprocessor(kwargs, tokenizer):
+def _with_preprocessor(kwargs, stored, tokenizer):
     """Returns arguments of a model that takes texts. Windows has no TF Text."""
     if tokenizer is None or os.name == "nt":
         return kwargs
-    return {keras_model.PREPROCESSOR: tokenizer, **kwargs}
+    name = keras_model.PREPROCESSOR
+    return {name: stored.get(name) or tokenizer, **kwargs}
 
 
 def _load(
@@ -85,7 +88,7 @@ def _load(
         tokenizer = tokenizer_module.FullTokenizer(source)
     except ValueError as error:
         logger.info("There is no tokenizer: %s", error)
-    kwargs = _with_preprocessor(kwargs, tokenizer)
+    kwargs = _with_preprocessor(kwargs, source.arguments, tokenizer)
     if head is not None:
         kwargs = {**head.row.arguments, **source.arguments, **kwargs}
     if "num_labels" in inspect.signature(model_class).parameters:

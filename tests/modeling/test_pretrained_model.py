@@ -93,6 +93,8 @@ def test_a_model_whose_layers_were_removed_is_not_saved():
         model.get_config()
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*have a `quantize` method:UserWarning")
 def test_a_truncated_model_has_the_lowest_layers():
     model = bert_tf.BertClassifier(CONFIG, num_labels=2, dropout=0.3)
     lower = model.truncated(1)
@@ -102,6 +104,11 @@ def test_a_truncated_model_has_the_lowest_layers():
     np.testing.assert_array_equal(lower.output_weights, model.output_weights)
     with pytest.raises(ValueError, match="num_layers: expected 1 to 2, got 3"):
         model.truncated(3)
+    model.enable_lora(2)
+    lower.quantize("int8")
+    for changed in (model, lower):
+        with pytest.raises(ValueError, match="call it before enable_lora and q"):
+            changed.truncated(1)
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -184,6 +191,7 @@ def test_a_rate_that_ruins_a_pretrained_encoder_is_reported(caplog):
 
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat"]
+PIECES += [str(number) for number in range(CONFIG.vocab_size - len(PIECES))]
 TEXTS = ["the cat sat", "mat"]
 
 
@@ -220,7 +228,8 @@ def test_a_model_with_a_preprocessor_takes_texts(name, kwargs, output, tmp_path)
     model.save(path)
     models = [keras.saving.load_model(path)]
     if name not in ("BertBiEncoder", "BertCrossEncoder"):  # They are no checkpoints.
-        models.append(bert_tf.load_model(path))
+        models += [bert_tf.load_model(path), bert_tf.from_pretrained(path)[0]]
+        models.append(type(model).from_pretrained(path))
     for loaded in models:
         np.testing.assert_array_equal(loaded(pair)[output], expected)
         assert loaded.task_dropout_rate == model.task_dropout_rate

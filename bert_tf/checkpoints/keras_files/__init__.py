@@ -30,6 +30,7 @@ import keras
 import numpy as np
 
 from bert_tf import files
+from bert_tf import json_values
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
@@ -52,6 +53,20 @@ _CLASSES = dict.fromkeys(
 # float32, regardless of the dtype policy.
 _IGNORED_ARGUMENTS = ("name", "dtype")
 _KEPT_ARGUMENTS = ("dropout", keras_model.PREPROCESSOR)
+# Shape of the arguments of a serialized model; see `json_values.unexpected`.
+_SHAPE = {
+    f"{keras_model.PREPROCESSOR}?": (
+        None,
+        {
+            "vocabulary": [str],
+            "do_lower_case": bool | None,
+            "strip_accents": bool | None,
+            "never_split": [str],
+            "max_seq_length": int | None,
+            "longest_row": int,
+        },
+    )
+}
 # Arguments of a preprocessor that are also keys of the package's metadata.
 _TEXT_SETTINGS = ("vocabulary", "do_lower_case", "strip_accents", "never_split")
 _LAYER = re.compile(r"encoder/encoder_layers/encoder_layer(?:_(\d+))?/")
@@ -200,6 +215,13 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
     arguments = values.get("config")
     if not isinstance(arguments, dict) or not isinstance(arguments.get("config"), dict):
         raise ValueError(f"{path}: its {class_name} has no configuration.")
+    unexpected = json_values.unexpected(arguments, _SHAPE)
+    if unexpected is not None:
+        name, value = unexpected
+        raise ValueError(
+            f"{path} has an unexpected value of {name}: {value!r:.60}; save the model "
+            "again with a bert_tf.TextPreprocessor, or with preprocessor=None."
+        )
     if keras_model.QUANTIZED_LAYERS in arguments:
         raise ValueError(
             f"{path}: its weights are quantized, which no checkpoint format expresses. "

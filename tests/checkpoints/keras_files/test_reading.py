@@ -335,6 +335,17 @@ LAMBDA = {
             "pass the folder of its run; keras.saving.load_model reads the file, too",
         ),
         (config_changed(config={}), "its BertModel has no configuration"),
+        *(
+            (
+                config_changed(config={"config": SMALL.to_dict(), "preprocessor": one}),
+                f"has an unexpected value of {name}: .*; save the model again",
+            )
+            for one, name in (
+                ("x", "preprocessor"),
+                (["x"], "preprocessor"),
+                ({"vocabulary": 5}, r"preprocessor\.vocabulary"),
+            )
+        ),
         (config_changed(config__a=1), "Unknown key a in the model configuration"),
         (config_changed(config__num_hidden_layers=3), "match its model: .* not be lo"),
         (replaced("config.json", b"{"), "its config.json is not JSON"),
