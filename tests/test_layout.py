@@ -98,16 +98,16 @@ ALLOWED_NAMES |= {
 # What the project may grow to. Lower a number when the project gets smaller; never
 # raise one. `python tests/budgets.py` prints today's numbers.
 LIMITS = {
-    "lines of bert_tf and tools": 57_858,
-    "modules in the closure of the core tools": 181,
-    "lines in the closure of the core tools": 36_961,
+    "lines of bert_tf and tools": 57_484,
+    "modules in the closure of the core tools": 170,
+    "lines in the closure of the core tools": 36_129,
     "lines of the encoder": 696,
     "files in a task folder": 7,
     "files that name a task outside its folder": 2,
-    "flags of run_classifier": 56,
-    "flags of all records of options": 249,
-    "lines of tests": 42_114,
-    "lines of benchmarks": 3_729,
+    "flags of run_classifier": 45,
+    "flags of all records of options": 238,
+    "lines of tests": 40_531,
+    "lines of benchmarks": 3_726,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
 }
