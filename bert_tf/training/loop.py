@@ -350,7 +350,8 @@ class Trainer:
             step = self.step + index + 1
             # Nobody knows how many steps fit into a time limit.
             total = self.num_train_steps if self.time_limit is None else step
-            if step in self._logged_steps or timing.is_logged(step, total):
+            every = self.options.log_every_steps
+            if step in self._logged_steps or timing.is_logged(step, total, every=every):
                 values = {n: float(column[index]) for n, column in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)

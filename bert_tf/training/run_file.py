@@ -241,6 +241,7 @@ WITHOUT_EFFECT = (
     "eval_batch_size",
     "iterations_per_loop",
     "keep_checkpoint_max",
+    "log_every_steps",
     "output_dir",
     "save_checkpoints_steps",
     *_ADDRESSES,

@@ -257,7 +257,7 @@ LONG = os.urandom(200_000).hex().encode()
         ("page.html", _bytes(b"<p>A.</p>"), "page.html: expected plain text, but the"),
         ("e.jsonl", _bytes(b'{"text": "\\ud83d"}'), "\\ud83d is half of a surrogate"),
         ("f.csv", _bytes(b"body\nA.\n"), "f.csv:1: there is no column 'text'"),
-        ("utf16.txt", _bytes("Text.".encode("utf-16")), "contains NUL bytes"),
+        ("utf16.txt", _bytes("Text.".encode("utf-16")), "the text is UTF-16"),
         ("binary.txt", _bytes(b"\x7fELF\0\0"), "contains NUL bytes"),
         ("a.jsonl", _bytes(b'{"text": "a"}\n\n{"text":'), "a.jsonl:3: invalid JSON"),
         ("b.jsonl", _bytes(b'["text"]'), "b.jsonl:1: expected one JSON object per"),

@@ -34,6 +34,7 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
         do_eval=True,
         save_checkpoints_steps=2,
         keep_checkpoint_max=2,
+        log_every_steps=2,
         vocab_file=golden / "vocab.txt",
     )
     assert done.exit_code == 0, done.stderr
