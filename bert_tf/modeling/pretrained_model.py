@@ -131,7 +131,7 @@ class PretrainedModel(keras.Model):
 
         A head stays trainable. Call it before `compile`. Saved and exported models have
         the sums as weights and a frozen encoder; to train a saved model further, call
-        both again.
+        `enable_lora` and `compile` again.
 
         Source: section 4.2 of arXiv:2106.09685.
         """

@@ -60,7 +60,7 @@ def advice_on_rate(
     *,
     is_corrected: bool,
 ) -> str | None:
-    """Returns a sentence about rates with which training differs from what is expected.
+    """Returns a warning about an unusual learning rate or warm-up, or None.
 
     Args:
         learning_rate, num_warmup_steps: see `create_optimizer`.

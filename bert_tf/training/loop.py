@@ -348,7 +348,7 @@ class Trainer:
         """Logs the first, the last and some steps in between."""
         for index in range(num_steps):
             step = self.step + index + 1
-            # Nobody knows how many steps fit into a time limit.
+            # With a time limit, the number of steps is unknown.
             total = self.num_train_steps if self.time_limit is None else step
             every = self.options.log_every_steps
             if step in self._logged_steps or timing.is_logged(step, total, every=every):

@@ -40,6 +40,26 @@ _RUN_SHAPE = {
     ),
     "results?": {str: _ENTRY_SHAPE},
 }
+# Names an account and a machine, so it is not recorded.
+_ADDRESSES = ("tpu_name",)
+# Flags of training that do not change what a run computes.
+WITHOUT_EFFECT = (
+    "do_train",
+    "do_eval",
+    "dry_run",
+    "eval_batch_size",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "log_every_steps",
+    "output_dir",
+    "save_checkpoints_steps",
+    *_ADDRESSES,
+)
+CPU_INFO_FILE = "/proc/cpuinfo"
+_PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+
+Changes = dict[str, tuple[Any, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -231,32 +251,10 @@ def read_run(run_dir: str) -> dict[str, Any]:
     return files.read_json(path, advice=advice, shape=_RUN_SHAPE)
 
 
-# Names of machines and accounts, which are not recorded.
-_ADDRESSES = ("tpu_name",)
-# Flags of training that do not change what a run computes.
-WITHOUT_EFFECT = (
-    "do_train",
-    "do_eval",
-    "dry_run",
-    "eval_batch_size",
-    "iterations_per_loop",
-    "keep_checkpoint_max",
-    "log_every_steps",
-    "output_dir",
-    "save_checkpoints_steps",
-    *_ADDRESSES,
-)
-CPU_INFO_FILE = "/proc/cpuinfo"
-_PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
-
-Changes = dict[str, tuple[Any, Any]]
-
-
 def flags_of(options: options_module.Options) -> dict[str, Any]:
     """Returns the options by name, as JSON values, paths without their folders.
 
-    Addresses and the project are left out, because a run's folder may be published.
+    The name of a TPU is left out, because a run's folder may be published.
     """
     # Through JSON, so that tuples become lists.
     flags = json.loads(json.dumps(dataclasses.asdict(options)))
