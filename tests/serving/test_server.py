@@ -210,12 +210,13 @@ def test_the_page_shows_the_classes_of_a_text(port):
         page = browser.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://localhost:{port}/")
-        page.fill("#input-text", "the rain")
+        page.fill("textarea[name=text]", "the rain")
         page.click("button")
         page.wait_for_selector("#answer td")
         names = page.locator("#answer td:first-child").all_inner_texts()
         assert sorted(names) == ["rain", "snow", "été"]
-        assert page.locator("#answer p").inner_text() in names
+        shares = page.locator("#answer td:last-child").all_inner_texts()
+        assert shares == sorted(shares, reverse=True)
         assert (page.inner_text("#error"), errors) == ("", [])
         browser.close()
 
