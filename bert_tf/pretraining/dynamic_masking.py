@@ -4,7 +4,7 @@ The release masks text once, while creating the records, and repeats the text
 `dupe_factor` times with other masks. With `--dynamic_masking` the records contain the
 text once, unmasked, and each batch is masked as it is read, so that no mask repeats.
 
-The masks are drawn in NumPy inside tf.data, by the same `vectorized_masks.MaskSampler`
+The masks are drawn in NumPy inside tf.data, by the same `rows.MaskSampler`
 that data creation uses. They are a function of (seed, step, index in the global batch):
 a run that is killed and resumed sees the same masks, on any number of replicas. A row
 of several packed sequences is masked as a whole: 15 % of the row, not of each sequence.
@@ -22,7 +22,7 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import release_masks
-from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def create_source(
             f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
             "needs --vocab_file."
         )
-    masks = vectorized_masks.MaskSampler(vocabulary, options)
+    masks = rows_module.MaskSampler(draws_module.Arrays, vocabulary, options)
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
 
 
@@ -128,7 +128,7 @@ class MaskingSource(batching.TFRecordSource):
     def __init__(
         self,
         record_files: tfrecord.RecordFiles,
-        masks: vectorized_masks.MaskSampler,
+        masks: rows_module.MaskSampler,
         vocabulary: vocabulary_module.Vocabulary,
         *,
         seed: int,

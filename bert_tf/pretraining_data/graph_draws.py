@@ -1,7 +1,7 @@
-"""TensorFlow ops for `pairs`, and random numbers that depend on their place in a graph.
+"""TensorFlow ops for `pairs` and `rows`, and random numbers without a state.
 
-Nothing is stateful. A dataset that starts in the middle therefore makes the same draws
-as one that started at the beginning, on any worker.
+The numbers depend on their place in a graph alone. A dataset that starts in the middle
+therefore makes the same draws as one that started at the beginning, on any worker.
 """
 
 import functools
@@ -9,7 +9,10 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+
+from bert_tf.pretraining_data import draws as draws_module
 
 _TWO_TO_THE_MINUS_53 = 2.0**-53
 _DTYPES = {int: tf.int64, bool: tf.bool}
@@ -18,18 +21,119 @@ _DTYPES = {int: tf.int64, bool: tf.bool}
 class GraphArrays:
     """As `draws.Arrays`, with TensorFlow ops."""
 
+    arange = staticmethod(functools.partial(tf.range, dtype=tf.int64))
+    zeros_like = staticmethod(tf.zeros_like)
+    copy = staticmethod(tf.identity)
+    cast = staticmethod(tf.cast)
     take = staticmethod(tf.gather)
+    take_along = staticmethod(functools.partial(tf.gather, batch_dims=1))
     where = staticmethod(tf.where)
     minimum = staticmethod(tf.minimum)
     maximum = staticmethod(tf.maximum)
-    clip = staticmethod(tf.clip_by_value)
+    min = staticmethod(tf.reduce_min)
+    max = staticmethod(tf.reduce_max)
+    sum = staticmethod(tf.reduce_sum)
     cumsum = staticmethod(tf.cumsum)
-    repeat = staticmethod(tf.repeat)
-    arange = staticmethod(tf.range)
-    zeros_like = staticmethod(tf.zeros_like)
-    concat = staticmethod(functools.partial(tf.concat, axis=0))
+    cumprod = staticmethod(tf.math.cumprod)
+    clip = staticmethod(tf.clip_by_value)
+    round = staticmethod(tf.round)
+    argmax = staticmethod(tf.argmax)
     search = staticmethod(functools.partial(tf.searchsorted, out_type=tf.int64))
-    size = staticmethod(functools.partial(tf.size, out_type=tf.int64))
+    concat = staticmethod(functools.partial(tf.concat, axis=0))
+    stack = staticmethod(tf.stack)
+    pad = staticmethod(tf.pad)
+    repeat = staticmethod(tf.repeat)
+    reshape = staticmethod(tf.reshape)
+    as_flags = staticmethod(functools.partial(tf.cast, dtype=tf.int32))
+
+    @staticmethod
+    def constant(values: np.ndarray) -> tf.Tensor:
+        """Returns a constant that every graph can capture."""
+        with tf.init_scope():
+            return tf.constant(values)
+
+    @staticmethod
+    def size(values: tf.Tensor) -> tf.Tensor:
+        """Returns the number of rows: int64."""
+        return tf.shape(values, tf.int64)[0]
+
+    @staticmethod
+    def take_clipped(values: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
+        """Returns values at indices, of which some may be out of range."""
+        last = tf.shape(values, tf.int64)[0] - 1
+        return tf.gather(values, tf.clip_by_value(indices, 0, last))
+
+    @staticmethod
+    def flat_nonzero(values: tf.Tensor) -> tf.Tensor:
+        """Returns where booleans are True, as indices of the flat array: int64."""
+        return tf.where(tf.reshape(values, [-1]))[:, 0]
+
+    @staticmethod
+    def argsort(values: tf.Tensor, axis: int, stable: bool = False) -> tf.Tensor:
+        """Returns the order of values or booleans: int32."""
+        if values.dtype == tf.bool:
+            values = tf.cast(values, tf.int32)
+        return tf.argsort(values, axis=axis, stable=stable)
+
+    @staticmethod
+    def count(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+        """See `draws.Arrays.count`."""
+        values, size = tf.cast(values, tf.int32), tf.cast(size, tf.int32)
+        return tf.math.bincount(values, minlength=size, dtype=tf.int64)
+
+    @staticmethod
+    def put(values: tf.Tensor, indices: tf.Tensor, new: Any) -> tf.Tensor:
+        """See `draws.Arrays.put`."""
+        new = tf.broadcast_to(tf.cast(new, values.dtype), tf.shape(indices))
+        flat = tf.reshape(values, [-1])
+        flat = tf.tensor_scatter_nd_update(flat, indices[:, None], new)
+        return tf.reshape(flat, [-1, *values.shape[1:]])
+
+    @staticmethod
+    def put_along(order: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+        """See `draws.Arrays.put_along`."""
+        return tf.gather(values, tf.argsort(order, axis=1), batch_dims=1)
+
+    @staticmethod
+    def nth_smallest(keys: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
+        """See `draws.Arrays.nth_smallest`."""
+        n = tf.minimum(n, keys.shape[1])
+        return tf.gather(tf.sort(keys, axis=1), n - 1, batch_dims=1)
+
+    @staticmethod
+    def scan(
+        step: Callable[..., Any], state: tf.Tensor, columns: tf.Tensor
+    ) -> tf.Tensor:
+        """See `draws.Arrays.scan`."""
+        initial = (state, tf.zeros_like(state, tf.bool))
+        _, flags = tf.scan(
+            lambda state, column: step(state[0], column),
+            tf.transpose(columns),
+            initial,
+        )
+        return tf.transpose(flags)
+
+    @staticmethod
+    def attempts(
+        step: Callable[..., Any],
+        state: Sequence[tf.Tensor],
+        draws: "GraphRowDraws",
+        most: int,
+    ) -> Sequence[tf.Tensor]:
+        """See `draws.Arrays.attempts`."""
+
+        def body(keys, *state):
+            own_draws = GraphRowDraws(keys)
+            state = step(own_draws, *state)
+            return (own_draws.keys, *state)
+
+        draws.keys, *state = tf.while_loop(
+            lambda keys, *state: tf.reduce_any(state[-1] > 0),
+            body,
+            (draws.keys, *state),
+            maximum_iterations=most,
+        )
+        return state
 
     @staticmethod
     def full_like(values: tf.Tensor, number: Any) -> tf.Tensor:
@@ -165,16 +269,40 @@ class GraphRowDraws:
     def __init__(self, keys: tf.Tensor):
         self.keys = keys
 
-    def uniform(self, length: int) -> tf.Tensor:
-        """Returns numbers in [0, 1): float64 [B, length]."""
+    def words(self, length: int) -> tf.Tensor:
+        """Returns random words: uint64 [B, length]."""
         self.keys = _mix(self.keys)
-        places = tf.cast(tf.range(length), tf.uint64)
-        words = _shift_right(_mix(self.keys[:, None] + places), 11)
-        return tf.cast(tf.bitcast(words, tf.int64), tf.float64) * _TWO_TO_THE_MINUS_53
+        return _mix(self.keys[:, None] + tf.cast(tf.range(length), tf.uint64))
 
-    def below(self, limit: int, length: int) -> tf.Tensor:
-        """Returns integers from 0 to limit - 1: int64 [B, length]."""
-        return tf.cast(self.uniform(length) * limit, tf.int64)
+    def uniform_rows(self, num_rows: Any, length: int) -> tf.Tensor:
+        """Returns numbers in [0, 1): float64 [B, length]."""
+        return _as_uniform(self.words(length))
+
+    def uniform_at(self, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+        """Returns a number in [0, 1) for each of N positions: float64 [N]."""
+        self.keys = _mix(self.keys)
+        keys = tf.gather(self.keys, rows) + tf.cast(columns, tf.uint64)
+        return _as_uniform(_mix(keys))
+
+    def shuffle_keys(self, is_item: tf.Tensor) -> tf.Tensor:
+        """Returns sort keys [B, S], as `draws.RowDraws.shuffle_keys`."""
+        length = is_item.shape[1]
+        dtype, num_bits = tf.uint64, length.bit_length()
+        if num_bits <= draws_module.MAX_POSITION_BITS:
+            dtype = tf.uint32
+        keys = self.words(-(-length * dtype.size // 8))
+        if dtype == tf.uint32:
+            keys = tf.reshape(tf.bitcast(keys, dtype), [-1, 2 * keys.shape[1]])
+        bits = tf.constant(num_bits, dtype)
+        keys = tf.bitwise.right_shift(keys[:, :length], bits)
+        keys = tf.bitwise.left_shift(keys, bits)
+        keys = tf.bitwise.bitwise_or(keys, tf.cast(tf.range(length), dtype))
+        return tf.where(is_item, keys, dtype.max)
+
+
+def _as_uniform(words):
+    numbers = tf.bitcast(_shift_right(words, 11), tf.int64)
+    return tf.cast(numbers, tf.float64) * _TWO_TO_THE_MINUS_53
 
 
 def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:

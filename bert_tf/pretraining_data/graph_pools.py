@@ -21,8 +21,8 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.data import unchanged
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
-from bert_tf.pretraining_data import graph_rows
 from bert_tf.pretraining_data import pairs as pairs_module
+from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -54,9 +54,6 @@ class TextSampler:
         options: how, of create_pretraining_data or run_pretraining.
         vocabulary: the word pieces.
         **tokenizer_arguments: of `InGraphTokenizer`, such as do_lower_case.
-
-    Attributes:
-        rows: see `graph_rows.RowMaker.rows`.
     """
 
     def __init__(
@@ -69,7 +66,7 @@ class TextSampler:
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
         self._pairs = pairs_module.Sampler(graph_draws.GraphArrays, options)
-        self.rows = graph_rows.RowMaker(options, vocabulary).rows
+        self._rows = rows_module.RowMaker(graph_draws.GraphArrays, vocabulary, options)
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -100,6 +97,19 @@ class TextSampler:
                 tf.size(text.document_starts), 2, "Pairs need documents with pieces."
             )
         return self._pairs.sample(text, draws, dupe_factor)
+
+    def rows(
+        self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Returns pairs of a text with these pieces as columns [B, length].
+
+        Args:
+            ids: int32 [P], the pieces that the pairs point into.
+            pairs: B pairs, or B sequences without a second segment.
+            keys: uint64 [B], from `graph_draws.row_keys`.
+        """
+        text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
+        return self._rows.rows(text, pairs, graph_draws.GraphRowDraws(keys))
 
 
 class TextPools:
@@ -217,7 +227,7 @@ class TextPools:
         epoch, pool = number // self.num_pools, number % self.num_pools
         order = graph_draws.GraphDraws(self._seed, epoch).permutation(self._num_shards)
         first, end = (
-            self._num_shards * place // self.num_pools for place in (pool, pool + 1)
+            self._num_shards * number // self.num_pools for number in (pool, pool + 1)
         )
 
         def sampled(shard, lines):

@@ -205,8 +205,8 @@ class GraphSampler:
         for done in range(0, num_rows, graph_pools.ROWS_AT_A_TIME):
             chosen = slice(done, done + graph_pools.ROWS_AT_A_TIME)
             block = pairs_module.Pairs(*(column[chosen] for column in pairs))
-            places = (tf.constant(n, tf.int64) for n in (shard_index, done))
-            rows = self._rows(text.ids, block, *places)
+            numbers = (tf.constant(n, tf.int64) for n in (shard_index, done))
+            rows = self._rows(text.ids, block, *numbers)
             columns = {name: column.numpy() for name, column in rows.items()}
             counts.add_columns(columns)
             yield columns

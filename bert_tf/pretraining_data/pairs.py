@@ -2,8 +2,11 @@
 
 The distributions are those of `release_sampling.PairSampler`, which gives the reasons
 for each draw. There is one difference: B never comes from A's document, whereas the
-release gives up after ten tries. All passes over all documents advance chunk by chunk
-together, so that one call serves thousands of pairs.
+release gives up after ten tries.
+
+A pass goes through one document and cuts it into chunks: consecutive sentences that
+together reach the target length. Each chunk gives a pair. All passes over all documents
+advance together, chunk by chunk, so that one call serves thousands of pairs.
 
 The vectorized sampler runs this with NumPy (`Arrays` and `Draws` of `draws`), the
 tf_data sampler with TensorFlow (`GraphArrays` and `GraphDraws` of `graph_draws`).
@@ -193,8 +196,8 @@ class Sampler:
         arrays, starts = self._arrays, text.sentence_starts
         parts = -(-(starts[1:] - starts[:-1]) // self._max_tokens)
         bounds = arrays.concat([[0], arrays.cumsum(parts)])
-        place = arrays.arange(bounds[-1]) - arrays.repeat(bounds[:-1], parts)
-        split = arrays.repeat(starts[:-1], parts) + place * self._max_tokens
+        number = arrays.arange(bounds[-1]) - arrays.repeat(bounds[:-1], parts)
+        split = arrays.repeat(starts[:-1], parts) + number * self._max_tokens
         return text._replace(
             sentence_starts=arrays.concat([split, starts[-1:]]),
             document_starts=arrays.take(bounds, text.document_starts),

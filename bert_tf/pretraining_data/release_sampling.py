@@ -280,8 +280,8 @@ class ReleaseSampler:
             packing.PackedPair(
                 pieces=[ids[token] for token in pair.masked.tokens],
                 segment_ids=[
-                    int(place >= pair.num_first)
-                    for place in range(len(pair.masked.tokens))
+                    int(position >= pair.num_first)
+                    for position in range(len(pair.masked.tokens))
                 ],
             )
             for pair in pairs

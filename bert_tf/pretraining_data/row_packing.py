@@ -46,26 +46,26 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     num_predictions = np.zeros(len(is_real), np.int64)
     if "masked_lm_weights" in columns:
         num_predictions = (columns["masked_lm_weights"] > 0).sum(axis=1)
-    places = _Places(
+    layout = _Layout(
         is_real.sum(axis=1),
         num_predictions,
         limits=(length, most, columns.get("masked_lm_ids", is_real).shape[1]),
     )
-    result = _sequence_columns(columns, places, is_real)
-    cls_positions = np.zeros((places.num_rows, most), np.int32)
-    cls_positions[places.row, places.number] = places.offset
+    result = _sequence_columns(columns, layout, is_real)
+    cls_positions = np.zeros((layout.num_rows, most), np.int32)
+    cls_positions[layout.row, layout.number] = layout.offset
     result["cls_positions"] = cls_positions
     if "masked_lm_weights" in columns:
-        result |= _masked_columns(columns, places)
+        result |= _masked_columns(columns, layout)
     if "next_sentence_labels" in columns:
-        labels = np.zeros((places.num_rows, most), np.uint8)
-        labels[places.row, places.number] = columns["next_sentence_labels"][:, 0]
+        labels = np.zeros((layout.num_rows, most), np.uint8)
+        labels[layout.row, layout.number] = columns["next_sentence_labels"][:, 0]
         result["next_sentence_labels"] = labels
     return result
 
 
-class _Places:
-    """Where each of B sequences goes: its row, its place and its index in the row.
+class _Layout:
+    """Where each of B sequences goes: its row, its first position and its number there.
 
     The longest sequences come first, each into the fullest row with enough room.
 
@@ -73,8 +73,8 @@ class _Places:
         num_rows: R.
         row: int64 [B], row of each sequence.
         number: int64 [B], index of each sequence in its row.
-        offset: int64 [B], first place of each sequence in its row.
-        first_prediction: int64 [B], first masked place of each sequence in its row.
+        offset: int64 [B], first position of each sequence in its row.
+        first_prediction: int64 [B], first masked position of each sequence in its row.
     """
 
     def __init__(self, lengths, num_predictions, limits):
@@ -127,34 +127,34 @@ def _sums_before(values, sizes):
     return sums - np.repeat(sums[first], sizes)
 
 
-def _sequence_columns(columns, places, is_real):
+def _sequence_columns(columns, layout, is_real):
     length = is_real.shape[1]
-    place = np.arange(length)
-    to = ((places.row * length + places.offset)[:, None] + place)[is_real]
+    position = np.arange(length)
+    to = ((layout.row * length + layout.offset)[:, None] + position)[is_real]
     values = {
         "input_ids": columns["input_ids"],
         "input_mask": is_real,
         "segment_ids": columns["segment_ids"],
-        "sequence_ids": np.broadcast_to(places.number[:, None] + 1, is_real.shape),
-        "position_ids": np.broadcast_to(place, is_real.shape),
+        "sequence_ids": np.broadcast_to(layout.number[:, None] + 1, is_real.shape),
+        "position_ids": np.broadcast_to(position, is_real.shape),
     }
     if "word_starts" in columns:
         values["word_starts"] = columns["word_starts"]
     result = {}
     for name, value in values.items():
-        flat = np.zeros(places.num_rows * length, np.int32)
+        flat = np.zeros(layout.num_rows * length, np.int32)
         flat[to] = value[is_real]
         result[name] = flat.reshape(-1, length)
     return result
 
 
-def _masked_columns(columns, places):
+def _masked_columns(columns, layout):
     weights = columns["masked_lm_weights"]
     rows, ranks = np.nonzero(weights)
-    to = (places.row[rows], places.first_prediction[rows] + ranks)
-    shape = (places.num_rows, weights.shape[1])
+    to = (layout.row[rows], layout.first_prediction[rows] + ranks)
+    shape = (layout.num_rows, weights.shape[1])
     positions, ids = np.zeros((2, *shape), np.int32)
-    positions[to] = columns["masked_lm_positions"][rows, ranks] + places.offset[rows]
+    positions[to] = columns["masked_lm_positions"][rows, ranks] + layout.offset[rows]
     ids[to] = columns["masked_lm_ids"][rows, ranks]
     packed_weights = np.zeros(shape, np.float32)
     packed_weights[to] = weights[rows, ranks]

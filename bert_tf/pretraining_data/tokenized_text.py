@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.pretraining_data import pairs as pairs_module
-from bert_tf.pretraining_data import vectorized_masks
+from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import full
@@ -130,7 +130,7 @@ class WordTable:
         self._tokenizer = full.FullTokenizer(vocabulary, do_lower_case)
         self._do_lower_case = do_lower_case
         self._segment = segment
-        self._is_inside_word = vectorized_masks.is_inside_word(vocabulary)
+        self._is_inside_word = rows_module.is_inside_word(vocabulary)
         self._clear()
 
     def tokenize(self, sentences: Sequence[str]) -> Pieces:
@@ -158,8 +158,10 @@ class WordTable:
         lengths = np.diff(starts)[numbers]
         ends = np.cumsum(lengths)
         total = int(ends[-1]) if len(ends) else 0
-        place = np.arange(total) - np.repeat(ends - lengths, lengths)
-        ids = np.array(self._ids, np.int32)[np.repeat(starts[numbers], lengths) + place]
+        number = np.arange(total) - np.repeat(ends - lengths, lengths)
+        ids = np.array(self._ids, np.int32)[
+            np.repeat(starts[numbers], lengths) + number
+        ]
         starts_word = None
         if self._segment is not None:
             starts_word = ~self._is_inside_word[ids]

@@ -53,10 +53,10 @@ class CreationReport:
             "masked": f"{counts.masked / counts.filled:.2%} of the filled positions",
         }
         if counts.rows < counts.instances:
-            places = counts.instances * options.max_seq_length
+            positions = counts.instances * options.max_seq_length
             lines["rows"] = (
                 f"{counts.rows:,}, {1 - self.mean_fill:.1%} padding; "
-                f"{1 - counts.filled / places:.1%} with one sequence per row"
+                f"{1 - counts.filled / positions:.1%} with one sequence per row"
             )
         if options.dynamic_masking:
             lines["masked"] = "no; bert_tf pretrain draws the masks"

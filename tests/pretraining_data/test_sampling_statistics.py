@@ -15,9 +15,8 @@ from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
+from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.pretraining_data import shard_tasks
-from bert_tf.pretraining_data import vectorized_masks
-from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 NUM_DOCUMENTS = 40
@@ -240,10 +239,10 @@ def test_a_sampler_draws_the_distributions_of_the_release(inputs, release, sampl
     assert violations(runs, release, make_vocabulary()) == set()
 
 
-@pytest.mark.parametrize("sampler", ["vectorized", "tf_data"])
-def test_whole_words_are_drawn_as_in_the_release(inputs, sampler):
+# The tf_data sampler masks in the same way; see test_rows.
+def test_whole_words_are_drawn_as_in_the_release(inputs):
     changes = {"do_whole_word_mask": True, "dupe_factor": 3}
-    runs = sampled(inputs, sampler, **changes)
+    runs = sampled(inputs, "vectorized", **changes)
     reference = sampled(inputs, "release", **changes)
     assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
 
@@ -253,7 +252,8 @@ def masked_in_training(inputs, **changes):
     vocabulary = make_vocabulary()
     whole_words = changes.pop("do_whole_word_mask", False)
     runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
-    masks = vectorized_masks.MaskSampler(
+    masks = rows_module.MaskSampler(
+        draws_module.Arrays,
         vocabulary,
         pretraining_data_options.of_arguments(
             max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
@@ -286,11 +286,11 @@ def test_whole_words_of_training_are_drawn_as_in_the_release(inputs):
 
 
 @pytest.mark.parametrize("length, rows", [(511, 4000), (65_536, 300)])
-def test_places_are_chosen_evenly(length, rows):
+def test_positions_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
-    chosen = vectorized_masks._choose_places(
-        is_candidate, wanted, draws_module.Draws(3)
+    chosen = rows_module.choose_positions(
+        draws_module.Arrays, is_candidate, wanted, draws_module.Draws(3)
     )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)
@@ -298,8 +298,8 @@ def test_places_are_chosen_evenly(length, rows):
     assert abs(mean - 0.5) < TOLERANCE * np.sqrt(1 / 12 / rows)
 
 
-def masks_a_sep(place, end_a, end):
-    return (place > 0) & (place < end)
+def masks_a_sep(position, end_a, end):
+    return (position > 0) & (position < end)
 
 
 def same_document(arrays, text, random_draws, document):
@@ -313,7 +313,7 @@ def no_coins(random_draws, counts):
 @pytest.mark.parametrize(
     "fault, found",
     [
-        ((vectorized_sampling, "_candidates", masks_a_sep), {"special masked"}),
+        ((rows_module, "_candidates", masks_a_sep), {"special masked"}),
         ((pairs_module, "_other_documents", same_document), {"document of B"}),
         ((pairs_module, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
         ((draws_module.Draws, "heads", no_coins), {"A begins a sentence"}),
@@ -326,7 +326,7 @@ def test_a_planted_fault_is_found(inputs, release, monkeypatch, fault, found):
 
 
 # The rows of Table 8 of the paper: [MASK], same, random.
-@pytest.mark.parametrize("sampler", ["vectorized", "release", "tf_data"])
+@pytest.mark.parametrize("sampler", ["vectorized", "release"])
 @pytest.mark.parametrize(
     "mask, same, random",
     [
