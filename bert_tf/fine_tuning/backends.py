@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.fine_tuning import options as fine_tuning_options
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import inference
 
@@ -111,7 +111,7 @@ def import_package(name: str) -> Any:
 
 def compiled(
     function: Callable,
-    columns: Sequence[str] = keras_model.SEQUENCE,
+    columns: Sequence[str] = input_features.SEQUENCE,
     *,
     backend: str = TENSORFLOW,
     policy: str | None = None,

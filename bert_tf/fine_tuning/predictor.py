@@ -21,7 +21,7 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import task_record
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
@@ -224,7 +224,7 @@ class Predictor:
         return run_folder.RunFolder(self.run_dir).read_eval_results()
 
     def _compiled(
-        self, function: Callable, columns: Sequence[str] = keras_model.SEQUENCE
+        self, function: Callable, columns: Sequence[str] = input_features.SEQUENCE
     ) -> backends.Compiled:
         """Returns `backends.compiled` with the backend of this predictor."""
         if self._has_constant_weights:

@@ -22,9 +22,9 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
-from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling import pretrained_model
 from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
 from bert_tf.modeling.kernels import read_positions
@@ -204,13 +204,13 @@ class Pooler(embeddings.Scope):
 
 
 @keras.saving.register_keras_serializable("bert_tf")
-class BertModel(keras_model.KerasModel):
+class BertModel(pretrained_model.PretrainedModel):
     """The encoder of "BERT: Pre-training of Deep Bidirectional Transformers".
 
     Args:
         config: BertConfig.
-        name: the first part of its variables' names.
-        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
+        **kwargs: `name`, `dtype` and `preprocessor`; see
+            `pretrained_model.PretrainedModel`.
 
     Example:
         model = BertModel(BertConfig.named("bert-tiny"), name="bert")
@@ -220,15 +220,8 @@ class BertModel(keras_model.KerasModel):
     Source: BertModel of modeling.py, 2018.
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "bert",
-        dtype: Any = None,
-        **kwargs: Any,
-    ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+    def __init__(self, config: config_module.BertConfig, **kwargs: Any):
+        super().__init__(config, **{"name": "bert", **kwargs})
         policy = self.dtype_policy
         self.embeddings = embeddings.Embeddings(config, dtype=policy)
         self.encoder = Encoder(config, dtype=policy)
@@ -246,11 +239,11 @@ class BertModel(keras_model.KerasModel):
         Args:
             features: `input_ids`, and optionally `input_mask` (1: a real piece; default
                 all 1) and `segment_ids` (default all 0), int32 [B, S]. The names in
-                `keras_model.ALIASES` are also accepted. If rows hold several sequences,
-                also `sequence_ids` int32 [B, S] (the number of each piece's sequence; a
-                piece sees its own sequence only), `position_ids` int32 [B, S] (the
-                position within the sequence) and `cls_positions` int32 [B, K] (where
-                each sequence starts; 0 if unused).
+                `input_features.ALIASES` are also accepted. If rows hold several
+                sequences, also `sequence_ids` int32 [B, S] (the number of each piece's
+                sequence; a piece sees its own sequence only), `position_ids` int32
+                [B, S] (the position within the sequence) and `cls_positions` int32
+                [B, K] (where each sequence starts; 0 if unused).
             training: whether dropout is active.
             dropout_keys: uint32 [B], from `dropout_masks.keys_of_examples`; default:
                 drawn from `seed_generator`.

@@ -23,8 +23,7 @@ class BertClassifier(heads.TaskModel):
     Args:
         config: BertConfig.
         num_labels: C.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
     metrics: `label_ids` int32 [B] and optionally `example_weights` float32 [B].
@@ -35,10 +34,11 @@ class BertClassifier(heads.TaskModel):
     Source: create_model of run_classifier.py, 2018.
     """
 
+    config_arguments: tuple[str, ...] = ("num_labels",)
     loss_names: tuple[str, ...] = ("classification_loss",)
     label_features: tuple[str, ...] = ("label_ids",)
     logits_outputs = ("logits",)
-    answer_output = "probabilities"
+    answer_outputs: tuple[str, ...] = ("probabilities",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
     reads_all_positions = False
 
@@ -47,13 +47,11 @@ class BertClassifier(heads.TaskModel):
         config: config_module.BertConfig,
         *,
         num_labels: int,
-        name: str | None = None,
-        dtype: Any = None,
         **kwargs: Any,
     ):
         if num_labels < 1:
             raise ValueError(f"num_labels must be at least 1, got {num_labels}.")
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         self.num_labels = num_labels
 
     def _create_weights(self):
@@ -96,10 +94,6 @@ class BertClassifier(heads.TaskModel):
         if "example_weights" in features:
             weights = weights * ops.cast(features["example_weights"], "float32")
         return weights
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {**super().get_config(), "num_labels": self.num_labels}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -167,12 +161,13 @@ class BertRegressor(BertClassifier):
     `label_ids`.
     """
 
-    loss_names: tuple[str, ...] = ("regression_loss",)
+    config_arguments = ()
+    loss_names = ("regression_loss",)
     label_features = ("label_values",)
     misread_names = types.MappingProxyType(
         dict.fromkeys(("accuracy", "acc"), "mean_absolute_error")
     )
-    answer_output = "values"
+    answer_outputs = ("values",)
 
     def __init__(self, config: config_module.BertConfig, **kwargs: Any):
         super().__init__(config, num_labels=1, **kwargs)
@@ -201,12 +196,6 @@ class BertRegressor(BertClassifier):
                 ops.sum(weights),
             )
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        values = super().get_config()
-        del values["num_labels"]
-        return values
 
 
 # Kind of label -> the model that predicts it.

@@ -38,7 +38,8 @@ class DistilledClassifier(classifier.BertClassifier):
     the loss reads.
     """
 
-    loss_names: tuple[str, ...] = ("classification_loss", "distillation_loss")
+    config_arguments = ("num_labels", "temperature", "weight")
+    loss_names = ("classification_loss", "distillation_loss")
 
     def __init__(
         self,
@@ -70,8 +71,3 @@ class DistilledClassifier(classifier.BertClassifier):
             "classification_loss": (1.0 - self.weight) * sums["classification_loss"],
             "distillation_loss": self.weight * self.temperature**2 * total,
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor."""
-        own = {"temperature": self.temperature, "weight": self.weight}
-        return {**super().get_config(), **own}

@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import initial_values
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
@@ -132,7 +132,7 @@ class Embeddings(keras.layers.Layer):
         if isinstance(length, int):
             config.check_sequence_length(length)
         input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
-        words = features.get(keras_model.EMBEDDINGS)
+        words = features.get(input_features.EMBEDDINGS)
         if words is None:
             words = numerics.lookup(self.word_embeddings, input_ids)  # [B * S, H]
         words = ops.reshape(words, (-1, width))
@@ -148,7 +148,7 @@ class Embeddings(keras.layers.Layer):
             positions = numerics.lookup(
                 self.position_embeddings, features["position_ids"]
             )  # [B, S, H]
-        elif keras_model.is_building():  # JAX cannot slice by an unknown length.
+        elif input_features.is_building():  # JAX cannot slice by an unknown length.
             positions = numerics.lookup(self.position_embeddings, ops.arange(length))
         else:
             positions = self.position_embeddings[:length]  # [S, H]

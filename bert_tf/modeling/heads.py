@@ -3,6 +3,7 @@
 Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
+import contextlib
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +17,10 @@ from bert_tf.modeling import initial_values
 from bert_tf.modeling import keras_model
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
+from bert_tf.modeling import pretrained_model
+from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
+from bert_tf.modeling.kernels import whole_step
 
 # Dropout site of a task's own dropout, beyond the sites of any number of layers.
 TASK_DROPOUT_SITE = 1 << 20
@@ -65,7 +69,7 @@ def no_positions(features: numerics.Features) -> numerics.Tensor:
     return ops.zeros((ops.shape(features["input_ids"])[0], 0), dtype="int32")
 
 
-class TaskModel(keras_model.KerasModel):
+class TaskModel(pretrained_model.PretrainedModel):
     """The base of every task's model, which defines the model's losses and metrics.
 
     Each loss term is a sum over examples divided by a weight that depends only on the
@@ -74,7 +78,7 @@ class TaskModel(keras_model.KerasModel):
 
     `call(features, training=False, dropout_keys=None)` of every model takes the
     features that its class documents; `input_mask` (default: all 1) and `segment_ids`
-    (default: all 0) are optional, and the names in `keras_model.ALIASES` are also
+    (default: all 0) are optional, and the names in `input_features.ALIASES` are also
     accepted. `dropout_keys`, uint32 [B], come from `dropout_masks.keys_of_examples`; by
     default they are drawn from `seed_generator`. A ValueError is raised if a feature is
     unknown or if S exceeds the position table.
@@ -84,11 +88,10 @@ class TaskModel(keras_model.KerasModel):
 
     Args:
         config: BertConfig.
-        name: the first part of the variables' paths, which checkpoints leave out;
-            default: the class's name in snake case.
-        dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
         dropout: rate of the dropout before the output layer; default: 0.1, as in 2018.
             Models without such a layer refuse it.
+        **kwargs: `name`, `dtype` and `preprocessor`; see
+            `pretrained_model.PretrainedModel`.
     """
 
     # Loss term -> what is added once to its weight over the global batch.
@@ -99,8 +102,6 @@ class TaskModel(keras_model.KerasModel):
     # The logit of a position that does not exist, such as one that a length bucket
     # cut off: it cannot win and its probability is 0.
     padding_logit = numerics.ATTENTION_MASK_BIAS
-    # Number of axes that the model's own loss needs of its labels; None: any.
-    label_axes: int | None = 1
     # Whether a training step, or any call of a classifier, needs the last layer's
     # vectors at all positions, and not only at masked ones and where the pooler reads.
     reads_all_positions = True
@@ -109,12 +110,10 @@ class TaskModel(keras_model.KerasModel):
         self,
         config: config_module.BertConfig,
         *,
-        name: str | None = None,
-        dtype: Any = None,
         dropout: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         if dropout is not None:
             if not self.task_dropout_rate or not 0 <= dropout < 1:
                 raise ValueError(
@@ -130,10 +129,13 @@ class TaskModel(keras_model.KerasModel):
         """The `BertModel` below the head."""
         return self.bert
 
-    @property
-    def loss_names(self) -> tuple[str, ...]:
-        """Names of the loss terms, in the order in which they are reported."""
-        return ()
+    def xla_step(self) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step that XLA compiles as a whole."""
+        return kernels.use(whole_step.WholeStep())
+
+    def cpu_step(self, num_examples: int) -> contextlib.AbstractContextManager[None]:
+        """Returns the context of a step on one CPU, with examples of a micro-batch."""
+        return kernels.use(cpu.Cpu(has_islands=True, num_examples=num_examples))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
@@ -234,11 +236,13 @@ class TaskModel(keras_model.KerasModel):
         Args:
             features: those of `call`, with labels.
             outputs: what `call` returned for them.
-            sample_weight: float32 [B], factors of the examples' losses. As in Keras,
-                the number of examples that the sum is divided by does not change.
+            sample_weight: [B] or [B, 1], factors of the examples' losses; or an equal
+                one for each label in `y`. As in Keras, the number of examples that the
+                sum is divided by does not change.
 
         Raises:
-            ValueError: the loss compares all examples, and there are several replicas.
+            ValueError: the weights have another shape, or the loss compares all
+                examples and there are several replicas.
         """
         replica = keras_model.replica()
         is_one = replica.num_replicas_in_sync == 1
@@ -251,7 +255,8 @@ class TaskModel(keras_model.KerasModel):
         weights = self.loss_weights(features)
         weights = weights if is_one else replica.all_reduce("SUM", weights)
         if sample_weight is not None:
-            features["is_real_example"] = sample_weight * example_weights(features)
+            factors = _weights_of_examples(sample_weight)
+            features["is_real_example"] = factors * example_weights(features)
         sums = self.loss_sums(features, outputs)
         # A batch in which nothing counts, such as one without tags, has the loss 0.
         return sum(
@@ -260,127 +265,6 @@ class TaskModel(keras_model.KerasModel):
             )
             for term in sums
         )
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> numerics.Tensor:
-        """Returns the compiled loss, or the model's own, for `fit` and `evaluate`.
-
-        Raises:
-            ValueError: the loss, `y` or `sample_weight` does not fit the model.
-        """
-        compiled = self._compile_config.config
-        if compiled["loss"] is not None:
-            by_output = self._losses_by_output(compiled["loss"])
-            y, y_pred, sample_weight = self.compared(
-                by_output, x, y, y_pred, sample_weight
-            )
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if compiled["loss_weights"] is not None:
-            raise ValueError(
-                "loss_weights has no effect on the model's own loss; pass loss too, or "
-                "omit loss_weights."
-            )
-        features = self.checked_features(x)
-        for name, label in self.labels(features, y).items():
-            features[name] = self._checked_label(name, label)
-        if sample_weight is not None:
-            sample_weight = _weights_of_examples(sample_weight)
-        try:
-            own_loss = self.total_loss(features, y_pred, sample_weight)
-        except KeyError as error:
-            name = error.args[0]
-            if name not in keras_model.OF_TASKS or name in features:
-                raise
-            raise ValueError(
-                f"{type(self).__name__} has no {name} for its loss: pass it as y, or "
-                "put it into the features."
-            ) from error
-        # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
-        replica = keras_model.replica()
-        num_replicas = replica.num_replicas_in_sync
-        loss = own_loss + sum(map(ops.sum, self.losses)) / num_replicas
-        if num_replicas == 1:
-            return loss
-        # Keras shows the mean of the replicas' values, weighted by their rows.
-        rows = ops.cast(ops.shape(features["input_ids"])[0], "float32")
-        all_rows = replica.all_reduce("SUM", rows)
-        shown = ops.divide_no_nan(loss * all_rows, rows * num_replicas)
-        return loss + ops.stop_gradient(shown - loss)
-
-    def _losses_by_output(self, loss):
-        is_nested = isinstance(loss, Mapping | list | tuple)
-        is_for_logits = None if is_nested else keras_model.is_for_logits(loss)
-        if is_for_logits and self.logits_outputs:
-            return dict.fromkeys(self.logits_outputs, loss)
-        # A regressor's values go to any loss.
-        is_clear = is_for_logits is False or self.answer_output == "values"
-        return self.by_output(self.answer_output if is_clear else None, loss)
-
-    def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
-        """Returns {output: labels} of a compiled loss or metric, from `x` and `y`.
-
-        Raises:
-            ValueError: `y` does not fit the model.
-        """
-        is_one = y is not None and not keras.tree.is_nested(y)
-        is_by_output = isinstance(y, Mapping) and set(names) <= set(y)
-        if is_by_output or (is_one and len(self.label_features) <= 1):
-            return super().labels_of_outputs(names, x, y)
-        labels = self.labels(x, y)
-        if len(labels) == 1:  # Both logits and probabilities are compared with it.
-            return dict.fromkeys(names, *labels.values())
-        label_of = dict(zip(self.logits_outputs, self.label_features, strict=False))
-        missing = [name for name in names if label_of.get(name) not in labels]
-        if missing:
-            raise ValueError(
-                f"{type(self).__name__} has no labels for {', '.join(missing)}; pass "
-                f'y={{"{missing[0]}": ...}}.'
-            )
-        return {name: labels[label_of[name]] for name in names}
-
-    def labels(self, x: numerics.Features, y: Any) -> numerics.Outputs:
-        """Returns {label feature: labels}, from `y` or else from the features.
-
-        Raises:
-            ValueError: `y` does not fit the model.
-        """
-        expected = self.label_features
-        x = x if isinstance(x, Mapping) else {}  # A tensor alone is `input_ids`.
-        if y is None:
-            return {name: x[name] for name in expected if name in x}
-        if not isinstance(y, Mapping):
-            columns = y if isinstance(y, tuple | list) else [y]
-            is_complete = len(columns) == len(expected)
-            y = dict(zip(expected, columns, strict=True)) if is_complete else {}
-        twice = set(y) & set(x)
-        if twice or not y or not set(y) <= set(expected):
-            raise ValueError(
-                f"y does not fit {type(self).__name__}, whose labels are "
-                f"{', '.join(expected) or 'features'}: expected each of them once, in "
-                "y or in the features."
-            )
-        return dict(y)
-
-    def _checked_label(self, name, label):
-        """Returns a label as the model's own loss takes it; [B, 1] becomes [B]."""
-        label = ops.convert_to_tensor(label)
-        if self.label_axes == 1 and label.shape[1:] == (1,):
-            label = label[:, 0]
-        if self.label_axes not in (None, len(label.shape)):
-            raise ValueError(
-                f"{name} has the shape {tuple(label.shape)}, expected "
-                f"{self.label_axes} axes. For one-hot labels compile with "
-                "keras.losses.CategoricalCrossentropy(from_logits=True)."
-            )
-        if name.endswith(("_ids", "_positions")):
-            keras_model.check_integers(name, label)
-        return label
 
 
 def example_weights(features: numerics.Features) -> numerics.Tensor:

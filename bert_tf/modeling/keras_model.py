@@ -1,71 +1,33 @@
 """What makes every model an ordinary Keras model; docs/keras.md shows what it can do.
 
-Shape letters: B batch, S sequence, H hidden, C classes, K sequences in a row.
+This module has what Keras asks of any model: weights without data, a configuration
+for saved files, random dropout in `fit`, and which outputs losses and metrics are for.
+
+Shape letters: B batch, S sequence, H hidden, C classes.
 """
 
-import contextlib
 import inspect
 import random
 import sys
 import types
 from collections.abc import Mapping
 from typing import Any
+from typing import Self
 
 import keras
 from keras import ops
-from keras.src.backend.common import symbolic_scope
 from keras.src.utils import naming
 
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import kernels
+from bert_tf.modeling import input_features
 from bert_tf.modeling import numerics
-from bert_tf.modeling import pretrained_model
-from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
-from bert_tf.modeling.kernels import whole_step
 
-# The features of every sequence, [B, S].
-SEQUENCE = ("input_ids", "input_mask", "segment_ids")
-# The encoder's features; the last three are for rows that hold several sequences.
-ENCODER = (*SEQUENCE, "sequence_ids", "position_ids", "cls_positions")
-# Names in Hugging Face's libraries and in KerasHub -> ours.
-ALIASES = {
-    "attention_mask": "input_mask",
-    "padding_mask": "input_mask",
-    "token_type_ids": "segment_ids",
-    "token_ids": "input_ids",
-}
-# Hugging Face's name of vectors [B, S, H] in place of those of the words.
-EMBEDDINGS = "inputs_embeds"
-# The queries of a retrieval batch have the same names with this prefix.
-QUERY_PREFIX = "query_"
-# Features that losses, metrics and heads read. Every model accepts all of them,
-# because the same records serve several models: pretraining records can also be given
-# to the left-to-right model or to the encoder alone.
-OF_TASKS = (
-    "masked_lm_positions",
-    "masked_lm_ids",
-    "masked_lm_weights",
-    "next_sentence_labels",
-    "label_ids",
-    "label_indicators",
-    "label_weights",
-    "label_values",
-    "teacher_logits",
-    "start_positions",
-    "end_positions",
-    "tag_ids",
-    "passage_ids",
-    "positive_ids",
-    "example_weights",
-    "is_real_example",
-)
 # Keys of a configuration: {path of a layer: its dtype policy} of a quantized model, and
 # {path of a layer: whether it is trainable} for the layers that differ in this from the
 # layer around them. The path of the model is "".
 QUANTIZED_LAYERS = "quantized_layers"
 TRAINABLE_LAYERS = "trainable_layers"
-PREPROCESSOR = "preprocessor"  # The configuration of the model's.
 # Examples of one replica have indices below this number, so no two examples of a step
 # have the same key.
 _MAX_EXAMPLES_PER_REPLICA = 1 << 20
@@ -75,15 +37,15 @@ _ONLY_REPLICA = types.SimpleNamespace(
 )
 
 
-class KerasModel(pretrained_model.PretrainedModel):
+class KerasModel(keras.Model):
     """A model with a configuration, named features and outputs, and dropout by keys.
 
     Args:
         config: BertConfig.
-        name: the first part of the variables' paths.
+        name: the first part of the variables' paths, which checkpoints leave out;
+            default: the class's name in snake case.
         dtype: a Keras dtype policy, such as "mixed_bfloat16"; default: the global one.
-        preprocessor: `bert_tf.TextPreprocessor`, or what it is created from, so that
-            `fit`, `predict` and `export` take texts.
+        **kwargs: those of `keras.Model`.
 
     Attributes:
         seed_generator: `keras.random.SeedGenerator` that dropout uses if a model is
@@ -91,9 +53,20 @@ class KerasModel(pretrained_model.PretrainedModel):
             weight: checkpoints and `.keras` files do not contain it.
     """
 
+    # Arguments of the constructor that are attributes of the same name.
+    config_arguments: tuple[str, ...] = ()
     # Features that `call` reads, besides those of tasks.
-    sequence_features: tuple[str, ...] = ENCODER
-    exported_features: tuple[str, ...] = SEQUENCE
+    sequence_features: tuple[str, ...] = input_features.ENCODER
+    # The terms of the model's own loss, in the order in which they are reported.
+    loss_names: tuple[str, ...] = ()
+    # The features that `y` may hold instead, in the order in which `y` lists them.
+    label_features: tuple[str, ...] = ()
+    # Number of axes that the model's own loss needs of its labels; None: any.
+    label_axes: int | None = 1
+    # The outputs that a loss with from_logits=True is applied to, one per label.
+    logits_outputs: tuple[str, ...] = ()
+    # The output that metrics, and losses with from_logits=False, are applied to.
+    answer_outputs: tuple[str, ...] = ()
     # Names of losses and metrics for which Keras would choose a function for one class
     # per example, and what to pass instead.
     misread_names: Mapping[str, str] = types.MappingProxyType({})
@@ -107,22 +80,12 @@ class KerasModel(pretrained_model.PretrainedModel):
         *,
         name: str | None = None,
         dtype: Any = None,
-        preprocessor: Any = None,
         **kwargs: Any,
     ):
-        if not isinstance(config, config_module.BertConfig):
-            model = type(self).__name__
-            raise TypeError(
-                f"{model} takes a BertConfig, such as that of an encoder, got a "
-                f"{type(config).__name__}. For the weights of a checkpoint call "
-                f"bert_tf.{model}.from_pretrained(name)."
-            )
         # Without a name, Keras would number the models.
         name = name or naming.to_snake_case(type(self).__name__)
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
-        # Not an attribute, because a layer without XLA would slow the model's `fit`.
-        self._text = types.SimpleNamespace(preprocessor=preprocessor)
         self._is_created_frozen = not self.trainable
         self.output_shape = (None, None, config.hidden_size)  # For `summary`.
         # `keras.utils.set_random_seed` determines the seed. The state must not change:
@@ -148,57 +111,9 @@ class KerasModel(pretrained_model.PretrainedModel):
             layer.build((None, None))  # Without a shape, `summary` would show none.
 
     def checked_features(self, features: Any) -> dict[str, numerics.Tensor]:
-        """Returns the features of a call under our names, masks and segments as int32.
-
-        A feature that the model does not know is an error: a misspelled `input_mask`
-        would otherwise make the model attend to padding.
-
-        Args:
-            features: what the model was called with; a tensor alone is `input_ids`.
-                Masks may be of any dtype: a position counts if it is not 0.
-                `inputs_embeds`, float [B, S, H], replaces the vectors of the words.
-
-        Raises:
-            ValueError: a feature is unknown, is given under two names or is missing, or
-                `input_ids` are not integers or have one axis.
-        """
-        model, known = type(self).__name__, self.sequence_features
-        if not isinstance(features, Mapping):
-            features = {"input_ids": features}
-        columns: dict[str, numerics.Tensor] = {}
-        for name, column in features.items():
-            prefix = QUERY_PREFIX if str(name).startswith(QUERY_PREFIX) else ""
-            suffix = str(name).removeprefix(prefix)
-            suffix = ALIASES.get(suffix, suffix)
-            ours = prefix + suffix
-            if ours in columns:
-                raise ValueError(f"{ours} has two names, also {name}; pass it once.")
-            if ours not in (*known, *OF_TASKS, EMBEDDINGS):
-                raise ValueError(
-                    f"{model} does not know the input {name}; expected some of "
-                    f"{', '.join(known)}, or the names {', '.join(ALIASES)} of other "
-                    "libraries."
-                )
-            if suffix == "input_ids":
-                check_integers(ours, column)
-            if suffix == "input_mask":
-                column = ops.not_equal(column, 0)
-            is_cast = suffix in SEQUENCE or (is_building() and ours != EMBEDDINGS)
-            columns[ours] = ops.cast(column, "int32") if is_cast else column
-        if EMBEDDINGS in columns:
-            zeros = ops.zeros_like(columns[EMBEDDINGS][..., 0], "int32")
-            columns.setdefault("input_ids", zeros)
-        if "input_ids" not in columns:
-            raise ValueError(
-                f"{model} needs input_ids, got {', '.join(columns) or 'no features'}."
-            )
-        shape = tuple(columns["input_ids"].shape)
-        if len(shape) < 2:
-            raise ValueError(
-                f"input_ids has the shape {shape}, expected [B, S]; pass a single text "
-                "as ids[None, :]."
-            )
-        return columns
+        """Returns the features of a call under our names; see `input_features`."""
+        known, model = self.sequence_features, type(self).__name__
+        return input_features.checked(features, known, model=model)
 
     def dropout_keys_in_use(
         self,
@@ -206,12 +121,9 @@ class KerasModel(pretrained_model.PretrainedModel):
         training: bool,
         dropout_keys: numerics.Tensor | None,
     ) -> numerics.Tensor | None:
-        """Returns the keys for a call, uint32 [B], or None if nothing is dropped.
+        """Returns the keys of a call, uint32 [B], or None if nothing is dropped.
 
-        Args:
-            features: those of the call.
-            training: whether dropout is active.
-            dropout_keys: uint32 [B]; None draws keys from `seed_generator`.
+        If `dropout_keys` is None, they are drawn from `seed_generator`.
         """
         rates = (
             self.config.hidden_dropout_prob,
@@ -227,13 +139,21 @@ class KerasModel(pretrained_model.PretrainedModel):
         first = replica().replica_id_in_sync_group * _MAX_EXAMPLES_PER_REPLICA
         return self.dropout_keys(seed, step, first + rows)
 
-    def xla_step(self) -> contextlib.AbstractContextManager[None]:
-        """Returns the context of a step that XLA compiles as a whole."""
-        return kernels.use(whole_step.WholeStep())
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """Returns the shapes of the outputs for those of the features, or of ids."""
+        self.build()
+        if not isinstance(input_shape, Mapping):
+            input_shape = {"input_ids": input_shape}
+        features = {
+            name: keras.KerasTensor(shape, "int32")
+            for name, shape in input_shape.items()
+        }
+        outputs = self.compute_output_spec(features)
+        return keras.tree.map_structure(lambda output: tuple(output.shape), outputs)
 
-    def cpu_step(self, num_examples: int) -> contextlib.AbstractContextManager[None]:
-        """Returns the context of a step on one CPU, with examples of a micro-batch."""
-        return kernels.use(cpu.Cpu(has_islands=True, num_examples=num_examples))
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns symbolic outputs; Keras would guess dtypes from the shapes."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     @property
     def _default_save_signature(self):
@@ -261,26 +181,17 @@ class KerasModel(pretrained_model.PretrainedModel):
             for path, layer in layers.items()
             if getattr(layer, "quantization_mode", None)
         }
-        bert: Any = getattr(self, "bert", self)
-        if len(bert.encoder.encoder_layers) != self.config.num_hidden_layers:
-            raise ValueError(
-                "The encoder no longer has all its layers, so a saved model would get "
-                "new ones; call truncated(num_layers) instead."
-            )
-        optional = {
-            TRAINABLE_LAYERS: trainable,
-            QUANTIZED_LAYERS: quantized,
-            PREPROCESSOR: self.preprocessor and self.preprocessor.get_config(),
-        }
+        optional = {TRAINABLE_LAYERS: trainable, QUANTIZED_LAYERS: quantized}
         return {
             "config": self.config.to_dict(),
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            **{name: getattr(self, name) for name in self.config_arguments},
             **{name: value for name, value in optional.items() if value},
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "KerasModel":
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """Returns the model described by `get_config`."""
         config = dict(config)
         quantized = config.pop(QUANTIZED_LAYERS, {})
@@ -295,62 +206,61 @@ class KerasModel(pretrained_model.PretrainedModel):
         _set_trainable(model, trainable)
         return model
 
-    def compute_metrics(
-        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
-    ) -> dict[str, Any]:
-        """Updates and returns the compiled metrics, for `fit` and `evaluate`.
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Chooses optimizer, loss and metrics; see `keras.Model.compile`.
 
         Raises:
-            ValueError: a metric or `y` does not fit the model.
+            ValueError: it is unclear which output a loss or metric is for, or it is for
+                another kind of output.
         """
+        super().compile(*args, **kwargs)
         compiled = self._compile_config.config
-        both = [compiled[name] for name in ("metrics", "weighted_metrics")]
+        loss = compiled["loss"]
+        if loss is None and compiled["loss_weights"] is not None:
+            raise ValueError(
+                "loss_weights has no effect on the model's own loss; pass loss too, or "
+                "omit loss_weights."
+            )
+        both = [compiled[one] for one in ("metrics", "weighted_metrics")]
         both = [metrics for metrics in both if metrics]
-        if not both:
-            return super().compute_metrics(x, {}, {})
-        is_named = isinstance(both[0], Mapping)
-        if any(isinstance(metrics, Mapping) != is_named for metrics in both):
+        self._has_named_metrics = bool(both) and isinstance(both[0], Mapping)
+        if any(isinstance(one, Mapping) != self._has_named_metrics for one in both):
             raise ValueError(
                 "metrics and weighted_metrics must both be lists, or both be dicts."
             )
-        by_output: dict[str, list[Any]] = {}
-        for metrics in both:
-            for name, items in self.by_output(self.answer_output, metrics).items():
-                by_output.setdefault(name, []).append(items)
-        y, y_pred, sample_weight = self.compared(by_output, x, y, y_pred, sample_weight)
-        if not is_named:
-            y, sample_weight = self.scored_labels(y, sample_weight)
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+        self._loss_outputs: tuple[str, ...] = ()
+        if loss is not None:
+            self._loss_outputs = self._outputs_of(loss, self._outputs_for(loss))
+        outputs = (self._outputs_of(one, self.answer_outputs) for one in both)
+        self._metric_outputs = tuple(sorted(set().union(*outputs)))
 
-    def compared(
-        self, by_output: Mapping[str, Any], x: Any, y: Any, y_pred: Any, weights: Any
-    ) -> tuple[Any, Any, Any]:
-        """Returns {output: value} of the labels, outputs and weights to compare.
+    def _outputs_for(self, loss):
+        """Returns the outputs that a loss without a name is for."""
+        if self.answer_outputs == ("values",):  # They go to any loss.
+            return self.answer_outputs
+        is_list = isinstance(loss, Mapping | list | tuple)
+        for_logits = None if is_list else _is_for_logits(loss)
+        if for_logits is None:
+            return ()
+        return self.logits_outputs if for_logits else self.answer_outputs
 
-        Args:
-            by_output: {output: losses or metrics}.
-            x, y, y_pred, weights: those of `compute_metrics`.
-
-        Raises:
-            ValueError: there is no such output, it is of another kind, or `y` does not
-                fit the model.
-        """
-        names = tuple(by_output)
-        for name, items in by_output.items():
-            if name not in y_pred:
+    def _outputs_of(self, items, default):
+        """Returns the names of the outputs of losses or metrics, which it checks."""
+        if not isinstance(items, Mapping):
+            if not default:
+                shown = getattr(items, "name", items)
                 raise ValueError(
-                    f"{type(self).__name__} has no output {name}; its outputs are "
-                    f"{', '.join(y_pred)}."
+                    f"{type(self).__name__} cannot tell which output {shown!r} is for. "
+                    'Name the output, as in loss={"logits": ...} or '
+                    'metrics={"logits": [...]}.'
                 )
-            for item in keras.tree.flatten(items):
-                self._check(name, item)
-        labels = self.labels_of_outputs(names, x, y)
-        if keras.tree.is_nested(weights):
-            # From one array of weights, Keras makes a copy for each label in `y`.
-            weights = self.labels_of_outputs(names, {}, weights)
-        return labels, {name: y_pred[name] for name in names}, weights
+            items = dict.fromkeys(default, items)
+        for output, value in items.items():
+            for item in keras.tree.flatten(value):
+                self._check_kind(output, item)
+        return tuple(items)
 
-    def _check(self, output, item):
+    def _check_kind(self, output, item):
         """Checks that a loss or metric is not for a different kind of output."""
         instead = self.misread_names.get(str(item).lower())
         if instead is not None:
@@ -358,7 +268,7 @@ class KerasModel(pretrained_model.PretrainedModel):
                 f"{type(self).__name__} does not choose one class per example, but "
                 f"Keras would compute {item!r} as if it did; pass {instead!r}."
             )
-        for_logits = is_for_logits(item)
+        for_logits = _is_for_logits(item)
         of_logits = None if output == "values" else "logits" in output
         if for_logits not in (None, of_logits):
             raise ValueError(
@@ -366,30 +276,137 @@ class KerasModel(pretrained_model.PretrainedModel):
                 f"does not fit the output {output!r}."
             )
 
-    def labels_of_outputs(self, names: tuple[str, ...], x: Any, y: Any) -> Any:
-        """Returns {output: labels} of a compiled loss or metric, from `x` and `y`."""
-        if isinstance(y, Mapping):
-            return {name: y[name] for name in names if name in y}
-        return dict.fromkeys(names, y)
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> numerics.Tensor:
+        """Returns the compiled loss, or the model's own, for `fit` and `evaluate`.
+
+        Raises:
+            ValueError: `y` or `sample_weight` does not fit the model.
+        """
+        if self.loss_names and not self._loss_outputs:
+            return self._own_loss(x, y, y_pred, sample_weight)
+        if self._loss_outputs:
+            y, y_pred, sample_weight = self._compared(
+                self._loss_outputs, x, y, y_pred, sample_weight
+            )
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def _own_loss(self, x, y, outputs, sample_weight):
+        features = self.checked_features(x)
+        for name, label in self._labels(features, y).items():
+            features[name] = self._checked_label(name, label)
+        try:
+            own_loss = self.total_loss(features, outputs, sample_weight)
+        except KeyError as error:
+            name = error.args[0]
+            if name not in input_features.OF_TASKS or name in features:
+                raise
+            raise ValueError(
+                f"{type(self).__name__} has no {name} for its loss: pass it as y, or "
+                "put it into the features."
+            ) from error
+        # Regularizers, and what `add_loss` added. Gradients of replicas are summed.
+        num_replicas = replica().num_replicas_in_sync
+        loss = own_loss + sum(map(ops.sum, self.losses)) / num_replicas
+        if num_replicas == 1:
+            return loss
+        # Keras shows the mean of the replicas' values, weighted by their rows.
+        rows = ops.cast(ops.shape(features["input_ids"])[0], "float32")
+        all_rows = replica().all_reduce("SUM", rows)
+        shown = ops.divide_no_nan(loss * all_rows, rows * num_replicas)
+        return loss + ops.stop_gradient(shown - loss)
+
+    def compute_metrics(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None
+    ) -> dict[str, Any]:
+        """Updates and returns the compiled metrics, for `fit` and `evaluate`.
+
+        Raises:
+            ValueError: `y` or `sample_weight` does not fit the model.
+        """
+        if not self._metric_outputs:
+            return super().compute_metrics(x, {}, {})
+        y, y_pred, sample_weight = self._compared(
+            self._metric_outputs, x, y, y_pred, sample_weight
+        )
+        if not self._has_named_metrics:
+            y, sample_weight = self.scored_labels(y, sample_weight)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def scored_labels(self, labels: Any, weights: Any) -> Any:
         """Returns the labels and weights that metrics get, if they are in a list."""
         return labels, weights
 
+    def _compared(self, outputs, x, y, y_pred, weights):
+        """Returns {output: value} of labels, predictions and weights."""
+        for name in outputs:
+            if name not in y_pred:
+                raise ValueError(
+                    f"{type(self).__name__} has no output {name}; its outputs are "
+                    f"{', '.join(y_pred)}."
+                )
+        labels = self._labels_by_output(outputs, x, y)
+        if keras.tree.is_nested(weights):
+            # From one array of weights, Keras makes a copy for each label in `y`.
+            weights = self._labels_by_output(outputs, {}, weights)
+        return labels, {name: y_pred[name] for name in outputs}, weights
 
-def check_integers(name: str, column: numerics.Tensor) -> None:
-    """Raises a ValueError if ids or labels are not integers.
+    def _labels_by_output(self, outputs, x, y):
+        is_one = y is not None and not keras.tree.is_nested(y)
+        if is_one and len(self.label_features) <= 1:
+            return dict.fromkeys(outputs, y)
+        if isinstance(y, Mapping) and set(outputs) <= set(y):
+            return {name: y[name] for name in outputs}
+        labels = self._labels(x, y)
+        if len(labels) == 1:  # Both logits and probabilities are compared with it.
+            return dict.fromkeys(outputs, *labels.values())
+        label_of = dict(zip(self.logits_outputs, self.label_features, strict=False))
+        missing = [name for name in outputs if label_of.get(name) not in labels]
+        if missing:
+            raise ValueError(
+                f"{type(self).__name__} has no labels for {', '.join(missing)}; pass "
+                f'y={{"{missing[0]}": ...}}.'
+            )
+        return {name: labels[label_of[name]] for name in outputs}
 
-    Keras rounds floats to the compute dtype, which would change large ids.
-    """
-    dtype = keras.backend.standardize_dtype(ops.convert_to_tensor(column).dtype)
-    if "int" not in dtype and not is_building():
-        raise ValueError(f"{name} must be integers, got {dtype}.")
+    def _labels(self, x, y):
+        """Returns {label feature: labels}, from `y` or else from the features."""
+        expected = self.label_features
+        x = x if isinstance(x, Mapping) else {}  # A tensor alone is `input_ids`.
+        if y is None:
+            return {name: x[name] for name in expected if name in x}
+        if not isinstance(y, Mapping):
+            columns = y if isinstance(y, tuple | list) else [y]
+            is_complete = len(columns) == len(expected)
+            y = dict(zip(expected, columns, strict=False)) if is_complete else {}
+        if set(y) & set(x) or not y or not set(y) <= set(expected):
+            raise ValueError(
+                f"y does not fit {type(self).__name__}, whose labels are "
+                f"{', '.join(expected) or 'features'}: expected each of them once, in "
+                "y or in the features."
+            )
+        return dict(y)
 
-
-def is_building() -> bool:
-    """Returns whether Keras only infers shapes, with floats in place of all inputs."""
-    return symbolic_scope.in_symbolic_scope()
+    def _checked_label(self, name, label):
+        """Returns a label as the model's own loss takes it; [B, 1] becomes [B]."""
+        label = ops.convert_to_tensor(label)
+        if self.label_axes == 1 and label.shape[1:] == (1,):
+            label = label[:, 0]
+        if self.label_axes not in (None, len(label.shape)):
+            raise ValueError(
+                f"{name} has the shape {tuple(label.shape)}, expected "
+                f"{self.label_axes} axes. For one-hot labels compile with "
+                "keras.losses.CategoricalCrossentropy(from_logits=True)."
+            )
+        if name.endswith(("_ids", "_positions")):
+            input_features.check_integers(name, label)
+        return label
 
 
 def replica() -> Any:
@@ -420,10 +437,8 @@ def _set_trainable(model, differing):
             keras.layers.Layer.trainable.fset(layer, differing[path])
 
 
-def is_for_logits(item: Any) -> bool | None:
+def _is_for_logits(item):
     """Returns whether a loss or metric is for logits; None if it does not say so."""
-    if item is None:
-        return None
     if isinstance(item, str):
         name = item.lower()
         is_for_probabilities = "crossentropy" in name or name in ("ce", "bce", "auc")

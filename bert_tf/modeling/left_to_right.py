@@ -28,8 +28,7 @@ class BertLeftToRight(heads.TaskModel):
 
     Args:
         config: BertConfig with causal attention.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S], which are also the
     labels. If pieces are masked, `masked_lm_positions`, `masked_lm_ids` int32 [B, M]
@@ -41,24 +40,17 @@ class BertLeftToRight(heads.TaskModel):
     Source: section 5.1 of the paper.
     """
 
-    loss_names: tuple[str, ...] = ("next_piece_loss",)
+    loss_names = ("next_piece_loss",)
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str | None = None,
-        dtype: Any = None,
-        **kwargs: Any,
-    ):
+    def __init__(self, config: config_module.BertConfig, **kwargs: Any):
         if not config.is_causal:
             raise ValueError(
                 f"BertLeftToRight needs a configuration with attention 'causal', got "
                 f"{config.attention!r}: every piece would see the next one."
             )
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         self.cls = pretrainer.PretrainingHeads(
-            config, next_sentence=False, name="cls", dtype=self.dtype_policy
+            config, next_sentence=False, dtype=self.dtype_policy
         )
 
     def call(

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import heads
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 
@@ -16,7 +16,7 @@ class SequenceScorer(heads.TaskModel):
     """The base of models that give one score to each of an example's sequences."""
 
     reads_all_positions = False
-    sequence_features = keras_model.SEQUENCE
+    sequence_features = input_features.SEQUENCE
     logits_outputs = ("logits",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
@@ -69,16 +69,15 @@ class BertMultipleChoice(SequenceScorer):
 
     Args:
         config: BertConfig.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, C, S]. For losses and
     metrics: `label_ids` int32 [B], the correct ending.
     """
 
-    loss_names: tuple[str, ...] = ("choice_loss",)
+    loss_names = ("choice_loss",)
     label_features = ("label_ids",)
-    answer_output = "probabilities"
+    answer_outputs = ("probabilities",)
     num_exported_axes = 3
 
     def call(

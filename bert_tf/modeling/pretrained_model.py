@@ -6,6 +6,7 @@ Shape letters: B batch, S sequence.
 import dataclasses
 import inspect
 import logging
+import types
 from collections.abc import Mapping
 from typing import Any
 from typing import Self
@@ -14,6 +15,8 @@ import keras
 import numpy as np
 
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import input_features
+from bert_tf.modeling import keras_model
 
 logger = logging.getLogger(__name__)
 
@@ -21,30 +24,46 @@ logger = logging.getLogger(__name__)
 _RATE, _CLIP_NORM, _NUM_WARMUP_STEPS, _ENDLESS = 5e-5, 1.0, 100, 1 << 40
 _TEXTS = ("text", "text_b")  # Names of inputs that are strings.
 _RUINOUS_RATE = 1e-3  # Keras's default for Adam.
+PREPROCESSOR = "preprocessor"  # The key of its configuration in that of the model.
 
 
-class PretrainedModel(keras.Model):
-    """A Keras model of features that also takes ids and lists.
+class PretrainedModel(keras_model.KerasModel):
+    """A Keras model of features that also takes ids, lists and texts.
 
-    Attributes:
+    Args:
         config: BertConfig.
-        exported_features: names of the inputs of an exported model.
-        num_exported_axes: number of their axes.
+        preprocessor: `bert_tf.TextPreprocessor`, or what it is created from, so that
+            `fit`, `predict` and `export` take texts.
+        **kwargs: `name`, `dtype` and so on; see `keras_model.KerasModel`.
     """
 
-    config: config_module.BertConfig
-    exported_features: tuple[str, ...]
+    # Names of the inputs of an exported model, and the number of their axes.
+    exported_features: tuple[str, ...] = input_features.SEQUENCE
     num_exported_axes = 2
-    # The features that `y` may hold instead, in the order in which `y` lists them.
-    label_features: tuple[str, ...] = ()
-    # The outputs that a loss with from_logits=True is applied to, one per label.
-    logits_outputs: tuple[str, ...] = ()
-    # The output that metrics, and losses with from_logits=False, are applied to.
-    answer_output: str | None = None
     # Whether weights of a checkpoint were loaded.
     is_pretrained = False
+    # Names of the classes, if the head is that of a checkpoint with names.
+    label_names: tuple[str, ...] = ()
     _has_default_optimizer = False
     _has_lora = False
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        preprocessor: Any = None,
+        **kwargs: Any,
+    ):
+        if not isinstance(config, config_module.BertConfig):
+            model = type(self).__name__
+            raise TypeError(
+                f"{model} takes a BertConfig, such as that of an encoder, got a "
+                f"{type(config).__name__}. For the weights of a checkpoint call "
+                f"bert_tf.{model}.from_pretrained(name)."
+            )
+        super().__init__(config, **kwargs)
+        # Not an attribute, because a layer without XLA would slow the model's `fit`.
+        self._text = types.SimpleNamespace(preprocessor=preprocessor)
 
     @classmethod
     def from_pretrained(
@@ -97,6 +116,17 @@ class PretrainedModel(keras.Model):
             )
         return self._text.preprocessor
 
+    def get_config(self) -> dict[str, Any]:
+        """Returns the constructor's arguments; see `KerasModel.get_config`."""
+        bert: Any = getattr(self, "bert", self)
+        if len(bert.encoder.encoder_layers) != self.config.num_hidden_layers:
+            raise ValueError(
+                "The encoder no longer has all its layers, so a saved model would get "
+                "new ones; call truncated(num_layers) instead."
+            )
+        text = self.preprocessor and {PREPROCESSOR: self.preprocessor.get_config()}
+        return super().get_config() | (text or {})
+
     def truncated(self, num_layers: int) -> Self:
         """Returns a copy of the model with only the lowest layers of its encoder.
 
@@ -145,21 +175,6 @@ class PretrainedModel(keras.Model):
                 dense.enable_lora(rank)
                 dense.lora_kernel_a.trainable = dense.lora_kernel_b.trainable = True
         self._has_lora = True
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """Returns the shapes of the outputs for those of the features, or of ids."""
-        self.build()
-        is_dict = isinstance(input_shape, Mapping)
-        shapes = input_shape if is_dict else {"input_ids": input_shape}
-        features = {
-            name: keras.KerasTensor(shape, "int32") for name, shape in shapes.items()
-        }
-        outputs = self.compute_output_spec(features)
-        return keras.tree.map_structure(lambda output: tuple(output.shape), outputs)
-
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns symbolic outputs; Keras would guess dtypes from the shapes."""
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     def __call__(self, features: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Computes the outputs; see `call`.
@@ -234,9 +249,7 @@ class PretrainedModel(keras.Model):
                     "checkpoint."
                 )
 
-    def compile(
-        self, optimizer: Any = None, loss: Any = None, *args: Any, **kwargs: Any
-    ) -> None:
+    def compile(self, optimizer: Any = None, *args: Any, **kwargs: Any) -> None:
         """Chooses optimizer, loss and metrics; see `keras.Model.compile`.
 
         Args:
@@ -244,21 +257,19 @@ class PretrainedModel(keras.Model):
                 gradients clipped to the global norm 1, as in 2018. In `fit`, the rate
                 rises over the first tenth of the steps and then falls to 0. Where their
                 number is unknown, it rises over 100 steps and stays.
-            loss: default: the model's own loss.
-            *args, **kwargs: those of `keras.Model.compile`.
+            *args, **kwargs: those of `keras.Model.compile`; without `loss`, it is the
+                model's own.
 
         Raises:
-            ValueError: it is unclear which of the model's outputs `loss` is for.
+            ValueError: as for `KerasModel.compile`.
         """
         import bert_tf  # Loads what models may not depend on.
 
-        if loss is not None and not (self.logits_outputs or self.answer_output):
-            self.by_output(None, loss)
         self._has_default_optimizer = optimizer is None
         if optimizer is None:
             schedule = bert_tf.WarmupLinearDecay(_RATE, _ENDLESS, _NUM_WARMUP_STEPS)
             optimizer = bert_tf.AdamWeightDecay(schedule, global_clipnorm=_CLIP_NORM)
-        super().compile(optimizer, loss, *args, **kwargs)
+        super().compile(optimizer, *args, **kwargs)
         is_adam = isinstance(self.optimizer, keras.optimizers.Adam)
         if self.is_pretrained and is_adam:
             rate = float(self.optimizer.learning_rate)
@@ -284,23 +295,6 @@ class PretrainedModel(keras.Model):
         if self.built:
             self.optimizer.build(self.trainable_variables)
 
-    def by_output(self, output: str | None, items: Any) -> Mapping[str, Any]:
-        """Returns {output: losses or metrics}; those without a name are for `output`.
-
-        Raises:
-            ValueError: `output` is None, but losses or metrics have no names.
-        """
-        if isinstance(items, Mapping):
-            return items
-        if output is None:
-            shown = getattr(items, "name", items)
-            raise ValueError(
-                f"{type(self).__name__} cannot tell which output {shown!r} is for. "
-                'Name the output, as in loss={"logits": ...} or metrics={"logits": '
-                "[...]}."
-            )
-        return {output: items}
-
     def train_on_batch(
         self,
         x: Any,
@@ -320,13 +314,30 @@ class PretrainedModel(keras.Model):
                 f"{type(self).__name__} does not have; pass sample_weight."
             )
 
+    def _numbers(self, labels):
+        """Returns labels as Keras takes them, which has a list for several outputs."""
+        if _is_text(labels):
+            names = [str(name) for name in np.asarray(labels, object)]
+            known = self.label_names if self.label_features == ("label_ids",) else ()
+            if not set(names) <= set(known):
+                raise ValueError(
+                    "y has names of classes, of which this model knows "
+                    f"{', '.join(known) or 'none'}; pass their numbers, such as "
+                    "[names.index(label) for label in labels]."
+                )
+            return np.array([known.index(name) for name in names])
+        is_list = isinstance(labels, list)
+        is_list = is_list and not any(hasattr(column, "shape") for column in labels)
+        return np.asarray(labels) if is_list else labels
+
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Trains the model; see `keras.Model.fit`.
 
         Args:
             x: features, ids, or texts: a list, an array or a column of a data frame; a
                 tuple of two of these are pairs.
-            y: labels; classes are numbers.
+            y: labels; classes are numbers, or the names that the head of a checkpoint
+                gives them.
             *args, **kwargs: those of `keras.Model.fit`; pass `class_weight` by name.
 
         Raises:
@@ -335,18 +346,21 @@ class PretrainedModel(keras.Model):
         self._check_class_weight(kwargs.get("class_weight"))
         data = kwargs.get("validation_data")
         if isinstance(data, tuple):
-            kwargs["validation_data"] = (self.prepared(data[0]), *map(_array, data[1:]))
+            kwargs["validation_data"] = (
+                self.prepared(data[0]),
+                *map(self._numbers, data[1:]),
+            )
         elif data is not None:
             kwargs["validation_data"] = self.prepared(data)
         if self._has_default_optimizer and len(args) < 4:  # The fourth is callbacks.
             schedule = _WarmupInFit(kwargs.get("initial_epoch", 0))
             callbacks = keras.tree.flatten(kwargs.get("callbacks") or [])
             kwargs["callbacks"] = [schedule, *callbacks]
-        return super().fit(self.prepared(x), _array(y), *args, **kwargs)
+        return super().fit(self.prepared(x), self._numbers(y), *args, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Computes loss and metrics; see `keras.Model.evaluate` and `fit`."""
-        return super().evaluate(self.prepared(x), _array(y), *args, **kwargs)
+        return super().evaluate(self.prepared(x), self._numbers(y), *args, **kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs as arrays; see `keras.Model.predict` and `fit`."""
@@ -426,14 +440,3 @@ def _is_text(x):
         x = x[0]
     dtype = str(getattr(x, "dtype", "")).lower()
     return isinstance(x, str) or any(kind in dtype for kind in ("object", "str", "<u"))
-
-
-def _array(labels):
-    """Returns labels as Keras takes them, which has a list for several outputs."""
-    if _is_text(labels):
-        raise ValueError(
-            "y has names of classes; pass their numbers, such as [names.index(label) "
-            "for label in labels]."
-        )
-    is_list = isinstance(labels, list) and not any(hasattr(y, "shape") for y in labels)
-    return np.asarray(labels) if is_list else labels

@@ -12,33 +12,25 @@ from keras import ops
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
 from bert_tf.modeling import heads
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import plain
 
 
-class Transform(keras.layers.Layer):
+class Transform(embeddings.Scope):
     """Dense layer, activation and normalization before masked words are predicted."""
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "transform",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.config = config
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any):
+        width = config.hidden_size
+        super().__init__(
+            "transform",
+            width=width,
+            dtype=dtype,
+            dense=embeddings.dense(config, width, dtype=dtype),
+            normalization=embeddings.LayerNorm(config, dtype=dtype),
+        )
         self.activation = numerics.activation(config.hidden_act)
-        policy = self.dtype_policy
-        self.dense = embeddings.dense(config, config.hidden_size, dtype=policy)
-        self.normalization = embeddings.LayerNorm(config, dtype=policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights."""
-        self.dense.build((None, self.config.hidden_size))
-        self.normalization.build()
 
     def call(self, inputs: numerics.Tensor) -> numerics.Tensor:
         """Returns [rows, H] for [rows, H]."""
@@ -61,16 +53,10 @@ class MaskedLanguageModelHead(keras.layers.Layer):
     Source: get_masked_lm_output of run_pretraining.py, 2018; section 3.1 of the paper.
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "predictions",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any):
+        super().__init__(name="predictions", dtype=dtype)
         self.config = config
-        self.transform = Transform(config, dtype=self.dtype_policy)
+        self.transform = Transform(config, dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the weights, except for the word embeddings."""
@@ -102,14 +88,8 @@ class NextSentenceHead(keras.layers.Layer):
     Source: get_next_sentence_output of run_pretraining.py, 2018.
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "seq_relationship",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any):
+        super().__init__(name="seq_relationship", dtype=dtype)
         self.config = config
 
     def build(self, input_shape: Any = None) -> None:
@@ -123,35 +103,17 @@ class NextSentenceHead(keras.layers.Layer):
         return heads.class_scores(pooled_output, self.output_weights, self.output_bias)
 
 
-class PretrainingHeads(keras.layers.Layer):
-    """Both heads, in the release's scope `cls`."""
+class PretrainingHeads(embeddings.Scope):
+    """The masked-word head and, optionally, the next-sentence head, in scope `cls`."""
 
     def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        next_sentence: bool,
-        name: str = "cls",
-        dtype: Any = None,
+        self, config: config_module.BertConfig, *, next_sentence: bool, dtype: Any
     ):
-        super().__init__(name=name, dtype=dtype)
-        self.config = config
-        policy = self.dtype_policy
-        self.predictions = MaskedLanguageModelHead(config, dtype=policy)
-        self.seq_relationship: Any = (
-            NextSentenceHead(config, dtype=policy) if next_sentence else None
-        )
-
-    def build(self, input_shape: Any = None) -> None:
-        """Creates the weights of both heads."""
-        self.predictions.build()
-        if self.seq_relationship is not None:
-            self.seq_relationship.build()
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of the masked words' logits, [B, M, V], for `summary`."""
-        return (None, None, self.config.vocab_size)
+        heads_by_name = {"predictions": MaskedLanguageModelHead(config, dtype=dtype)}
+        if next_sentence:
+            heads_by_name["seq_relationship"] = NextSentenceHead(config, dtype=dtype)
+        super().__init__("cls", dtype=dtype, **heads_by_name)
+        self.output_shape = (None, None, config.vocab_size)  # For `summary`.
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -163,8 +125,7 @@ class BertPretrainer(heads.TaskModel):
         next_sentence: False leaves out the next-sentence head, its loss and its metric.
             The pooler stays in the encoder, so that checkpoints have the same names;
             it then gets no gradient.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S];
     `masked_lm_positions`, `masked_lm_ids` int32 [B, M]; `masked_lm_weights` float32
@@ -175,9 +136,11 @@ class BertPretrainer(heads.TaskModel):
     Source: run_pretraining.py, 2018; section 3.1 of the paper.
     """
 
+    config_arguments = ("next_sentence",)
+    loss_names: tuple[str, ...] = ("masked_lm_loss", "next_sentence_loss")
     label_features = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
     label_axes = None
-    exported_features = (*keras_model.SEQUENCE, "masked_lm_positions")
+    exported_features = (*input_features.SEQUENCE, "masked_lm_positions")
     reads_all_positions = False
     loss_epsilons = types.MappingProxyType(
         {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
@@ -188,22 +151,15 @@ class BertPretrainer(heads.TaskModel):
         config: config_module.BertConfig,
         *,
         next_sentence: bool = True,
-        name: str | None = None,
-        dtype: Any = None,
         **kwargs: Any,
     ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         self.next_sentence = next_sentence
+        if not next_sentence:
+            self.loss_names = self.loss_names[:1]
         self.cls = PretrainingHeads(
-            config, next_sentence=next_sentence, name="cls", dtype=self.dtype_policy
+            config, next_sentence=next_sentence, dtype=self.dtype_policy
         )
-
-    @property
-    def loss_names(self) -> tuple[str, ...]:
-        """Names of the loss terms, in the order in which they are reported."""
-        if self.next_sentence:
-            return ("masked_lm_loss", "next_sentence_loss")
-        return ("masked_lm_loss",)
 
     def call(
         self,
@@ -318,10 +274,6 @@ class BertPretrainer(heads.TaskModel):
             )
             metrics["next_sentence_accuracy"] = (hits, ops.sum(weights))
         return metrics
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {**super().get_config(), "next_sentence": self.next_sentence}
 
 
 def _masked_weights(features):

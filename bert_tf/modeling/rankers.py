@@ -11,7 +11,7 @@ from keras import ops
 
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
@@ -40,8 +40,7 @@ class BertBiEncoder(heads.TaskModel):
         pooling: "mean", "cls" or "max"; see `pooling.pool`.
         temperature: positive; the softmax is over score / temperature.
         normalize: whether vectors have length 1.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: for vectors of texts `input_ids`, `input_mask` int32 [B, S]. For training
     the passages, `input_ids`, `input_mask` int32 [B, C, S], the correct one first; the
@@ -53,10 +52,11 @@ class BertBiEncoder(heads.TaskModel):
     "Dense Passage Retrieval" (Karpukhin et al., 2020).
     """
 
-    loss_names: tuple[str, ...] = ("ranking_loss",)
+    config_arguments = ("pooling", "temperature", "normalize")
+    loss_names = ("ranking_loss",)
     sequence_features = (
-        *keras_model.SEQUENCE,
-        *(f"{keras_model.QUERY_PREFIX}{name}" for name in keras_model.SEQUENCE),
+        *input_features.SEQUENCE,
+        *(f"{input_features.QUERY_PREFIX}{name}" for name in input_features.SEQUENCE),
     )
     # The wrong passages of a query are those of all other queries, so a larger batch
     # makes a harder and better task. With several replicas, each would see only its own
@@ -70,11 +70,9 @@ class BertBiEncoder(heads.TaskModel):
         pooling: str = DEFAULT_POOLING,
         temperature: float = DEFAULT_TEMPERATURE,
         normalize: bool = True,
-        name: str | None = None,
-        dtype: Any = None,
         **kwargs: Any,
     ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         pooling_module.check(pooling, config)
         if not temperature > 0:
             raise ValueError(f"temperature must be positive, got {temperature}.")
@@ -86,15 +84,6 @@ class BertBiEncoder(heads.TaskModel):
     def reads_all_positions(self) -> bool:  # type: ignore[override]
         """Whether the pooling reads all positions; see `heads.TaskModel`."""
         return self.pooling != "cls"
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        own = {
-            "pooling": self.pooling,
-            "temperature": self.temperature,
-            "normalize": self.normalize,
-        }
-        return super().get_config() | own
 
     def call(
         self,
@@ -123,12 +112,12 @@ class BertBiEncoder(heads.TaskModel):
             passage_keys = ops.reshape(keys[:, 1:], (-1,))  # [B * C]
         queries = {
             name: features[f"query_{name}"]
-            for name in keras_model.SEQUENCE
+            for name in input_features.SEQUENCE
             if f"query_{name}" in features
         }
         passages = {
             name: ops.reshape(features[name], (-1, length))  # [B * C, S]
-            for name in keras_model.SEQUENCE
+            for name in input_features.SEQUENCE
             if name in features
         }
         vectors = self.embed(passages, training, passage_keys)  # [B * C, H]
@@ -218,8 +207,7 @@ class BertCrossEncoder(multiple_choice.SequenceScorer):
 
     Args:
         config: BertConfig.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32, [B, S] for pairs. For
     training [B, C, S]: the pairs of a query with its passages, the correct one first.
@@ -228,7 +216,7 @@ class BertCrossEncoder(multiple_choice.SequenceScorer):
     a softmax over the candidates of a query.
     """
 
-    loss_names: tuple[str, ...] = ("ranking_loss",)
+    loss_names = ("ranking_loss",)
 
     def call(
         self,

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import config as config_module
+from bert_tf.modeling import embeddings
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 from bert_tf.modeling import recurrent
@@ -23,43 +24,20 @@ class SpanHead(keras.layers.Layer):
     Source: create_model of run_squad.py, 2018.
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        *,
-        name: str = "squad",
-        dtype: Any = None,
-    ):
-        super().__init__(name=name, dtype=dtype)
+    def __init__(self, config: config_module.BertConfig, *, dtype: Any):
+        super().__init__(name="squad", dtype=dtype)
         self.config = config
 
-    def build(self, width: int) -> None:
+    def build(self, input_shape: Any) -> None:
         """Creates the weights; for width H they have the release's shape [2, H]."""
-        self.output_weights, self.output_bias = heads.class_weights(self, 2, width)
+        self.output_weights, self.output_bias = heads.class_weights(
+            self, 2, input_shape[-1]
+        )
 
     def call(self, sequence_output: numerics.Tensor) -> numerics.Tensor:
         """Returns float32 logits [B, S, 2] for [B, S, H]."""
         logits = ops.einsum("bsh,ch->bsc", sequence_output, self.output_weights)
         return heads.add_class_bias(logits, self.output_bias)
-
-
-class SpanHeads(keras.layers.Layer):
-    """The span head, in the release's scope `cls`."""
-
-    def __init__(
-        self, config: config_module.BertConfig, *, name: str = "cls", dtype: Any = None
-    ):
-        super().__init__(name=name, dtype=dtype)
-        self.squad = SpanHead(config, dtype=self.dtype_policy)
-
-    def build(self, width: int) -> None:
-        """Creates the head's weights for vectors of this width."""
-        self.squad.build(width)
-
-    @property
-    def output_shape(self) -> tuple[int | None, ...]:
-        """The shape of the logits, [B, S, 2], for `summary`."""
-        return (None, None, 2)
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -75,8 +53,7 @@ class BertSpanPredictor(heads.TaskModel):
         config: BertConfig.
         bilstm_on_top: whether a BiLSTM of one layer, of width H in each direction,
             is inserted between encoder and head (Table 5 of the paper).
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
     metrics: `start_positions` and `end_positions` int32 [B], the first and the last
@@ -85,7 +62,8 @@ class BertSpanPredictor(heads.TaskModel):
     Source: create_model and model_fn_builder of run_squad.py, 2018.
     """
 
-    loss_names: tuple[str, ...] = ("span_loss",)
+    config_arguments = ("bilstm_on_top",)
+    loss_names = ("span_loss",)
     label_features = ("start_positions", "end_positions")
     logits_outputs = ("start_logits", "end_logits")
 
@@ -94,23 +72,24 @@ class BertSpanPredictor(heads.TaskModel):
         config: config_module.BertConfig,
         *,
         bilstm_on_top: bool = False,
-        name: str | None = None,
-        dtype: Any = None,
         **kwargs: Any,
     ):
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         self.bilstm_on_top = bilstm_on_top
-        self.cls = SpanHeads(config, name="cls", dtype=self.dtype_policy)
+        policy, hidden = self.dtype_policy, config.hidden_size
+        width = 2 * hidden if bilstm_on_top else hidden
+        head = SpanHead(config, dtype=policy)
+        # The release's scope.
+        self.cls = embeddings.Scope("cls", width=width, dtype=policy, squad=head)
+        self.cls.output_shape = (None, None, 2)  # For `summary`.
         if bilstm_on_top:
-            self.bilstm = recurrent.BiLSTM(config.hidden_size, 1)
+            self.bilstm = recurrent.BiLSTM(hidden, 1)
 
     def _create_weights(self):
         self.bert.build((None, None))
-        width = self.config.hidden_size
         if self.bilstm_on_top:
-            self.bilstm.build(width)
-            width = 2 * width
-        self.cls.build(width)
+            self.bilstm.build(self.config.hidden_size)
+        self.cls.build()
 
     def call(
         self,
@@ -172,10 +151,6 @@ class BertSpanPredictor(heads.TaskModel):
             )
             for end in ("start", "end")
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {**super().get_config(), "bilstm_on_top": self.bilstm_on_top}
 
 
 def _bias_of_padding(features: numerics.Features) -> numerics.Tensor:

@@ -42,8 +42,7 @@ class BertTokenClassifier(heads.TaskModel):
         feature_based: a key of `FEATURE_BASED` freezes the encoder and trains a BiLSTM
             of two layers, of width H in each direction, on its outputs; None fine-tunes
             the encoder.
-        name: see `heads.TaskModel`.
-        dtype: see `heads.TaskModel`.
+        **kwargs: `name`, `dtype` and so on; see `heads.TaskModel`.
 
     Features: `input_ids`, `input_mask`, `segment_ids` int32 [B, S]. For losses and
     metrics: `tag_ids` int32 [B, S], -1 for a piece without a tag: [CLS],
@@ -56,11 +55,12 @@ class BertTokenClassifier(heads.TaskModel):
     the names of those in run_classifier.py, 2018.
     """
 
-    loss_names: tuple[str, ...] = ("tag_loss",)
+    config_arguments = ("num_labels", "feature_based")
+    loss_names = ("tag_loss",)
     label_features = ("tag_ids",)
     label_axes = 2
     logits_outputs = ("logits",)
-    answer_output = "probabilities"
+    answer_outputs = ("probabilities",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
 
     def __init__(
@@ -69,13 +69,11 @@ class BertTokenClassifier(heads.TaskModel):
         *,
         num_labels: int,
         feature_based: str | None = None,
-        name: str | None = None,
-        dtype: Any = None,
         **kwargs: Any,
     ):
         if num_labels < 1:
             raise ValueError(f"num_labels must be at least 1, got {num_labels}.")
-        super().__init__(config, name=name, dtype=dtype, **kwargs)
+        super().__init__(config, **kwargs)
         self.num_labels = num_labels
         self.feature_based = feature_based
         if feature_based is not None:
@@ -165,14 +163,6 @@ class BertTokenClassifier(heads.TaskModel):
         tag_ids = _known_tag_ids(features)
         hits = heads.weighted_hits(outputs["logits"], tag_ids, weights)
         return {"accuracy": (hits, ops.sum(weights))}
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, as plain values."""
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "feature_based": self.feature_based,
-        }
 
 
 class LayerMix(keras.layers.Layer):

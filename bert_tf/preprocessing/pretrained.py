@@ -10,7 +10,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import pretrained_model
 from bert_tf.modeling import rankers
 from bert_tf.preprocessing import tokenizer as tokenizer_module
 
@@ -69,7 +69,7 @@ def _with_preprocessor(kwargs, stored, tokenizer):
     """Returns arguments of a model that takes texts. Windows has no TF Text."""
     if tokenizer is None or os.name == "nt":
         return kwargs
-    name = keras_model.PREPROCESSOR
+    name = pretrained_model.PREPROCESSOR
     return {name: stored.get(name) or tokenizer, **kwargs}
 
 

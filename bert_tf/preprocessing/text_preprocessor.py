@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.preprocessing import tokenizer as tokenizer_module
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -138,12 +138,12 @@ class TextPreprocessor(keras.layers.Layer):
         shape = (*first.shape[:1], self._length)  # [B, S], or [S]
         return {
             name: keras.KerasTensor(shape, "int32", name=name)
-            for name in keras_model.SEQUENCE
+            for name in input_features.SEQUENCE
         }
 
     def compute_output_shape(self, input_shape: Any) -> dict[str, Any]:
         """Returns the shapes of the features of texts [B]."""
-        return dict.fromkeys(keras_model.SEQUENCE, (input_shape[0], self._length))
+        return dict.fromkeys(input_features.SEQUENCE, (input_shape[0], self._length))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""

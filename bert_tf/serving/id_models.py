@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from bert_tf.fine_tuning import backends
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import signatures
 
@@ -66,7 +66,7 @@ def write(
     model = _IdsModel(module)
     signature = {
         name: keras.InputSpec(shape=(None, None), dtype="int32", name=name)
-        for name in keras_model.SEQUENCE
+        for name in input_features.SEQUENCE
     }
     options = {"verbose": False, "input_signature": [signature]}
     if export_format == LITERT:
@@ -127,7 +127,7 @@ def _write_openvino(module, path, dtype):
         backends.with_constant_weights(module.outputs, module.predictor.model),
         autograph=False,
     )
-    model = backends.converted(graph, keras_model.SEQUENCE)
+    model = backends.converted(graph, input_features.SEQUENCE)
     if dtype == INT8:
         model = backends.with_int8_weights(model)
     backends.import_package("openvino").save_model(

@@ -20,7 +20,7 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.serving import client
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
@@ -111,7 +111,7 @@ class _Model:
         return node
 
     def _outputs(self, *columns):
-        features = dict(zip(keras_model.SEQUENCE, columns, strict=True))
+        features = dict(zip(input_features.SEQUENCE, columns, strict=True))
         self._check(features)
         outputs = cast(backends.Compiled, self.compute)(features)
         return [outputs[name] for name in sorted(outputs)]
@@ -187,7 +187,7 @@ def _replace(saved_model, function, model):
     outputs = function.signature.output_arg
     node = model.node([output.type for output in outputs])
     node.name = _NODE
-    node.input[:] = inputs[: len(keras_model.SEQUENCE)]
+    node.input[:] = inputs[: len(input_features.SEQUENCE)]
     replacement.node_def.add().CopyFrom(node)
     for index, output in enumerate(outputs):
         replacement.ret[output.name] = f"{_NODE}:output:{index}"

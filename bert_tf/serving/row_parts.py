@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 
 Tensors = dict[str, tf.Tensor]
 # What a part costs in addition to its tokens, expressed in tokens: calling a few
@@ -55,7 +55,9 @@ def apply(
     order = tf.argsort(costs, stable=True)
     costs = tf.cast(tf.gather(costs, order), tf.int64)
     lengths = tf.gather(lengths, order)
-    features = {name: tf.gather(features[name], order) for name in keras_model.SEQUENCE}
+    features = {
+        name: tf.gather(features[name], order) for name in input_features.SEQUENCE
+    }
     traced = tf.function(
         function,
         input_signature=[

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.serving import row_parts
 from bert_tf.tokenization import in_graph
 
@@ -64,7 +64,7 @@ class TaskSignatures(tf.Module):
         self._frame = {"cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id}
         ids = {
             name: tf.TensorSpec([None, None], tf.int32, name=name)
-            for name in keras_model.SEQUENCE
+            for name in input_features.SEQUENCE
         }
         self.model_outputs = tf.function(
             self.outputs, input_signature=[ids], autograph=False

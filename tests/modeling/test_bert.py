@@ -12,8 +12,8 @@ from bert_tf.checkpoints import loading
 from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import embeddings
+from bert_tf.modeling import input_features
 from bert_tf.modeling import inspection
-from bert_tf.modeling import keras_model
 from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
@@ -227,7 +227,7 @@ HUGGING_FACE_NAMES = {
 
 def test_predict_and_a_functional_model_understand_names_of_other_libraries():
     encoder = bert.BertModel(SMALL)
-    ours = dict(zip(keras_model.SEQUENCE, HUGGING_FACE_NAMES.values(), strict=True))
+    ours = dict(zip(input_features.SEQUENCE, HUGGING_FACE_NAMES.values(), strict=True))
     expected = encoder(ours)["sequence_output"]
     vectors = encoder.predict(HUGGING_FACE_NAMES, verbose=0)["sequence_output"]
     np.testing.assert_allclose(vectors, expected, atol=1e-6)

@@ -40,6 +40,7 @@ from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import keras_model
+from bert_tf.modeling import pretrained_model
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # The package under which our classes are registered with Keras, its key in
@@ -52,10 +53,10 @@ _CLASSES = dict.fromkeys(
 # Arguments of a serialized model that are not taken from the file: weights are read as
 # float32, regardless of the dtype policy.
 _IGNORED_ARGUMENTS = ("name", "dtype")
-_KEPT_ARGUMENTS = ("dropout", keras_model.PREPROCESSOR)
+_KEPT_ARGUMENTS = ("dropout", pretrained_model.PREPROCESSOR)
 # Shape of the arguments of a serialized model; see `json_values.unexpected`.
 _SHAPE = {
-    f"{keras_model.PREPROCESSOR}?": (
+    f"{pretrained_model.PREPROCESSOR}?": (
         None,
         {
             "vocabulary": [str],
@@ -105,7 +106,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         model = create()
         kind = checkpoint_heads.kind_of(model)
         settings = metadata.get(_PACKAGE)
-        text = arguments.get(keras_model.PREPROCESSOR)
+        text = arguments.get(pretrained_model.PREPROCESSOR)
         settings = {
             **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
             **(settings if isinstance(settings, dict) else {}),

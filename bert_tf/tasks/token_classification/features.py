@@ -21,7 +21,7 @@ from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import keras_model
+from bert_tf.modeling import input_features
 from bert_tf.modeling import token_classifier
 from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import schemes
@@ -402,7 +402,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         logits = np.zeros((len(features.rows), len(labels)))
         for numbers in fine_tuning_predictor.row_batches(lengths, self.batch_size):
             is_here, part = features.selected(numbers)
-            rows = {name: part.columns[name] for name in keras_model.SEQUENCE}
+            rows = {name: part.columns[name] for name in input_features.SEQUENCE}
             rows = fine_tuning_predictor.without_padding(rows)
             logits[is_here] = part.first_pieces(np.asarray(self.apply(rows)))
         return tagged(logits, labels)
