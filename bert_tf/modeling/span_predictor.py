@@ -27,6 +27,7 @@ class SpanHead(keras.layers.Layer):
     def __init__(self, config: config_module.BertConfig, *, dtype: Any):
         super().__init__(name="squad", dtype=dtype)
         self.config = config
+        self.output_shape = (None, None, 2)  # For `summary`.
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights; for width H they have the release's shape [2, H]."""
@@ -81,7 +82,7 @@ class BertSpanPredictor(heads.TaskModel):
         head = SpanHead(config, dtype=policy)
         # The release's scope.
         self.cls = embeddings.Scope("cls", width=width, dtype=policy, squad=head)
-        self.cls.output_shape = (None, None, 2)  # For `summary`.
+        self.cls.output_shape = head.output_shape
         if bilstm_on_top:
             self.bilstm = recurrent.BiLSTM(hidden, 1)
 
@@ -89,7 +90,7 @@ class BertSpanPredictor(heads.TaskModel):
         self.bert.build((None, None))
         if self.bilstm_on_top:
             self.bilstm.build(self.config.hidden_size)
-        self.cls.build()
+        self.cls.build((None, None))
 
     def call(
         self,

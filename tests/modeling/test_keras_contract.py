@@ -372,7 +372,6 @@ ABILITIES = {
 # Only some models run the abilities that take seconds; -m slow runs the others.
 SLOW = {"SavedModel", "LiteRT", "ONNX", "int8"}
 QUICK_MODELS = {"BertModel", "BertClassifier"}
-COMPILE_SLOWLY = {"BertPretrainer", "BertBiEncoder"}
 
 
 def table_path():
@@ -423,7 +422,7 @@ def test_the_table_has_every_model_and_every_ability():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in COMPILE_SLOWLY else [])
+        pytest.param(name, marks=[] if name == "BertClassifier" else [pytest.mark.slow])
         for name in CASES
     ],
 )
