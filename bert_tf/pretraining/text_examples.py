@@ -8,12 +8,11 @@ rows of its own share of each batch.
 """
 
 import contextlib
-import functools
 import json
 import os
 import threading
+from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -100,16 +99,17 @@ class TextExamples:
             },
             sort_keys=True,
         )
-        self._evaluation_counts = RowCounts(
-            self._pools,
-            self._key,
-            first=_EVALUATION_EPOCH * self._pools.num_pools,
-        )
         self._seed = options.random_seed
+        self._evaluation = TextSource(
+            self._pools,
+            self.schema,
+            seed=self._seed,
+            first_pool=_EVALUATION_EPOCH * self._pools.num_pools,
+        )
 
     def training_source(
         self, folder: str, checksum: str | None, *, is_written: bool
-    ) -> batching.Source:
+    ) -> "TextSource":
         """Returns the source that training reads.
 
         Args:
@@ -117,159 +117,108 @@ class TextExamples:
             checksum: identifies the text.
             is_written: whether this process writes to the folder.
         """
-        counts = RowCounts(
+        return TextSource(
             self._pools,
-            f"{checksum} {self._key}",
-            folder=folder,
+            self.schema,
+            seed=self._seed,
+            counts_file=os.path.join(folder, COUNTS_FILE),
+            key=f"{checksum} {self._key}",
             is_written=is_written,
         )
-        return TextSource(self._pools, counts, self.schema, seed=self._seed)
 
-    def evaluation_source(self, max_examples: int | None = None) -> batching.Source:
+    def evaluation_source(self, max_examples: int | None = None) -> "TextSource":
         """Returns the source that evaluation reads: the text once, always the same.
 
         Args:
             max_examples: a number of examples that suffices; None: all.
         """
-        return TextSource(
-            self._pools,
-            self._evaluation_counts,
-            self.schema,
-            seed=self._seed,
-            max_examples=max_examples,
-        )
-
-
-class RowCounts:
-    """The number of rows of each pool of a text, from some pool on.
-
-    It is only known once a pool was sampled. A run records the numbers in its folder,
-    which only saves time: missing numbers are computed again.
-
-    Args:
-        pools: the pools.
-        key: identifies the text, the settings and the seed. Recorded numbers with a
-            different key are not used.
-        first: number of the first pool.
-        folder: of the run that records the numbers; None: they are not recorded.
-        is_written: False: the folder is only read, as on all workers but the chief.
-
-    Raises:
-        OSError: the recorded numbers cannot be read.
-        ValueError: the file with the recorded numbers is damaged.
-    """
-
-    def __init__(
-        self,
-        pools: graph_pools.TextPools,
-        key: str,
-        *,
-        first: int = 0,
-        folder: str | None = None,
-        is_written: bool = True,
-    ):
-        self.first = first
-        self._pools = pools
-        self._key = key
-        self._path = None if folder is None else os.path.join(folder, COUNTS_FILE)
-        self._is_written = is_written
-        self._lock = threading.Lock()
-        self._counts = self._read()
-
-    def find(self, row: int) -> tuple[int, int]:
-        """Returns the number of the pool with a row, and the index of its first row.
-
-        Args:
-            row: index of the row in all pools.
-        """
-        rows_before, index = 0, 0
-        while rows_before < row and rows_before + self._count(index) <= row:
-            rows_before += self._count(index)
-            index += 1
-        return self.first + index, rows_before
-
-    def total(self, enough: int | None = None) -> int:
-        """Returns the number of rows of an epoch.
-
-        Args:
-            enough: a number that suffices; later pools are then not sampled.
-        """
-        total = 0
-        for index in range(self._pools.num_pools):
-            if enough is not None and total >= enough:
-                break
-            total += self._count(index)
-        return total
-
-    def record(self, number: int, count: int) -> None:
-        """Records the number of rows of a pool that was sampled.
-
-        Args:
-            number: number of the pool.
-            count: its rows.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        with self._lock:
-            if number - self.first != len(self._counts):
-                return
-            self._counts.append(count)
-            if self._path is None or not self._is_written:
-                return
-            with files.complete_or_absent(self._path) as file:
-                json.dump({"key": self._key, "num_examples": self._counts}, file)
-
-    def _count(self, index):
-        if index == len(self._counts):
-            number = self.first + index
-            with _clear_errors(self._pools):
-                self.record(number, self._pools.count(number))
-        return self._counts[index]
-
-    def _read(self):
-        if self._path is None or not files.exists(self._path):
-            return []
-        recorded = files.read_json(self._path, advice=_ADVICE)
-        counts = recorded.get("num_examples")
-        if not (isinstance(counts, list) and all(type(n) is int for n in counts)):
-            raise ValueError(
-                f"{self._path} has an unexpected value of num_examples: "
-                f"{counts!r:.80}; {_ADVICE}."
-            )
-        return counts if recorded.get("key") == self._key else []
+        self._evaluation.max_examples = max_examples
+        return self._evaluation
 
 
 class TextSource(batching.Source):
     """The rows of the pools of a text, one after another.
 
+    The number of rows of a pool is only known once it was sampled. A run records the
+    numbers in a file, which only saves time: missing numbers are computed again.
+
     Args:
         pools: the pools.
-        counts: the number of rows of each pool.
         schema: the columns.
         seed: the seed of the pools.
+        first_pool: number of the first pool.
+        counts_file: path of the file; None: nothing is recorded.
+        key: identifies the text, the settings and the seed. Recorded numbers with a
+            different key are not used.
+        is_written: False: the file is only read, as on all workers but the chief.
+
+    Attributes:
         max_examples: a number of examples that suffices for evaluation; None: all.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is damaged.
     """
 
     def __init__(
         self,
         pools: graph_pools.TextPools,
-        counts: RowCounts,
         schema: schema_module.Schema,
         *,
         seed: int,
-        max_examples: int | None = None,
+        first_pool: int = 0,
+        counts_file: str | None = None,
+        key: str = "",
+        is_written: bool = False,
     ):
         self.columns = schema.columns
+        self.max_examples: int | None = None
         self._pools = pools
-        self._counts = counts
         self._seed = seed
-        self._max_examples = max_examples
+        self._first_pool = first_pool
+        self._path, self._key, self._is_written = counts_file, key, is_written
+        self._lock = threading.Lock()
+        self._counts: list[int] = []  # Rows of each pool from the first one on.
+        if counts_file is not None and files.exists(counts_file):
+            shape = {"num_examples": [int]}
+            recorded = files.read_json(counts_file, advice=_ADVICE, shape=shape)
+            if recorded.get("key") == key:
+                self._counts = recorded["num_examples"]
 
-    @functools.cached_property
+    @property
     def num_examples(self) -> int:  # type: ignore[override]
         """Number of examples of an epoch, or one that suffices for evaluation."""
-        return self._counts.total(self._max_examples)
+        total = 0
+        for index in range(self._pools.num_pools):
+            if self.max_examples is not None and total >= self.max_examples:
+                break
+            total += self._count(index)
+        return total
+
+    def _find(self, row):
+        """Returns the number of the pool with a row, and the index of its first row."""
+        rows_before, index = 0, 0
+        while rows_before < row and rows_before + self._count(index) <= row:
+            rows_before += self._count(index)
+            index += 1
+        return self._first_pool + index, rows_before
+
+    def _count(self, index):
+        if index == len(self._counts):
+            number = self._first_pool + index
+            with self.clear_errors():
+                self._record(number, self._pools.count(number))
+        return self._counts[index]
+
+    def _record(self, number, count):
+        """Records the number of rows of a pool that was sampled."""
+        with self._lock:
+            if number - self._first_pool != len(self._counts):
+                return
+            self._counts.append(count)
+            if self._path is not None and self._is_written:
+                with files.complete_or_absent(self._path) as file:
+                    json.dump({"key": self._key, "num_examples": self._counts}, file)
 
     @tf.autograph.experimental.do_not_convert  # Converting takes time and is useless.
     def training_batches(
@@ -295,12 +244,12 @@ class TextSource(batching.Source):
         share = share or range(batch_size)
         read = range(batch_size) if length_buckets else share
         first_row = start_step * batch_size
-        number, rows_before = self._counts.find(first_row)
+        number, rows_before = self._find(first_row)
 
         def rows_of(rows_before, pool):
             index = rows_before + tf.range(tf.size(pool.pairs.start_a, tf.int64))
-            place = index % batch_size
-            is_read = (place >= read.start) & (place < read.stop)
+            position = index % batch_size
+            is_read = (position >= read.start) & (position < read.stop)
             chosen = tf.where(is_read & (index >= first_row))[:, 0]
             return self._pools.blocks(pool, chosen)
 
@@ -344,22 +293,28 @@ class TextSource(batching.Source):
                 name: _padded(values, batch_size) for name, values in features.items()
             }
 
-        first = self._counts.first
+        first = self._first_pool
         pools = self._pools.pools(first, first + self._pools.num_pools)
         pools = pools.map(self._recorded)
         batches = pools.flat_map(rows_of).rebatch(batch_size).map(completed)
         return batching.prepared(batches, length_buckets=length_buckets)
 
-    def clear_errors(self) -> Any:
+    @contextlib.contextmanager
+    def clear_errors(self) -> Iterator[None]:
         """See `batching.clear_errors`; also if a file was changed or removed."""
-        return _clear_errors(self._pools)
+        try:
+            with batching.clear_errors():
+                yield
+        except tf.errors.OpError:  # The reason may be that a file is not the same.
+            self._pools.unchanged.check()
+            raise
 
     def _recorded(self, pool):
-        """Records the number of rows of a pool whose text is still the same."""
+        """Returns a pool whose text is still the same, after recording its rows."""
 
         def record(number, count):
             self._pools.unchanged.check()
-            self._counts.record(int(number), int(count))
+            self._record(int(number), int(count))
             return number
 
         count = tf.size(pool.pairs.start_a, tf.int64)
@@ -367,16 +322,6 @@ class TextSource(batching.Source):
         arguments = [pool.number, count]
         number = tf.numpy_function(record, arguments, tf.int64, stateful=False)
         return pool._replace(number=tf.ensure_shape(number, []))
-
-
-@contextlib.contextmanager
-def _clear_errors(pools):
-    try:
-        with batching.clear_errors():
-            yield
-    except tf.errors.OpError:  # The reason may be that a file is not the same.
-        pools.unchanged.check()
-        raise
 
 
 def _padded(values, num_rows):
