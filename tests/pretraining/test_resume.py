@@ -8,7 +8,7 @@ import pytest
 
 from tests import runs
 
-NUM_TRAIN_STEPS = 60
+NUM_TRAIN_STEPS = 20
 
 # Runs the tool and kills it before a file of a checkpoint gets its name: the index,
 # whose data has its name already, or the file `checkpoint`, which commits them.
@@ -37,9 +37,9 @@ def command(recorded_flags):
             **recorded_flags,
             "output_dir": output_dir,
             "num_train_steps": NUM_TRAIN_STEPS,
-            "num_warmup_steps": 20,
+            "num_warmup_steps": 5,
             "learning_rate": 1e-3,
-            "save_checkpoints_steps": 7,
+            "save_checkpoints_steps": 3,
             "iterations_per_loop": 2,
             "keep_checkpoint_max": 2,
         }
@@ -48,28 +48,21 @@ def command(recorded_flags):
     return flags
 
 
-def run(root, program, flags):
-    """Runs a program; returns its exit code, minus the signal that ended it."""
-    command = [sys.executable, *program, *flags]
-    done = subprocess.run(command, cwd=root, capture_output=True, check=False)
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
-    return done.returncode
-
-
 def test_killed_at_any_time_it_ends_with_identical_weights(
-    command, tmp_path, project_root, self_signalling
+    command, tmp_path, project_root, run_tool, self_signalling
 ):
     reference_dir, output_dir = tmp_path / "reference", tmp_path / "killed"
-    tool = ["tools/run_pretraining.py"]
-    assert run(project_root, tool, command(reference_dir)) == 0
+    assert run_tool("run_pretraining", *command(reference_dir)).exit_code == 0
     for program in (
-        self_signalling("run_pretraining", 25, signal.SIGKILL),
+        self_signalling("run_pretraining", 8, signal.SIGKILL),
         KILLED_WRITES.format(ending=".index"),
         KILLED_WRITES.format(ending="/checkpoint"),
     ):
-        code = run(project_root, ["-c", program], command(output_dir))
-        assert code == -signal.SIGKILL
-    assert run(project_root, tool, command(output_dir)) == 0
+        killed = [sys.executable, "-c", program, *command(output_dir)]
+        done = subprocess.run(killed, cwd=project_root, capture_output=True)
+        assert done.returncode == -signal.SIGKILL
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert run_tool("run_pretraining", *command(output_dir)).exit_code == 0
     runs.assert_same_tensors(output_dir, reference_dir)
     steps = [line["step"] for line in runs.metrics(output_dir)]
     assert steps == list(range(1, NUM_TRAIN_STEPS + 1))
