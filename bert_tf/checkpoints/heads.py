@@ -7,6 +7,7 @@ weights: C classes, H hidden, V vocabulary.
 """
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -251,6 +252,52 @@ def head_shapes(
         name: tuple(int(s) if s.isdigit() else letters[s] for s in shape)
         for name, shape in HEADS[kind].weights.items()
     }
+
+
+def check_weights(
+    path: str,
+    shapes: Mapping[str, checkpoint_names.Shape],
+    config: config_module.BertConfig,
+    head: Head,
+    own: Callable[[str, checkpoint_names.Shape], tuple[str, checkpoint_names.Shape]]
+    | None = None,
+) -> None:
+    """Checks that a checkpoint has the weights that its configuration expects.
+
+    The pooler may be missing where transformers saves none: sentence encoders, and
+    heads that do not use it.
+
+    Args:
+        path: the checkpoint, for messages.
+        shapes: {release's name: shape}.
+        config: its configuration.
+        head: its head.
+        own: release's name and shape -> the format's, for messages.
+
+    Raises:
+        ValueError: a weight is missing, or has another shape.
+    """
+    own = own or (lambda name, shape: (name, shape))
+    expected = checkpoint_names.encoder_shapes(config)
+    expected |= head_shapes(config, head.kind, head.num_labels)
+    missing = [name for name in expected if name not in shapes]
+    if head.kind == kinds.Head.ENCODER or not head.row.hugging_face_has_pooler:
+        missing = checkpoint_names.without_pooler(missing)
+    if missing:
+        name, _ = own(missing[0], expected[missing[0]])
+        raise ValueError(
+            f"{path}: {len(missing)} of the {len(expected)} weights that its "
+            f"configuration expects are missing, such as {name}; it belongs to another "
+            "model, or a file is missing."
+        )
+    for name in expected.keys() & shapes.keys():
+        if shapes[name] != expected[name]:
+            own_name, shape = own(name, shapes[name])
+            raise ValueError(
+                f"{path}: {own_name} has shape {list(shape)}, but its configuration "
+                f"expects {list(own(name, expected[name])[1])}; the files belong to "
+                "different models."
+            )
 
 
 def layers_between(names: Iterable[str]) -> list[str]:

@@ -1,15 +1,15 @@
-"""How `--init_checkpoint` is resolved: configuration, vocabulary and casing of a run.
+"""How text becomes ids: configuration, vocabulary and casing of a checkpoint.
 
-`find` opens the checkpoint once (`formats.open_source`) and returns a `StartingPoint`,
-whose `source` is passed on, so that nothing opens the checkpoint a second time; its
-weights go into the model with `loading.load_source`. Flags replace the checkpoint's
-configuration and vocabulary. A `--do_lower_case` that contradicts the checkpoint is an
-error, because the run would silently train on the wrong ids.
+`find` resolves `--init_checkpoint`: it opens the checkpoint once and returns a
+`StartingPoint`, whose `source` is passed on. Flags replace the checkpoint's
+configuration and vocabulary. `find_text` is for a tokenizer alone.
 
-So does a different vocabulary: no later step fails, the answers are just wrong. A given
-vocabulary is compared with the one beside the checkpoint, in which new words may have
-replaced [unused] pieces. If there is none, only the size is compared, or, for a run,
-the fingerprint in its task.json.
+A tokenizer that differs from the one of the training gives different ids, and no later
+step fails: the answers are just wrong. So arguments that contradict the checkpoint are
+errors, and an unknown casing is not guessed where it matters. A given vocabulary is
+compared with the one beside the checkpoint, in which new words may have replaced
+[unused] pieces. If there is none, only the size is compared, or, for a run, the
+fingerprint in its task.json.
 """
 
 import dataclasses
@@ -17,13 +17,16 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
+from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -35,6 +38,12 @@ logger = logging.getLogger(__name__)
 _UNUSED = re.compile(r"\[unused[^\]]*\]")
 # Tables are often padded to a multiple of 8, 64 or 128 rows.
 _MAX_PADDING = 128
+_TOKENIZER_FILES = (companion_files.VOCAB_FILE, tokenizer.NAME, tokenizer.OPTIONS_NAME)
+# Names of files with weights that some format reads. PyTorch's pickled .bin files are
+# not among them: no format reads them, but the tokenizer beside them is useful.
+_WEIGHTS = re.compile(r"checkpoint|.*\.(index|index\.json|safetensors|h5|keras|pb)")
+# transformers writes 1e30 if there is no limit.
+_NO_LIMIT = 1e9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +66,7 @@ class StartingPoint:
 
 
 def find(
-    init_checkpoint: str | os.PathLike[str] | None,
+    init_checkpoint: source_module.Source | str | os.PathLike[str] | None,
     *,
     bert_config_file: str | None = None,
     vocab_file: str | None = None,
@@ -68,7 +77,8 @@ def find(
     """Opens a checkpoint and returns what a run starts from.
 
     Args:
-        init_checkpoint: a path of any format, the name of a released model, or None.
+        init_checkpoint: a path of any format, the name of a released model, an opened
+            checkpoint, or None.
         bert_config_file: path of the configuration; None: the checkpoint's.
         vocab_file: path of the vocabulary; None: the checkpoint's.
         do_lower_case: None: as the checkpoint says, or else True, unless the
@@ -87,32 +97,36 @@ def find(
         start = starting_point.find("bert-base-uncased")
         start.config, start.vocabulary, start.do_lower_case
     """
-    source = None
-    if init_checkpoint is not None:
-        source = formats.open_source(init_checkpoint)
-    start = complete_source(
-        source,
-        bert_config_file=bert_config_file,
-        vocab_file=vocab_file,
-        do_lower_case=do_lower_case,
-        needs_vocabulary=needs_vocabulary,
-    )
-    # A pretraining without a vocabulary reads records, which are lowercased or not.
+    source = init_checkpoint
+    if source is not None and not isinstance(source, source_module.Source):
+        source = formats.open_source(source)
     text = text_encoding.TextEncoding() if source is None else source.text
-    vocabulary = start.vocabulary if needs_vocabulary else None
-    if vocabulary is None or text.do_lower_case is not None:
-        return start
-    text = dataclasses.replace(text, vocabulary=vocabulary)
-    path = vocab_file if source is None else source.path
-    text.lowercases(do_lower_case, str(path), flag="--do_lower_case")
-    warning = full.casing_warning(
-        vocabulary,
-        do_lower_case=start.do_lower_case,
-        never_split=text.never_split,
+    config = _config(bert_config_file, source)
+    vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
+    warning = None
+    if vocabulary is not None:
+        companion_files.check_vocabulary_size(config, len(vocabulary))
+        if vocab_file is not None and source is not None:
+            warning = check_vocabulary(vocabulary, vocab_file, source)
+    # A pretraining without a vocabulary reads records, which are lowercased or not.
+    text = dataclasses.replace(
+        text, vocabulary=vocabulary if needs_vocabulary else None
     )
-    if logs_casing and warning is not None:
-        logger.warning("%s", warning)
-    return start
+    path = str(vocab_file if source is None else source.path)
+    casing = text.lowercases(do_lower_case, path, flag="--do_lower_case")
+    if logs_casing and text.vocabulary is not None and text.do_lower_case is None:
+        doubt = full.casing_warning(
+            text.vocabulary, do_lower_case=casing, never_split=text.never_split
+        )
+        if doubt is not None:
+            logger.warning("%s", doubt)
+    return StartingPoint(
+        config=config,
+        vocabulary=vocabulary,
+        do_lower_case=casing,
+        source=source,
+        warnings=() if warning is None else (warning,),
+    )
 
 
 def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoint:
@@ -132,33 +146,54 @@ def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoin
     )
 
 
-def complete_source(
-    source: source_module.Source | None,
+def find_text(
+    source: source_module.Source | full.FullTokenizer | str | os.PathLike[str],
     *,
-    bert_config_file: str | None,
-    vocab_file: str | None,
-    do_lower_case: bool | None,
-    needs_vocabulary: bool = True,
-) -> StartingPoint:
-    """Returns what a run starts from, given an opened checkpoint; see `find`."""
-    config = _config(bert_config_file, source)
-    text = text_encoding.TextEncoding() if source is None else source.text
-    # Whether an unknown casing fits the vocabulary is checked by `find`.
-    casing = dataclasses.replace(text, vocabulary=None).lowercases(
-        do_lower_case, "" if source is None else source.path, flag="--do_lower_case"
-    )
-    vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
-    warning = None
-    if vocabulary is not None:
-        companion_files.check_vocabulary_size(config, len(vocabulary))
-    if vocabulary is not None and vocab_file is not None and source is not None:
-        warning = check_vocabulary(vocabulary, vocab_file, source)
-    return StartingPoint(
-        config=config,
-        vocabulary=vocabulary,
-        do_lower_case=casing,
-        source=source,
-        warnings=() if warning is None else (warning,),
+    do_lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+    never_split: Sequence[str] = (),
+) -> text_encoding.TextEncoding:
+    """Returns how text becomes ids; vocabulary and casing are known.
+
+    Args:
+        source: an opened checkpoint; the path or name of one, as for
+            `formats.open_source`; a folder with only the files of a tokenizer; or a
+            tokenizer.
+        do_lower_case: None: as the source says. If it says nothing, text is lowercased
+            unless the vocabulary has cased pieces, which is an error.
+        strip_accents: None: as the source says, or else as `do_lower_case`.
+        never_split: tokens to keep whole in addition to those of the source.
+
+    Returns:
+        A `TextEncoding`. Its `max_seq_length` is at most the number of positions of the
+        checkpoint's model.
+
+    Raises:
+        OSError: there is no such checkpoint or folder, or it cannot be read.
+        ValueError: there is no vocabulary, it does not match the weights, the casing is
+            unknown, or an argument contradicts the source.
+        ImportError: the format needs a package that is not installed.
+    """
+    path, text = _opened_text(source)
+    if text.vocabulary is None:
+        raise ValueError(
+            f"{path} has no vocabulary; expected a {companion_files.VOCAB_FILE} or "
+            f"{tokenizer.NAME} beside it. Pass the vocabulary's own file instead."
+        )
+    recorded = text.strip_accents
+    if recorded is None:
+        recorded = text.do_lower_case
+    if None not in (strip_accents, recorded) and strip_accents != recorded:
+        trained_on = "without" if recorded else "with"
+        raise ValueError(
+            f"strip_accents={strip_accents}, but {path} was trained on text "
+            f"{trained_on} accents; omit strip_accents."
+        )
+    return dataclasses.replace(
+        text,
+        do_lower_case=text.lowercases(do_lower_case, path, flag="do_lower_case"),
+        strip_accents=text.strip_accents if strip_accents is None else strip_accents,
+        never_split=(*text.never_split, *never_split),
     )
 
 
@@ -341,3 +376,69 @@ def _num_rows(source: source_module.Source) -> int:
 def _is_padded(num_pieces: int, num_rows: int) -> bool:
     """Returns whether the table may have been padded to suit an accelerator."""
     return num_rows % 8 == 0 and 0 < num_rows - num_pieces < _MAX_PADDING
+
+
+def _opened_text(source: Any) -> tuple[str, text_encoding.TextEncoding]:
+    """Returns a name for messages, and what the source says about its text."""
+    if isinstance(source, full.FullTokenizer):
+        basic = source.basic_tokenizer
+        return "the tokenizer", text_encoding.TextEncoding(
+            vocabulary=source.vocabulary,
+            do_lower_case=basic.do_lower_case,
+            strip_accents=basic.strip_accents,
+            never_split=basic.never_split,
+            max_seq_length=getattr(source, "max_seq_length", None),
+        )
+    if isinstance(source, str | os.PathLike):
+        if _is_tokenizer_alone(source):
+            return os.fspath(source), _text_of_folder(os.fspath(source))
+        source = formats.open_source(source)
+        for warning in source.warnings:
+            logger.warning("%s: %s", source.path, warning)
+    elif not isinstance(source, source_module.Source):
+        raise ValueError(
+            "Expected the path or name of a checkpoint, a folder with a tokenizer, a "
+            "vocabulary, an opened Source or a FullTokenizer, got "
+            f"{type(source).__name__}."
+        )
+    text = source.text
+    if text.vocabulary is not None:
+        check_vocabulary_size(source)
+    if source.config is not None:
+        positions = source.config.max_position_embeddings
+        longest = min(text.max_seq_length or positions, positions)
+        text = dataclasses.replace(text, max_seq_length=longest)
+    return source.path, text
+
+
+def _is_tokenizer_alone(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a folder with a tokenizer and no readable weights."""
+    if not files.is_folder(path):
+        return False
+    names = files.list_folder(path)
+    has_tokenizer = any(name in names for name in _TOKENIZER_FILES)
+    return has_tokenizer and not any(map(_WEIGHTS.fullmatch, names))
+
+
+def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
+    beside = (companion_files.TASK_FILE, companion_files.CONFIG_FILE)
+    if any(files.exists(os.path.join(folder, name)) for name in beside):
+        text = companion_files.read_text(folder)
+        config = companion_files.read_config(folder)
+        if config is None:
+            return text
+        if text.vocabulary is not None:
+            companion_files.check_vocabulary_size(config, len(text.vocabulary))
+        limit = text.max_seq_length or config.max_position_embeddings
+        return dataclasses.replace(text, max_seq_length=limit)
+    described = tokenizer.read(folder)
+    for warning in described.warnings:
+        logger.warning("%s: %s", folder, warning)
+    text = described.text
+    if text.do_lower_case is None:
+        casing = full.is_lower_cased(os.path.basename(os.path.abspath(folder)))
+        text = dataclasses.replace(text, do_lower_case=casing)
+    stated = described.max_length
+    if stated and stated < _NO_LIMIT:
+        text = dataclasses.replace(text, max_seq_length=int(stated))
+    return text

@@ -136,7 +136,7 @@ def _open(
 ) -> source_module.Source:
     """Returns the `Source` of a conversion, with what its flags change."""
     source = formats.open_source(options.source)
-    start = starting_point.complete_source(
+    start = starting_point.find(
         source,
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,

@@ -86,7 +86,20 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head = checkpoint_heads.Head(kind="encoder")
         known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
         by_name = {known[n]: one for n, one in tensors.items() if n in known}
-    _check_weights(folder, by_name, described.config, head)
+    shapes = {
+        name: weights.transposed_shape(name, tensor.shape)
+        for name, tensor in by_name.items()
+    }
+    checkpoint_heads.check_weights(
+        folder,
+        shapes,
+        described.config,
+        head,
+        own=lambda name, shape: (
+            weights.hugging_face_name(name),
+            weights.transposed_shape(name, shape),
+        ),
+    )
     text = tokenizer.read(folder)
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
@@ -98,10 +111,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     return source_module.Source(
         path=folder,
         format="hugging_face",
-        shapes={
-            name: weights.transposed_shape(name, tensor.shape)
-            for name, tensor in by_name.items()
-        },
+        shapes=shapes,
         read_each=lambda wanted: _read_each(folder, by_name, untied, wanted),
         head=head,
         config=described.config,
@@ -320,39 +330,6 @@ def _head(
     if label_kind == checkpoint_heads.MULTI_LABEL:
         head = dataclasses.replace(head, label_kind=label_kind)
     return head, None, notes
-
-
-def _check_weights(
-    folder: str,
-    by_name: _Tensors,
-    config: config_module.BertConfig,
-    head: checkpoint_heads.Head,
-) -> None:
-    """Checks that all weights are there with the right shapes.
-
-    The pooler may be missing: sentence encoders are saved without one.
-    """
-    expected = checkpoint_names.encoder_shapes(config)
-    expected |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
-    missing = [name for name in expected if name not in by_name]
-    if head.kind == "encoder" or not head.row.hugging_face_has_pooler:
-        missing = checkpoint_names.without_pooler(missing)
-    if missing:
-        raise ValueError(
-            f"{folder}: {len(missing)} of the {len(expected)} weights that "
-            f"{hugging_face_config.NAME} expects are missing, such as "
-            f"{weights.hugging_face_name(missing[0])}; it belongs to another model, or "
-            "a file is missing."
-        )
-    for name in expected.keys() & by_name.keys():
-        tensor = by_name[name]
-        shape = weights.transposed_shape(name, expected[name])
-        if tensor.shape != shape:
-            raise ValueError(
-                f"{tensor.path}: {tensor.name} has shape {list(tensor.shape)}, but "
-                f"{hugging_face_config.NAME} expects {list(shape)}; the files belong "
-                "to different models."
-            )
 
 
 def _vocabulary_notes(

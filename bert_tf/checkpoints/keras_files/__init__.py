@@ -1,8 +1,8 @@
 """The format "keras": `.keras` and `.weights.h5` files.
 
 Keras names a weight by the attributes that lead to it, such as "bert/layers/pooler/
-dense/vars/0". So the model is built and Keras loads the weights into it; the names of
-the model's variables are then the release's.
+dense/vars/0". Reading translates these names and creates no model; for writing, Keras
+itself saves a model.
 
 Keras has no place for casing, labels and vocabulary. A `.keras` file that this package
 wrote has them in its `metadata.json`, under a key that Keras ignores; a `.weights.h5`
@@ -10,16 +10,15 @@ file has the configuration, casing and names as an attribute. A separate member 
 zip would make Keras unpack all of it to disk whenever it loads the file.
 """
 
+import collections
 import errno
-import functools
-import gc
 import json
 import os
 import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -27,13 +26,13 @@ from typing import Any
 
 import h5py
 import keras
+import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
 import numpy as np
 
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
@@ -50,12 +49,11 @@ _PACKAGE = "bert_tf"
 _CLASSES = dict.fromkeys(
     name for row in checkpoint_heads.HEADS.values() for name in row.classes
 )
-# Arguments of a serialized model that are not taken from the file: weights are read as
-# float32, regardless of the dtype policy.
-_IGNORED_ARGUMENTS = ("name", "dtype")
+# Arguments of a serialized model that its source keeps.
 _KEPT_ARGUMENTS = ("dropout", pretrained_model.PREPROCESSOR)
 # Shape of the arguments of a serialized model; see `json_values.unexpected`.
 _SHAPE = {
+    "dropout?": int | float | None,
     f"{pretrained_model.PREPROCESSOR}?": (
         None,
         {
@@ -66,12 +64,21 @@ _SHAPE = {
             "max_seq_length": int | None,
             "longest_row": int,
         },
-    )
+    ),
 }
 # Arguments of a preprocessor that are also keys of the package's metadata.
 _TEXT_SETTINGS = ("vocabulary", "do_lower_case", "strip_accents", "never_split")
 _LAYER = re.compile(r"encoder/encoder_layers/encoder_layer(?:_(\d+))?/")
-_FIRST_LAYER = "encoder/encoder_layers/encoder_layer/"
+# Pattern in the release's name of a layer -> the attributes that lead to it.
+_ATTRIBUTES = {
+    r"^((?:bert/)?)pooler/": r"\1layers/pooler/",
+    r"encoder/layer_0/": "encoder/encoder_layers/encoder_layer/",
+    r"encoder/layer_(\d+)/": r"encoder/encoder_layers/encoder_layer_\1/",
+    r"attention/self/": "attention/self_attention/",
+    r"/output\b": "/residual_output",
+    r"LayerNorm$": "normalization",
+}
+_OPTIMIZER = "optimizer/"
 # A pooler that other formats leave out is initialized, the same way in every file.
 _POOLER_SEED = 12345
 _CHUNK_BYTES = 1 << 20
@@ -87,66 +94,55 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a `.keras` or `.weights.h5` file.
 
     What a file does not contain is read from bert_config.json, vocab.txt and task.json
-    beside it. Only a `.weights.h5` may lack the configuration; shapes then show how to
-    build its model, and the source has no configuration. A model of a different class
-    is named in the error and not created.
+    beside it. Only a `.weights.h5` may lack the configuration; the source then has
+    none. No class that a file names is created.
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     task = companion_files.read_task(folder)
-    arguments: Any = {}
-    create: Callable[[], Any]
+    arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
     if path.endswith(archive.ARCHIVE_SUFFIX):
         serialized, metadata = archive.read_members(path)
         class_name, arguments = _serialized_model(path, serialized)
-        model_class = checkpoint_heads.model_class(class_name)
         config = _config(path, arguments["config"])
-        create = functools.partial(_create_serialized, path, model_class, arguments)
-        model = create()
-        kind = checkpoint_heads.kind_of(model)
-        settings = metadata.get(_PACKAGE)
-        text = arguments.get(pretrained_model.PREPROCESSOR)
+        outline = archive.outline(path, _PACKAGE)
+        stated, text = metadata.get(_PACKAGE), arguments.get(pretrained_model.PREPROCESSOR)
         settings = {
             **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
-            **(settings if isinstance(settings, dict) else {}),
+            **(stated if isinstance(stated, dict) else {}),
         }
-        classifiers = checkpoint_heads.HEADS[kinds.Head.CLASSIFICATION].models.items()
-        label_kind = next((k for k, one in classifiers if one == class_name), None)
     else:
         outline = archive.outline(path, _PACKAGE)
+        class_name = outline.model_name or ""
         settings, config = _attribute(path, outline.attribute)
-        if config is None:
-            config = companion_files.read_config(folder)
-        head_kinds = (
-            settings.get("head"),
-            _kind_of_name(outline.model_name),
-            task.get("task"),
+        config = config or companion_files.read_config(folder)
+    places = _places(outline.shapes)
+    if checkpoint_names.WORD_EMBEDDINGS not in places:
+        raise ValueError(
+            f"{path} does not contain the weights of a model of this package but, for "
+            f"example, {min(outline.shapes, default='nothing')}; expected those of one "
+            f"of {', '.join(_CLASSES)}."
         )
-        built, head = _model_of_weights(path, config, outline.shapes, head_kinds)
-        create = functools.partial(
-            checkpoint_heads.create_model, built, head, dtype="float32"
-        )
-        model = create()
-        kind = head.kind if head.is_known else None
-        label_kind = settings.get("label_kind")
-    variables = checkpoint_names.checkpoint_variables(model)
-    shapes = {name: tuple(variables[name].shape) for name in sorted(variables)}
-    label_kind = label_kind or task.get("label_kind") or checkpoint_heads.SINGLE_LABEL
-    head = checkpoint_heads.head_of(shapes, kind=kind, label_kind=label_kind)
-    text = _text(path, settings, task)
+    shapes = {name: outline.shapes[places[name]] for name in sorted(places)}
+    head = _head(shapes, class_name, settings, task)
+    unmapped = sorted(outline.shapes.keys() - places.values())
+    if config is not None:
+        is_plain = not checkpoint_heads.layers_between(unmapped)
+        checked = head if is_plain else checkpoint_heads.Head(kind="encoder")
+        checkpoint_heads.check_weights(path, shapes, config, checked)
+    encoding = _text(path, settings, task)
     return source_module.Source(
         path=path,
         format="keras",
         shapes=shapes,
-        read_each=lambda wanted: _read_each(path, create, wanted),
-        head=checkpoint_heads.with_labels(
-            head, settings.get("labels") or task.get("labels")
-        ),
+        read_each=lambda wanted: _read_each(path, places, wanted),
+        head=head,
         config=config,
-        text=text,
+        text=encoding,
+        unmapped=tuple(n for n in unmapped if not n.startswith(_OPTIMIZER)),
         arguments={k: v for k, v in arguments.items() if k in _KEPT_ARGUMENTS},
-        notes=tuple(_notes(text)),
+        notes=tuple(_notes(encoding)),
     )
 
 
@@ -198,7 +194,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
             shutil.copyfileobj(old, new)
 
 
-def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
+def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Returns the name of the class in a `.keras` file and its arguments."""
     class_name = str(values.get("class_name"))
     registered = values.get("registered_name")
@@ -229,20 +225,7 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[Any, Any]:
             "keras.saving.load_model reads the file; convert the file of the model "
             "before quantize."
         )
-    return class_name, {
-        key: value for key, value in arguments.items() if key not in _IGNORED_ARGUMENTS
-    }
-
-
-def _create_serialized(path: str, model_class: Any, arguments: Any) -> Any:
-    try:
-        model = model_class.from_config({**arguments, "dtype": "float32"})
-        model.build()
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: its {model_class.__name__} cannot be created: {error}."
-        ) from None
-    return model
+    return class_name, arguments
 
 
 def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
@@ -290,83 +273,69 @@ def _notes(text: text_encoding.TextEncoding) -> Iterator[str]:
         yield "Keras files do not record whether the text was lowercased."
 
 
-def _model_of_weights(
-    path: str,
-    config: config_module.BertConfig | None,
-    stored: Mapping[str, checkpoint_names.Shape],
-    head_kinds: Iterable[Any],
-) -> tuple[config_module.BertConfig, checkpoint_heads.Head]:
-    """Returns configuration and head of the model that a `.weights.h5` belongs to.
+def _head(
+    shapes: Mapping[str, checkpoint_names.Shape],
+    class_name: str,
+    settings: Mapping[str, Any],
+    task: Mapping[str, Any],
+) -> checkpoint_heads.Head:
+    """Returns the head that names of weights show, or else what the file says."""
+    # Unless it was given a name, a model is named like its class: bert_classifier.
+    class_name = class_name.replace("_", "").lower()
+    kind, label_kind = None, None
+    for row_kind, row in checkpoint_heads.HEADS.items():
+        for row_label_kind, name in row.models.items():
+            if name.lower() == class_name:
+                kind, label_kind = row_kind, row_label_kind
+    label_kinds = (settings.get("label_kind"), label_kind, task.get("label_kind"))
+    label_kind = next(filter(None, label_kinds), checkpoint_heads.SINGLE_LABEL)
+    shared = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
+    stated = (settings.get("head"), kind, task.get("task"))
+    kind = None
+    if not checkpoint_heads.head_of(shapes).is_known:
+        kind = next((one for one in stated if one in shared), None)
+    head = checkpoint_heads.head_of(shapes, kind=kind, label_kind=label_kind)
+    labels = settings.get("labels") or task.get("labels")
+    return checkpoint_heads.with_labels(head, labels)
 
-    Args:
-        path: for messages.
-        config: None: the sizes that the file shows, and one attention head.
-        stored: {path in the file: shape}.
-        head_kinds: kinds of head that are named somewhere, the preferred one first.
+
+def _places(stored: Collection[str]) -> dict[str, str]:
+    """Returns {release's name: path in the file} of the weights in a file.
+
+    The variables of a layer are numbered in the order of the release's names.
     """
-    # A head's layers have the release's names; in each, the weights are numbered.
-    shown = {}
+    layers = {match[1] for match in map(_LAYER.search, stored) if match}
+    names = checkpoint_names.encoder_names(len(layers))
     for row in checkpoint_heads.HEADS.values():
-        for name in row.weights:
-            place = f"{name.rpartition('/')[0]}/vars/0".lstrip("/")
-            if place in stored:
-                shown[name] = stored[place]
-    head = checkpoint_heads.head_of(shown)
-    if not head.is_known:  # Several kinds of head have such weights.
-        same_weights = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
-        kind = next((kind for kind in head_kinds if kind in same_weights), None)
-        head = checkpoint_heads.head_of(shown, kind=kind)
-    try:
-        return config or _shown_config(stored), head
-    except (KeyError, IndexError, ValueError):
-        raise ValueError(
-            f"{path} does not contain the weights of a model of this package but, for "
-            f"example, {min(stored, default='nothing')}; expected those of one of "
-            f"{', '.join(_CLASSES)}."
-        ) from None
-
-
-def _kind_of_name(model_name: str | None) -> str | None:
-    """Returns the kind of a model named like its class, such as bert_classifier."""
-    for kind, row in checkpoint_heads.HEADS.items():
-        for name in row.classes:
-            if re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() == model_name:
-                return kind
-    return None
-
-
-def _shown_config(
-    stored: Mapping[str, checkpoint_names.Shape],
-) -> config_module.BertConfig:
-    scope = "bert/" if any(path.startswith("bert/") for path in stored) else ""
-    layers = [_LAYER.search(path) for path in stored]
-    numbers = [int(match[1] or 0) for match in layers if match]
-    vocab_size, hidden_size = stored[f"{scope}embeddings/vars/0"]
-    return config_module.BertConfig(
-        vocab_size=vocab_size,
-        hidden_size=hidden_size,
-        num_hidden_layers=max(numbers) + 1,
-        num_attention_heads=1,
-        intermediate_size=stored[f"{scope}{_FIRST_LAYER}intermediate/dense/vars/1"][0],
-        type_vocab_size=stored[f"{scope}embeddings/vars/1"][0],
-        max_position_embeddings=stored[f"{scope}embeddings/vars/2"][0],
-    )
+        names += row.weights
+    places, numbers = {}, collections.Counter[str]()
+    # The file of an encoder alone leaves the scope out.
+    scope = f"{checkpoint_names.ENCODER_SCOPE}/"
+    is_encoder = not any(path.startswith(scope) for path in stored)
+    for name in dict.fromkeys(names):
+        layer = name.rpartition("/")[0]
+        if is_encoder:
+            layer = layer.removeprefix(scope)
+        for pattern, attributes in _ATTRIBUTES.items():
+            layer = re.sub(pattern, attributes, layer)
+        place = f"{layer}/vars/{numbers[layer]}".removeprefix("/")
+        numbers[layer] += 1
+        if place in stored:
+            places[name] = place
+    return places
 
 
 def _read_each(
-    path: str, create: Callable[[], Any], wanted: Iterable[str]
+    path: str, places: Mapping[str, str], wanted: Iterable[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    model = create()
-    message = f"The weights in {path} do not match its model"
-    with archive.local_weights(path) as local, archive.clear_load_errors(message):
-        model.load_weights(local)
-    variables = checkpoint_names.checkpoint_variables(model)
-    for name in wanted:
-        if name not in variables:
-            raise ValueError(f"{path} has no weight {name}.")
-        yield name, np.asarray(variables[name].numpy(), "float32")
-    del model, variables
-    gc.collect()  # Keras models are reference cycles.
+    with archive.local_weights(path) as local, archive.opened(local, path) as weights:
+        for name in wanted:
+            if name not in places:
+                raise ValueError(f"{path} has no weight {name}.")
+            stored = weights[places[name]]
+            # HDF5 has no bfloat16: Keras writes its bytes and names the type.
+            dtype = stored.attrs.get("dtype", stored.dtype)
+            yield name, np.array(stored, dtype).astype("float32")
 
 
 def _model_of(source: source_module.Source) -> Any:

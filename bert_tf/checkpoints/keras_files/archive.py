@@ -71,7 +71,7 @@ def outline(path: str, attribute: str) -> Outline:
         if isinstance(node, h5py.Dataset):
             shapes[name] = tuple(node.shape)
 
-    with local_weights(path) as local, _opened(local, path) as weights:
+    with local_weights(path) as local, opened(local, path) as weights:
         weights.visititems(visit)
         # Keras stores a model's name at its own, possibly empty, group of variables.
         name = weights["vars"].attrs.get("name") if "vars" in weights else None
@@ -96,10 +96,27 @@ def local_weights(path: str) -> Iterator[str]:
             local = stack.enter_context(
                 companion_files.local_copy(path, _WEIGHTS_SUFFIX)
             )
-        with _opened(local, path) as weights:
+        with opened(local, path) as weights:
             # Keras before 3.15 reads values of other files.
             hdf5.check_stored(weights, path)
         yield local
+
+
+@contextlib.contextmanager
+def opened(local: str, path: str) -> Iterator[Any]:
+    """Yields the `h5py.File` of a local copy; errors name the path."""
+    try:
+        weights = h5py.File(local, "r")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"{path}: its weights are not a complete HDF5 file ({error}); it may be "
+            "truncated: copy it again."
+        ) from None
+    with weights:
+        try:
+            yield weights
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"{path}: its weights are damaged ({error}).") from None
 
 
 @contextlib.contextmanager
@@ -120,22 +137,6 @@ def clear_load_errors(message: str) -> Iterator[None]:
             lines = [line for line in str(error).splitlines() if line.strip()]
             reason = " ".join(lines[:2]).strip().rstrip(".")[:_MAX_REASON]
             raise ValueError(f"{message}: {reason}.") from error
-
-
-@contextlib.contextmanager
-def _opened(local: str, path: str) -> Iterator[Any]:
-    try:
-        weights = h5py.File(local, "r")
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: its weights are not a complete HDF5 file ({error}); it may be "
-            "truncated: copy it again."
-        ) from None
-    with weights:
-        try:
-            yield weights
-        except (OSError, RuntimeError) as error:
-            raise ValueError(f"{path}: its weights are damaged ({error}).") from None
 
 
 @contextlib.contextmanager

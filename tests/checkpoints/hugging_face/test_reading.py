@@ -257,7 +257,7 @@ def doubled(arrays):
         (
             "classification",
             without("bert.encoder.layer.1.output.dense.weight"),
-            "1 of the 41 weights that config.json expects are missing, such as",
+            "1 of the 41 weights that its configuration expects are missing, such as",
         ),
         # It needs one; an encoder does not.
         ("classification", without("bert.pooler.dense.bias"), "bert.pooler.dense.bias"),
@@ -269,12 +269,12 @@ def doubled(arrays):
         (
             "masked_lm",
             cut("bert.embeddings.word_embeddings.weight", to=39),
-            r"has shape \[39, 16\], but config.json expects \[40, 16\]",
+            r"has shape \[39, 16\], but its configuration expects \[40, 16\]",
         ),
         (
             "masked_lm",  # The message has the file's own layout.
             cut("bert.encoder.layer.0.intermediate.dense.weight", to=20),
-            r"has shape \[20, 16\], but config.json expects \[24, 16\]",
+            r"has shape \[20, 16\], but its configuration expects \[24, 16\]",
         ),
         ("question_answering", cut("qa_outputs.weight", to=1), r"shape \[1, 16\], but"),
         ("classification", quantized, "query.weight is stored as I8, expected float"),

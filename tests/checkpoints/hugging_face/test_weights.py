@@ -211,11 +211,11 @@ def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_million_tensors_are_refused_at_once(copied):
+def test_more_tensors_than_any_bert_has_are_refused(copied):
     folder = copied("encoder")
     empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    text = json.dumps({f"x{i}": empty for i in range(10**6)}).encode()
+    text = json.dumps({f"x{i}": empty for i in range(100_001)}).encode()
     content = struct.pack("<Q", len(text)) + text
     (folder / weights.NAME).write_bytes(content)
-    with pytest.raises(ValueError, match="has 1,000,000 tensors; expected the weights"):
+    with pytest.raises(ValueError, match="has 100,001 tensors; expected the weights"):
         hugging_face.open_source(folder)
