@@ -16,8 +16,11 @@ import contextlib
 import errno
 import logging
 import os
+import shutil
 import socket
+import tempfile
 import time
+from collections.abc import Callable
 from collections.abc import Iterator
 
 import filelock
@@ -85,6 +88,59 @@ def output_file(
     with _locked(folder, f".{name}{LOCK_FILE}", path, flag, waits=waits):
         files.remove_leftovers_of(real)
         yield
+
+
+@contextlib.contextmanager
+def complete_or_absent_folder(
+    path: files.AnyPath, *, completes: Callable[[str], bool] = lambda name: False
+) -> Iterator[str]:
+    """Yields an empty local folder, which becomes `path` when the block succeeds.
+
+    Call it in a block of `output_file`, which removes what a killed process left.
+
+    Args:
+        path: a new or empty folder.
+        completes: whether a file, by its path in the folder, is one that others make
+            useful. Object stores cannot rename, so files are copied to them, these
+            last.
+
+    Raises:
+        OSError: a file cannot be written, or the folder was filled meanwhile.
+    """
+    path = os.fspath(path)
+    if files.is_remote(path):
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+            names = sorted(_names_below(folder), key=lambda n: (completes(n), n))
+            for name in names:
+                with (
+                    open(os.path.join(folder, name), "rb") as file,
+                    files.complete_or_absent(f"{path}/{name}", "wb") as copy,
+                ):
+                    shutil.copyfileobj(file, copy, 1 << 24)
+        return
+    path = os.path.realpath(path)  # A link to a folder stays in place.
+    folder = files.temporary_path(path)
+    try:
+        files.make_folders(folder)
+        yield folder
+        for name in _names_below(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                os.fsync(file.fileno())
+        if files.is_folder(path):
+            os.rmdir(path)
+        files.rename(folder, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _names_below(folder: str) -> list[str]:
+    """Returns the paths of all files below a folder, relative to it."""
+    return [
+        os.path.relpath(os.path.join(parent, name), folder)
+        for parent, _, names in os.walk(folder)
+        for name in names
+    ]
 
 
 @contextlib.contextmanager

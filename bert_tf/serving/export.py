@@ -9,8 +9,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
-import tempfile
 from typing import Any
 
 import keras
@@ -181,7 +179,10 @@ def _write(model, extra, options):
     """Writes a model with extra files."""
     module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
-    with _complete_or_absent_folder(options.export_dir) as folder:
+    model_files = (MODEL_FILE, *id_models.FILES.values())
+    with locks.complete_or_absent_folder(
+        options.export_dir.rstrip("/"), completes=model_files.__contains__
+    ) as folder:
         extra_folder = folder
         if is_saved_model:
             _save(module, folder, options.export_dir)
@@ -259,38 +260,3 @@ def _check_absent(export_dir):
             f"{export_dir} is not empty; expected a new folder. An export never "
             "overwrites another one."
         )
-
-
-@contextlib.contextmanager
-def _complete_or_absent_folder(path):
-    """Yields a local folder that becomes `path` when the block ends without error."""
-    if files.is_remote(path):
-        with tempfile.TemporaryDirectory() as temporary:
-            yield temporary
-            _copy_model_file_last(temporary, path)
-        return
-    path = os.path.abspath(path)
-    temporary = files.temporary_path(path)
-    try:
-        files.make_folders(temporary)
-        yield temporary
-        if files.is_folder(path):
-            os.rmdir(path)  # Fails if another export has filled it meanwhile.
-        files.rename(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _copy_model_file_last(source, target):
-    names = [
-        os.path.relpath(os.path.join(folder, name), source)
-        for folder, _, names in os.walk(source)
-        for name in names
-    ]
-    model_files = (MODEL_FILE, *id_models.FILES.values())
-    for name in sorted(names, key=lambda name: (name in model_files, name)):
-        with open(os.path.join(source, name), "rb") as file:
-            content = file.read()
-        with files.complete_or_absent(f"{target.rstrip('/')}/{name}", "wb") as file:
-            file.write(content)

@@ -225,26 +225,23 @@ def _max_bytes(model: released.ReleasedModel) -> int:
 
 def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
     """Unpacks the zip of a released model; the folder appears after all checks."""
-    temporary = files.temporary_path(folder)  # The lock removes it after a kill.
-    files.make_folders(temporary)
     try:
-        with zipfile.ZipFile(zip_file) as archive:
+        with (
+            locks.complete_or_absent_folder(folder) as temporary,
+            zipfile.ZipFile(zip_file) as archive,
+        ):
             for name, member in _members(zip_file, archive, model).items():
                 with (
                     archive.open(member) as packed,
                     open(os.path.join(temporary, name), "wb") as file,
                 ):
                     shutil.copyfileobj(packed, file, 1 << 20)
-                    os.fsync(file.fileno())
-        _check(zip_file, temporary, model)
-        os.rename(temporary, folder)
+            _check(zip_file, temporary, model)
     except _ZIP_ERRORS as error:
         raise ValueError(
             f"{zip_file} is not the released file: it is truncated, damaged or not a "
             f"zip ({error}); download it again."
         ) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _members(

@@ -228,42 +228,16 @@ def _write(
 @contextlib.contextmanager
 def _complete_or_absent(target: _Target) -> Iterator[str]:
     """Yields an empty local folder, which moves to the target when the block ends."""
-    if files.is_remote(target.place):
-        with tempfile.TemporaryDirectory() as folder:
+    if target.is_folder:
+        with locks.complete_or_absent_folder(
+            target.place, completes=lambda n: n.endswith((".index", "config.json"))
+        ) as folder:
             yield folder
-            _copy(folder, target)
         return
-    # A link to a folder stays in place.
-    place = (os.path.realpath if target.is_folder else os.path.abspath)(target.place)
-    folder = files.temporary_path(place)
-    try:
-        files.make_folders(folder)
+    with tempfile.TemporaryDirectory() as folder:
         yield folder
-        for name in _names_in(folder):
-            with open(os.path.join(folder, name), "rb") as file:
-                os.fsync(file.fileno())
-        files.rename(folder if target.is_folder else target.inside(folder), place)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _names_in(folder: str) -> list[str]:
-    """Returns the paths of all files below a folder, relative to it."""
-    return [
-        os.path.relpath(os.path.join(parent, name), folder)
-        for parent, _, names in os.walk(folder)
-        for name in names
-    ]
-
-
-def _copy(folder: str, target: _Target) -> None:
-    """Copies to a store without renaming; what completes the checkpoint comes last."""
-    base = target.place if target.is_folder else os.path.dirname(target.place)
-    names = _names_in(folder)
-    last = {n for n in names if n.endswith(".index") or n == "config.json"}
-    for name in sorted(names, key=lambda name: (name in last, name)):
         with (
-            open(os.path.join(folder, name), "rb") as file,
-            files.complete_or_absent(f"{base}/{name}", "wb") as copy,
+            open(target.inside(folder), "rb") as file,
+            files.complete_or_absent(target.place, "wb") as copy,
         ):
-            shutil.copyfileobj(file, copy)
+            shutil.copyfileobj(file, copy, 1 << 24)

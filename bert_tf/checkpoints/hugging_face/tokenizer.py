@@ -39,10 +39,13 @@ _SPECIAL = {
     "cls_token": vocabulary_module.CLS,
     "mask_token": vocabulary_module.MASK,
 }
-# What a post_processor of BERT says: a single text, then a pair.
-_SINGLE = [("SpecialToken", "[CLS]", 0), ("Sequence", "A", 0)]
-_SINGLE.append(("SpecialToken", "[SEP]", 0))
-_TEMPLATE = [*_SINGLE, *_SINGLE, ("Sequence", "B", 1), ("SpecialToken", "[SEP]", 1)]
+_CLS = {"SpecialToken": {"id": vocabulary_module.CLS, "type_id": 0}}
+_A, _B = ({"Sequence": {"id": "AB"[i], "type_id": i}} for i in range(2))
+_END_A, _END_B = (
+    {"SpecialToken": {"id": vocabulary_module.SEP, "type_id": i}} for i in range(2)
+)
+# The rows of a single text and of a pair, as a post_processor describes them.
+_ROWS = {"single": [_CLS, _A, _END_A], "pair": [_CLS, _A, _END_A, _B, _END_B]}
 # Classes of transformers that tokenize as the release does, apart from options.
 _CLASSES = ("BertTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
 _MAX_NAMED = 5
@@ -343,12 +346,8 @@ def _differences_of_rows(
                 f"model_input_names lacks {name}, which bert_tf gives the model: pairs "
                 "or padded texts get different results."
             )
-    template, pairs = _part(whole, "post_processor"), []
-    for part in ("single", "pair"):
-        for piece in template.get(part) or ():
-            kind, values = next(iter(piece.items()))
-            pairs.append((kind, values.get("id"), values.get("type_id")))
-    if pairs and pairs != _TEMPLATE:
+    template = _part(whole, "post_processor")
+    if any(template.get(part, row) != row for part, row in _ROWS.items()):
         yield "The post_processor builds other rows than [CLS] A [SEP] B [SEP]."
     yield from foreign_keys.unknown(OPTIONS_NAME, options)
     yield from foreign_keys.unknown(NAME, whole)
@@ -415,21 +414,11 @@ def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
 
 def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:
     """Returns the step that builds [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
-    cls, sep = vocabulary_module.CLS, vocabulary_module.SEP
-
-    def special(token: str, segment_id: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": token, "type_id": segment_id}}
-
-    def text(name: str, segment_id: int) -> dict[str, Any]:
-        return {"Sequence": {"id": name, "type_id": segment_id}}
-
-    single = [special(cls, 0), text("A", 0), special(sep, 0)]
     return {
         "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, text("B", 1), special(sep, 1)],
+        **_ROWS,
         "special_tokens": {
             token: {"id": token, "ids": [vocabulary.id_of(token)], "tokens": [token]}
-            for token in (cls, sep)
+            for token in (vocabulary_module.CLS, vocabulary_module.SEP)
         },
     }
