@@ -7,6 +7,7 @@ depends on another.
 
 import collections.abc
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,15 @@ class Source:
     def do_lower_case(self) -> bool | None:
         """Whether text is lowercased; None: unknown."""
         return self.text.do_lower_case
+
+    def task_values(self) -> dict[str, Any]:
+        """Returns what a task.json or a Keras file says besides weights and sizes."""
+        values = {"task": self.head.kind, **self.text.to_dict()}
+        if self.head.labels is not None:
+            values["labels"] = list(self.head.labels)
+        if self.head.label_kind != checkpoint_heads.SINGLE_LABEL:
+            values["label_kind"] = self.head.label_kind
+        return values
 
     def required_config(self) -> config_module.BertConfig:
         """Returns the configuration.

@@ -92,7 +92,7 @@ class TextEncoding:
         known = {key: values[key] for key in _FIELDS if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
         # The length of a pretraining's records is no limit on texts.
-        is_of_task = values.get("task", values.get("head")) in kinds.TASK_HEADS
+        is_of_task = values.get("task") in kinds.TASK_HEADS
         if not is_of_task and not {"pooling", "output_activation"} & known.keys():
             known.pop("max_seq_length", None)
         unexpected = json_values.unexpected(known, _SHAPE)

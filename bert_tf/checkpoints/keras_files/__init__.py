@@ -99,7 +99,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
-    task = companion_files.read_task(folder)
     arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
     if path.endswith(archive.ARCHIVE_SUFFIX):
@@ -125,13 +124,18 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             f"of {', '.join(_CLASSES)}."
         )
     shapes = {name: outline.shapes[places[name]] for name in sorted(places)}
-    head = _head(shapes, class_name, settings, task)
+    values = {
+        **companion_files.read_task(folder),
+        **_class_values(class_name),
+        **settings,
+    }
+    head = checkpoint_heads.head_of_task(shapes, values)
     unmapped = sorted(outline.shapes.keys() - places.values())
     if config is not None:
         is_plain = not checkpoint_heads.layers_between(unmapped)
         checked = head if is_plain else checkpoint_heads.Head(kind="encoder")
         checkpoint_heads.check_weights(path, shapes, config, checked)
-    encoding = _text(path, settings, task)
+    encoding = _text(path, values)
     return source_module.Source(
         path=path,
         format="keras",
@@ -187,7 +191,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
             _copy_archive(saved, path, source)
             return
         model.save_weights(saved)
-        values = _settings_of(source) | {"config": source.required_config().to_dict()}
+        values = source.task_values() | {"config": source.required_config().to_dict()}
         with h5py.File(saved, "a") as weights:
             weights.attrs[_PACKAGE] = json.dumps(values)
         with open(saved, "rb") as old, files.complete_or_absent(path, "wb") as new:
@@ -250,16 +254,14 @@ def _attribute(
     return values, _config(path, values["config"])
 
 
-def _text(
-    path: str, settings: Mapping[str, Any], task: Mapping[str, Any]
-) -> text_encoding.TextEncoding:
-    tokens = settings.get("vocabulary")
+def _text(path: str, values: Mapping[str, Any]) -> text_encoding.TextEncoding:
+    tokens = values.get("vocabulary")
     if not isinstance(tokens, list):
         vocabulary = companion_files.read_vocabulary(os.path.dirname(path) or ".")
     else:
         vocabulary = vocabulary_module.Vocabulary(map(str, tokens), source=path)
     return text_encoding.TextEncoding.from_dict(
-        {**task, **settings}, path=path, vocabulary=vocabulary
+        values, path=path, vocabulary=vocabulary
     )
 
 
@@ -273,30 +275,17 @@ def _notes(text: text_encoding.TextEncoding) -> Iterator[str]:
         yield "Keras files do not record whether the text was lowercased."
 
 
-def _head(
-    shapes: Mapping[str, checkpoint_names.Shape],
-    class_name: str,
-    settings: Mapping[str, Any],
-    task: Mapping[str, Any],
-) -> checkpoint_heads.Head:
-    """Returns the head that names of weights show, or else what the file says."""
-    # Unless it was given a name, a model is named like its class: bert_classifier.
+def _class_values(class_name: str) -> dict[str, str]:
+    """Returns what a task.json would say about the models of a class.
+
+    Unless it was given a name, a model is named like its class: bert_classifier.
+    """
     class_name = class_name.replace("_", "").lower()
-    kind, label_kind = None, None
-    for row_kind, row in checkpoint_heads.HEADS.items():
-        for row_label_kind, name in row.models.items():
+    for kind, row in checkpoint_heads.HEADS.items():
+        for label_kind, name in row.models.items():
             if name.lower() == class_name:
-                kind, label_kind = row_kind, row_label_kind
-    label_kinds = (settings.get("label_kind"), label_kind, task.get("label_kind"))
-    label_kind = next(filter(None, label_kinds), checkpoint_heads.SINGLE_LABEL)
-    shared = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
-    stated = (settings.get("head"), kind, task.get("task"))
-    kind = None
-    if not checkpoint_heads.head_of(shapes).is_known:
-        kind = next((one for one in stated if one in shared), None)
-    head = checkpoint_heads.head_of(shapes, kind=kind, label_kind=label_kind)
-    labels = settings.get("labels") or task.get("labels")
-    return checkpoint_heads.with_labels(head, labels)
+                return {"task": kind, "label_kind": label_kind}
+    return {}
 
 
 def _places(stored: Collection[str]) -> dict[str, str]:
@@ -366,20 +355,9 @@ def _model_of(source: source_module.Source) -> Any:
     return model
 
 
-def _settings_of(source: source_module.Source) -> dict[str, Any]:
-    """Returns the values that this package adds to a file, for JSON."""
-    values = {
-        "head": source.head.kind,
-        **source.text.to_dict(),
-        "labels": source.head.labels and list(source.head.labels),
-        "label_kind": source.head.label_kind,
-    }
-    return {key: value for key, value in values.items() if value is not None}
-
-
 def _copy_archive(saved: str, path: str, source: source_module.Source) -> None:
     """Copies what Keras saved and adds to its metadata what Keras leaves out."""
-    settings = _settings_of(source)
+    settings = source.task_values()
     if source.vocabulary is not None:
         settings["vocabulary"] = list(source.vocabulary.tokens)
     with (

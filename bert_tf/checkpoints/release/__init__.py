@@ -10,7 +10,6 @@ reads our checkpoints, and a run begun by the 2018 code can be continued here.
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -90,23 +89,11 @@ def write(source: source_module.Source, folder: str, *, name: str = PREFIX) -> N
     if source.vocabulary is not None:
         source.vocabulary.save(os.path.join(folder, companion_files.VOCAB_FILE))
     task_file = os.path.join(folder, companion_files.TASK_FILE)
-    task = companion_files.with_fingerprint(_task(source), source.vocabulary)
-    companion_files.write_json(task_file, task)
+    task = {**source.task_values(), companion_files.CONVERTED: True}
+    companion_files.write_json(
+        task_file, companion_files.with_fingerprint(task, source.vocabulary)
+    )
     bundle.save(os.path.join(folder, name), tensors)
-
-
-def _task(source: source_module.Source) -> dict[str, Any]:
-    task: dict[str, Any] = {
-        "task": source.head.kind,
-        "do_lower_case": source.do_lower_case,
-        companion_files.CONVERTED: True,
-    }
-    task |= source.text.to_dict()
-    if source.head.labels is not None:
-        task["labels"] = list(source.head.labels)
-    if source.head.label_kind != checkpoint_heads.SINGLE_LABEL:
-        task["label_kind"] = source.head.label_kind
-    return task
 
 
 def _read_each(prefix: str, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:

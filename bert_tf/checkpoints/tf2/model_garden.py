@@ -7,12 +7,18 @@ The graph is only read: none of the objects that it describes is created.
 There is no configuration. Shapes show all sizes, because query kernels are [H, N, D];
 activation, epsilon and dropout come from a `bert_config.json` beside the weights, or
 are assumed.
+
+Shape letters: H hidden, N heads, D = H / N, C classes.
 """
 
 import dataclasses
+import math
 import os
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +32,6 @@ from bert_tf.checkpoints import release
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
@@ -39,22 +44,93 @@ CASING = f"do_lower_case{_SUFFIX}"
 _OPTIMIZER_ROOTS = ("optimizer/", "global_step/", "save_counter/")
 
 
+# Release's name -> the variable's names in all versions of the Model Garden.
+_PLACES = {
+    "bert/embeddings/word_embeddings": (
+        r"word_embeddings/embeddings|masked_lm/embedding_table"
+    ),
+    "bert/embeddings/position_embeddings": (
+        r"position_embedding/embeddings|embedding_postprocessor/position_embeddings"
+    ),
+    "bert/embeddings/token_type_embeddings": (
+        r"type_embeddings/embeddings|embedding_postprocessor/type_embeddings"
+    ),
+    r"bert/embeddings/LayerNorm/\1": (
+        r"(?:embeddings|embedding_postprocessor)/layer_norm/(gamma|beta)"
+    ),
+    r"bert/pooler/dense/\1": r"pooler_transform/(kernel|bias)",
+    r"cls/predictions/transform/dense/\1": (
+        r"(?:cls/predictions/transform|masked_lm)/dense/(kernel|bias)"
+    ),
+    r"cls/predictions/transform/LayerNorm/\1": (
+        r"(?:cls/predictions/transform/LayerNorm|masked_lm/layer_norm)/(gamma|beta)"
+    ),
+    "cls/predictions/output_bias": r"(?:cls/predictions|masked_lm)/output_bias/bias",
+    "cls/seq_relationship/output_weights": r"next_sentence/logits/kernel",
+    "cls/seq_relationship/output_bias": r"next_sentence/logits/bias",
+    "output_weights": r"sentence_prediction/logits/kernel",
+    "output_bias": r"sentence_prediction/logits/bias",
+}
+# The same for the names within a layer.
+_BLOCK = r"(?:transformer|encoder)/layer_(\d+)/"
+_LAYER_PLACES = {
+    r"attention/self/\2/\3": r"self_attention/(query|key|value)/(kernel|bias)",
+    r"attention/output/dense/\2": (
+        r"(?:self_attention/attention_output|self_attention_output)/(kernel|bias)"
+    ),
+    r"attention/output/LayerNorm/\2": r"self_attention_layer_norm/(gamma|beta)",
+    r"intermediate/dense/\2": r"intermediate/(kernel|bias)",
+    r"output/dense/\2": r"output/(kernel|bias)",
+    r"output/LayerNorm/\2": r"output_layer_norm/(gamma|beta)",
+}
+_PATTERNS = {
+    re.compile(rf"(?:^|/)(?:{pattern})$"): template
+    for template, pattern in (
+        *_PLACES.items(),
+        *(
+            (rf"bert/encoder/layer_\1/{part}", rf"{_BLOCK}(?:{pattern})")
+            for part, pattern in _LAYER_PLACES.items()
+        ),
+    )
+}
+# The pooler of a head that was trained with its own, beside the encoder's.
+_HEAD_POOLER = re.compile(
+    r"(?:^|/)(?:next_sentence|sentence_prediction)/pooler_dense/(kernel|bias)$"
+)
+_HEAD_POOLER_NOTE = (
+    "its head has its own pooler, which replaces the encoder's, because the encoder's "
+    "was never trained"
+)
+_POOLER = "bert/pooler/dense"
+# Kernels [H, C] of dense layers; [C, H] in the release.
+_TRANSPOSED = ("cls/seq_relationship/output_weights", "output_weights")
+# Part of a variable's name -> the network with such a variable.
+_OTHER_NETWORKS = {
+    "embedding_projection": "ALBERT, or another network with factorized embeddings",
+    "bottleneck": "MobileBERT",
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Weights:
     """A BERT's weights in a checkpoint, without values."""
 
     prefix: str
-    named: garden_names.Named
+    keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
     shapes: dict[str, tuple[int, ...]]  # Release's name -> shape in its layout.
+    own_names: dict[str, str]  # Release's name -> the variable's own, if it differs.
+    unmapped: tuple[str, ...] = ()  # Names of variables without a place.
+    transposed: tuple[str, ...] = ()  # Release's names of weights stored as [H, C].
+    notes: tuple[str, ...] = ()
     num_heads: int | None = None  # None: query kernels are matrices.
     optimizer: tuple[str, ...] = ()  # Tensors of slots, counters and rates.
 
     def read_each(self, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
         """Yields (release's name, float32 array in its layout), one after the other."""
         wanted = list(wanted)
-        arrays = bundle.read_each(self.prefix, [self.named.keys[n] for n in wanted])
+        arrays = bundle.read_each(self.prefix, [self.keys[n] for n in wanted])
         for name, (_, array) in zip(wanted, arrays, strict=True):
-            array = array.T if name in self.named.transposed else array
+            array = array.T if name in self.transposed else array
             yield name, np.reshape(array, self.shapes[name]).astype("float32")
 
     def source(self, *, notes: Iterable[str], **fields: Any) -> source_module.Source:
@@ -63,10 +139,10 @@ class Weights:
             shapes=self.shapes,
             read_each=self.read_each,
             head=checkpoint_heads.head_of(self.shapes),
-            unmapped=self.named.unmapped,
+            unmapped=self.unmapped,
             optimizer=self.optimizer,
-            own_names=self.named.own_names,
-            notes=(*self.named.notes, *notes),
+            own_names=self.own_names,
+            notes=(*self.notes, *notes),
             **fields,
         )
 
@@ -113,17 +189,14 @@ def open_weights(prefix: str) -> Weights:
     missing = [key for key in variables if key not in stored]
     if missing:
         raise ValueError(f"{prefix} is damaged: it has no tensor {missing[0]}.")
-    named = garden_names.place(variables)
-    shapes = {name: tuple(stored[key]) for name, key in named.keys.items()}
-    garden_names.check(named, shapes, prefix)
+    weights = place(prefix, variables)
+    shapes = {name: tuple(stored[key]) for name, key in weights.keys.items()}
+    _check(weights, shapes)
     query = shapes["bert/encoder/layer_0/attention/self/query/kernel"]
-    return Weights(
-        prefix=prefix,
-        named=named,
+    return dataclasses.replace(
+        weights,
         shapes={
-            name: garden_names.release_shape(
-                name, shape, is_transposed=name in named.transposed
-            )
+            name: _release_shape(name, shape, name in weights.transposed)
             for name, shape in shapes.items()
         },
         num_heads=query[1] if len(query) == 3 else None,  # [H, N, D]
@@ -173,6 +246,99 @@ def infer_config(
         f"it does not record {assumed}, which are assumed; pass --bert_config_file if "
         "that is wrong"
     ]
+
+
+def place(prefix: str, variables: Mapping[str, str]) -> Weights:
+    """Assigns variables to the release's names; shapes are still unknown.
+
+    Args:
+        prefix: of the checkpoint.
+        variables: {tensor in the checkpoint: name of the variable}.
+    """
+    if checkpoint_names.WORD_EMBEDDINGS in variables.values():  # The release's names.
+        keys = {name: key for key, name in variables.items()}
+        return Weights(prefix=prefix, keys=keys, shapes={}, own_names={})
+    found: dict[str, str] = {}
+    head_pooler: dict[str, str] = {}
+    unmapped = []
+    for key, own_name in sorted(variables.items()):
+        pooler = _HEAD_POOLER.search(own_name)
+        name = _release_name(own_name)
+        if pooler:
+            head_pooler[f"{_POOLER}/{pooler[1]}"] = key
+        elif name is None:
+            unmapped.append(own_name)
+        elif name in found:
+            raise ValueError(
+                f"Two variables are {name}: {found[name]} and {key}; expected one "
+                "encoder. Save the encoder alone."
+            )
+        else:
+            found[name] = key
+    notes: tuple[str, ...] = ()
+    if head_pooler:
+        unmapped += [variables[found[name]] for name in head_pooler if name in found]
+        found |= head_pooler
+        notes = (_HEAD_POOLER_NOTE,)
+    return Weights(
+        prefix=prefix,
+        keys=found,
+        shapes={},
+        own_names={name: variables[key] for name, key in found.items()},
+        unmapped=tuple(sorted(unmapped)),
+        transposed=tuple(name for name in _TRANSPOSED if name in found),
+        notes=notes,
+    )
+
+
+def _check(weights: Weights, stored: Mapping[str, Sequence[int]]) -> None:
+    """Raises a ValueError unless there is a complete encoder with consistent shapes."""
+    path = weights.prefix
+    names = (*weights.keys.values(), *weights.unmapped)
+    for part, network in _OTHER_NETWORKS.items():
+        if any(part in name for name in names):
+            raise ValueError(f"{path} is not a BERT: it is {network}.")
+    # A checkpoint without any layer lacks the first one; the pooler may be missing.
+    expected = checkpoint_names.encoder_names(
+        max(1, checkpoint_names.num_layers(stored))
+    )
+    missing = [
+        name for name in checkpoint_names.without_pooler(expected) if name not in stored
+    ]
+    if missing:
+        example = min(weights.unmapped, default=min(stored, default="no variable"))
+        raise ValueError(
+            f"{path} has no complete BERT encoder: {missing[0]} is missing (it has, "
+            f"for example, {example}); expected a BERT of the Model Garden or TF Hub."
+        )
+    hidden_size = stored[checkpoint_names.WORD_EMBEDDINGS][-1]
+    for name, shape in stored.items():
+        if name.endswith("query/kernel") and shape[0] != hidden_size:
+            raise ValueError(
+                f"{path} is not a BERT: {name} has shape {list(shape)}, but its word "
+                f"embeddings have {hidden_size} columns."
+            )
+
+
+def _release_shape(
+    name: str, stored_shape: Sequence[int], is_transposed: bool
+) -> tuple[int, ...]:
+    """Returns the shape of a stored weight in the release's layout."""
+    if is_transposed:
+        return tuple(reversed(stored_shape))
+    product = math.prod(stored_shape)
+    if "/attention/self/" in name:
+        rows = stored_shape[:1] if name.endswith("/kernel") else ()
+        return (*rows, product // math.prod(rows))
+    if name.endswith("/attention/output/dense/kernel"):
+        return (product // stored_shape[-1], stored_shape[-1])
+    return tuple(stored_shape)
+
+
+def _release_name(own_name: str) -> str | None:
+    """Returns the release's name of a variable, or None if it has none."""
+    matches = ((p.search(own_name), template) for p, template in _PATTERNS.items())
+    return next((match.expand(to) for match, to in matches if match), None)
 
 
 def _variables(graph: Any) -> dict[str, str]:

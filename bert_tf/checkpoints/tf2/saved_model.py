@@ -22,7 +22,6 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.checkpoints.tf2 import model_garden
 
 _MODEL_FILE = "saved_model.pb"
@@ -112,7 +111,8 @@ def _weights(prefix: str) -> model_garden.Weights:
     own_names = {name: key for name, key in keys.items() if name != key}
     return model_garden.Weights(
         prefix=prefix,
-        named=garden_names.Named(keys=keys, own_names=own_names),
+        keys=keys,
+        own_names=own_names,
         shapes={name: tuple(stored[key]) for name, key in keys.items()},
     )
 

@@ -290,7 +290,7 @@ def wait_until(is_done):
         time.sleep(0.01)
 
 
-def test_a_process_killed_while_downloading_is_continued_by_the_next(
+def test_killed_processes_are_continued_by_the_next_and_leave_nothing(
     server, tmp_path, project_root
 ):
     server.script = [http.slowly(seconds=600)]
@@ -300,40 +300,29 @@ def test_a_process_killed_while_downloading_is_continued_by_the_next(
     kill(process)
     size = part.stat().st_size
     assert 0 < size < len(server.content)
-    fetch(tmp_path)
-    assert server.asked[-1][1] == f"bytes={size}-"
-    assert left_in(tmp_path) == set()
-
-
-def test_a_process_killed_while_unpacking_leaves_nothing_to_the_next(
-    server, tmp_path, project_root
-):
     process = started(server.url, tmp_path, "at_check", project_root)
     assert process.stdout.readline() == "unpacked\n"
     kill(process)
+    assert server.asked[-1][1] == f"bytes={size}-"
     assert not (tmp_path / double.PATH).exists()
     assert any(path.endswith("vocab.txt") for path in left_in(tmp_path))
     fetch(tmp_path)
-    assert len(server.asked) == 1  # The download was complete.
+    assert len(server.asked) == 2  # The download was complete.
     assert left_in(tmp_path) == set()
 
 
-def test_two_processes_download_the_same_model_once(
-    server, tmp_path, project_root, monkeypatch
-):
-    is_waiting, logged = threading.Event(), []
-
-    def log(text, *values):
-        logged.append(text % values)
-        is_waiting.set()
-
-    monkeypatch.setattr(locks.logger, "info", log)
+def test_a_model_that_two_ask_for_is_downloaded_once(server, tmp_path, monkeypatch):
+    is_waiting = threading.Event()
+    monkeypatch.setattr(locks.logger, "info", lambda *_: is_waiting.set())
     server.script = [http.after(is_waiting)]
-    process = started(server.url, tmp_path, "", project_root)
+    folders = []
+    other = threading.Thread(target=lambda: folders.append(fetch(tmp_path)))
+    other.start()
     wait_until(lambda: server.asked)
-    folder = fetch(tmp_path)
-    assert f"Waiting for process {process.pid} on" in logged[0]
-    assert process.communicate()[0] == f"{folder}\n"
+    folders.append(fetch(tmp_path))
+    other.join()
+    assert is_waiting.is_set()
+    assert folders == [tmp_path / double.PATH] * 2
     assert len(server.asked) == 1
 
 

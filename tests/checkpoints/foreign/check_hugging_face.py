@@ -1,10 +1,10 @@
 """Checks in transformers what bert_tf writes: same keys, same outputs, same ids.
 
     pip install -e .                                  # in one environment
-    python tests/checkpoints/foreign/check_hugging_face.py write /tmp/written
+    PYTHONPATH=. python tests/checkpoints/foreign/check_hugging_face.py write /tmp/x
 
     pip install transformers torch sentence-transformers        # in another, or not
-    python tests/checkpoints/foreign/check_hugging_face.py check /tmp/written
+    python tests/checkpoints/foreign/check_hugging_face.py check /tmp/x
 
 The first writes a random model of every kind of head, as a Hugging Face folder, with
 what it computes. The second loads each with the class of transformers that belongs to
@@ -52,78 +52,43 @@ OUTPUTS = {
 
 def write(folder):
     """Writes a model of every kind, and one in shards, with what they compute."""
-    from bert_tf.checkpoints import hugging_face
+    from bert_tf.checkpoints import added_words
 
     for kind, changes in MODELS.items():
-        source, model = source_and_model(kind, changes)
-        target = folder / kind
-        target.mkdir(parents=True)
-        hugging_face.write(source, target)
-        np.savez(folder / f"{kind}.npz", **answers(model, source))
+        source = random_source(kind, changes)
+        write_source(folder / kind, source)
         if kind == "masked_lm":
-            write_grown(folder, source)
+            # More added words than its table has padding rows for.
+            words = ["cat", "mat", "café", "world", "don"]
+            grown = added_words.grow_source(source, words, words_file="words")
+            write_source(folder / "grown", grown)
 
 
-def write_grown(folder, source):
-    """Writes a model with added words, more than its table has padding rows for."""
-    from bert_tf.checkpoints import added_words
+def write_source(folder, source):
+    """Writes a source as a Hugging Face folder, and what its model computes."""
     from bert_tf.checkpoints import hugging_face
     from bert_tf.checkpoints import loading
 
-    words = ["cat", "mat", "café", "world", "don"]
-    grown = added_words.grow_source(source, words, words_file="words")
-    model = loading.create_model(grown)
-    loading.assign(model, grown)
-    (folder / "grown").mkdir()
-    hugging_face.write(grown, folder / "grown")
-    np.savez(folder / "grown.npz", **answers(model, grown))
+    folder.mkdir(parents=True)
+    hugging_face.write(source, folder)
+    np.savez(folder.with_suffix(".npz"), **answers(loading.model_of(source), source))
 
 
-def source_and_model(kind, changes):
-    """Returns a `Source` whose weights are a random model's, and the model."""
-    from bert_tf.checkpoints import heads as checkpoint_heads
-    from bert_tf.checkpoints import names as checkpoint_names
-    from bert_tf.checkpoints import source as source_module
-    from bert_tf.checkpoints import text_encoding
-    from bert_tf.modeling import config as config_module
-    from bert_tf.tokenization import vocabulary as vocabulary_module
+def random_source(kind, changes):
+    """Returns the `Source` of a random model."""
+    from tests.checkpoints import sources
+    from tests.modeling import small_config
 
     letters = sorted({c for text in TEXTS for c in text.lower() if not c.isspace()})
-    pieces = [*letters, *(f"##{letter}" for letter in letters)]
-    tokens = vocabulary_module.Vocabulary([*vocabulary_module.SPECIAL_TOKENS, *pieces])
-    sizes = config_module.BertConfig(
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    tokens = [*special, *letters, *(f"##{letter}" for letter in letters)]
+    sizes = small_config.create(
         vocab_size=len(tokens) + 3,  # The table may be padded.
-        hidden_size=16,
         num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=24,
         max_position_embeddings=64,
         **changes,
     )
-    labels = {
-        "classification": ("yes", "no", "perhaps"),
-        "token_classification": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER"),
-    }.get(kind)
-    its_head = checkpoint_heads.Head(
-        kind=kind, num_labels=labels and len(labels), labels=labels
-    )
-    model = checkpoint_heads.create_model(sizes, its_head)
-    rng = np.random.default_rng(7)
-    variables = checkpoint_names.checkpoint_variables(model)
-    for name, variable in variables.items():
-        scale = 1.0 if name.endswith("gamma") else 0.0  # No bias stays 0.
-        variable.assign(scale + rng.normal(0, 0.3, variable.shape))
-    arrays = {name: np.asarray(value) for name, value in variables.items()}
-    its_source = source_module.Source(
-        path="random weights",
-        format="bert",
-        shapes={name: array.shape for name, array in arrays.items()},
-        read_each=lambda wanted: ((name, arrays[name]) for name in wanted),
-        head=its_head,
-        config=sizes,
-        text=text_encoding.TextEncoding(vocabulary=tokens, do_lower_case=True),
-    )
-    return its_source, model
+    return sources.create(kind, sizes=sizes, tokens=tokens)
 
 
 def answers(model, source):

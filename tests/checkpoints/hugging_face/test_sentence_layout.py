@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
@@ -196,33 +195,6 @@ def test_the_library_computes_the_same_with_what_is_written(
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
     assert len(done.stdout.splitlines()) == 32
-
-
-@pytest.mark.parametrize("name", ["default_prompt", "ranker_shorter"])
-@pytest.mark.parametrize(
-    "format_name, target",
-    [
-        ("bert", "folder"),
-        ("hugging_face", "folder"),
-        ("keras", "model.keras"),
-        ("keras", "model.weights.h5"),
-    ],
-)
-def test_every_format_that_can_say_it_says_it(tmp_path, name, format_name, target):
-    source = opened(tmp_path, name)
-    target = tmp_path / "written" / target
-    target.parent.mkdir()
-    if target.name == "folder":
-        target.mkdir()
-    module = formats.module_of(format_name)
-    module.write(source, str(target))
-    again = module.open_source(str(target))
-    assert (again.head, again.config) == (source.head, source.config)
-    vocabulary = None if target.suffix == ".h5" else again.vocabulary
-    assert vocabulary is None or vocabulary.tokens == source.vocabulary.tokens
-    assert dataclasses.replace(again.text, vocabulary=None) == dataclasses.replace(
-        source.text, vocabulary=None
-    )
 
 
 def test_a_format_that_cannot_say_it_needs_a_flag(tmp_path):

@@ -14,7 +14,7 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] a ##b"
+PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] a ##b"
 
 
 def json_of(tokens, **changes):
@@ -44,69 +44,47 @@ def json_of(tokens, **changes):
     return json.dumps(values)
 
 
-def folder_of(tmp_path, **texts):
-    """Writes files: vocab_txt="..." becomes vocab.txt."""
-    for name, text in texts.items():
-        (tmp_path / name.replace("__", ".")).write_text(text)
+def folder_of(tmp_path, *, vocabulary=None, whole=None, options=None, added=None):
+    """Writes some of a tokenizer's files and returns their folder."""
+    lines = vocabulary and "".join(f"{token}\n" for token in vocabulary.split())
+    for name, text in {
+        "vocab.txt": lines,
+        "tokenizer.json": whole,
+        "tokenizer_config.json": options,
+        "added_tokens.json": added,
+    }.items():
+        if text is not None:
+            text = text if isinstance(text, str) else json.dumps(text)
+            (tmp_path / name).write_text(text)
     return tmp_path
 
 
-def vocab_txt(tokens):
-    return "\n".join(tokens.split()) + "\n"
+E_TOKEN = [{"id": 7, "content": "<e>"}]
 
 
 @pytest.mark.parametrize(
-    "texts, tokens, do_lower_case",
+    "texts, added, do_lower_case",
     [
         # 2018 to 2025: the list, and options beside it.
-        (
-            {
-                "vocab__txt": vocab_txt(VOCABULARY),
-                "tokenizer_config__json": '{"do_lower_case": false}',
-            },
-            VOCABULARY,
-            False,
-        ),
+        ({"vocabulary": PIECES, "options": {"do_lower_case": False}}, "", False),
         # Since version 5: only tokenizer.json has the vocabulary.
-        ({"tokenizer__json": json_of(VOCABULARY)}, VOCABULARY, True),
-        (
-            {"tokenizer__json": json_of(VOCABULARY, normalizer__lowercase=False)},
-            VOCABULARY,
-            False,
-        ),
-        ({"vocab__txt": vocab_txt(VOCABULARY)}, VOCABULARY, None),
+        ({"whole": json_of(PIECES)}, "", True),
+        ({"whole": json_of(PIECES, normalizer__lowercase=False)}, "", False),
+        ({"vocabulary": PIECES}, "", None),
         # Added tokens come after all other tokens, from either file.
-        (
-            {
-                "tokenizer__json": json_of(
-                    VOCABULARY, added_tokens=[{"id": 7, "content": "<e>"}]
-                )
-            },
-            f"{VOCABULARY} <e>",
-            True,
-        ),
-        (
-            {
-                "vocab__txt": vocab_txt(VOCABULARY),
-                "added_tokens__json": '{"<f>": 8, "<e>": 7}',
-            },
-            f"{VOCABULARY} <e> <f>",
-            None,
-        ),
+        ({"whole": json_of(PIECES, added_tokens=E_TOKEN)}, " <e>", True),
+        ({"vocabulary": PIECES, "added": {"<f>": 8, "<e>": 7}}, " <e> <f>", None),
         # The longer one, where one continues the other.
         (
-            {
-                "vocab__txt": vocab_txt(VOCABULARY),
-                "tokenizer__json": json_of(f"{VOCABULARY} <e>"),
-            },
-            f"{VOCABULARY} <e>",
+            {"vocabulary": PIECES, "whole": json_of(PIECES + " <e>")},
+            " <e>",
             True,
         ),
     ],
 )
-def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case):
+def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
     described = tokenizer.read(folder_of(tmp_path, **texts))
-    assert described.text.vocabulary.tokens == tuple(tokens.split())
+    assert described.text.vocabulary.tokens == tuple((PIECES + added).split())
     assert described.text.do_lower_case is do_lower_case
 
 
@@ -164,12 +142,8 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, tokens, do_lower_case)
     ],
 )
 def test_options_that_change_ids_become_warnings(tmp_path, options, changes, warning):
-    folder = folder_of(
-        tmp_path,
-        tokenizer__json=json_of(VOCABULARY, **changes),
-        tokenizer_config__json=json.dumps(options),
-    )
-    described = tokenizer.read(folder)
+    whole = json_of(PIECES, **changes)
+    described = tokenizer.read(folder_of(tmp_path, whole=whole, options=options))
     found = (*described.warnings, *described.notes)
     assert len(found) == (warning is not None), found
     assert warning is None or warning in found[0]
@@ -183,9 +157,8 @@ def test_options_that_change_ids_become_warnings(tmp_path, options, changes, war
     ],
 )
 def test_texts_that_lose_their_beginning_are_refused(tmp_path, options, changes):
-    texts = {"tokenizer__json": json_of(VOCABULARY, **changes)}
-    texts["tokenizer_config__json"] = json.dumps(options)
-    folder = folder_of(tmp_path, **texts)
+    whole = json_of(PIECES, **changes)
+    folder = folder_of(tmp_path, whole=whole, options=options)
     for read in (tokenizer.read, full_tokenizer.FullTokenizer):
         with pytest.raises(ValueError, match=r"beginning \(truncation_side left\), b"):
             read(str(folder))
@@ -194,9 +167,8 @@ def test_texts_that_lose_their_beginning_are_refused(tmp_path, options, changes)
 def test_a_length_under_its_old_name_and_added_tokens_of_the_options_are_read(tmp_path):
     added = {"7": {"content": "<e>"}, "0": {"content": "[PAD]"}}
     options = {"max_len": 64, "added_tokens_decoder": added}
-    texts = {"vocab__txt": vocab_txt(VOCABULARY)}
-    texts["tokenizer_config__json"] = json.dumps(options)
-    described = tokenizer.read(folder_of(tmp_path, **texts))
+    folder = folder_of(tmp_path, vocabulary=PIECES, options=options)
+    described = tokenizer.read(folder)
     assert described.max_length == 64
     assert described.text.never_split == ("<e>",)
 
@@ -223,12 +195,8 @@ def test_a_length_under_its_old_name_and_added_tokens_of_the_options_are_read(tm
 def test_accents_and_tokens_that_stay_whole_are_read(
     tmp_path, options, changes, strip_accents, never_split
 ):
-    folder = folder_of(
-        tmp_path,
-        tokenizer__json=json_of(VOCABULARY, **changes),
-        tokenizer_config__json=json.dumps(options),
-    )
-    described = tokenizer.read(folder)
+    whole = json_of(PIECES, **changes)
+    described = tokenizer.read(folder_of(tmp_path, whole=whole, options=options))
     assert described.text.strip_accents is strip_accents
     assert described.text.never_split == never_split
 
@@ -248,8 +216,8 @@ def test_texts_get_the_ids_that_transformers_gives_them(foreign):
 
 
 def test_another_kind_of_tokenizer_is_reported_and_not_used(tmp_path):
-    text = json_of(VOCABULARY, model={"type": "Unigram", "vocab": [["a", -1.5]]})
-    described = tokenizer.read(folder_of(tmp_path, tokenizer__json=text))
+    text = json_of(PIECES, model={"type": "Unigram", "vocab": [["a", -1.5]]})
+    described = tokenizer.read(folder_of(tmp_path, whole=text))
     assert described.text.vocabulary is None
     assert "is Unigram and not WordPiece" in described.warnings[0]
 
@@ -257,27 +225,26 @@ def test_another_kind_of_tokenizer_is_reported_and_not_used(tmp_path):
 @pytest.mark.parametrize(
     "texts, message",
     [
-        ({"vocab__txt": vocab_txt("[PAD] [UNK] [CLS] [MASK] a")}, r"\[SEP\] missing"),
+        ({"vocabulary": "[PAD] [UNK] [CLS] [MASK] a"}, r"\[SEP\] missing"),
         (
             {
-                "vocab__txt": vocab_txt(VOCABULARY),
-                "tokenizer__json": json_of(VOCABULARY.replace(" a ", " b ")),
+                "vocabulary": PIECES,
+                "whole": json_of(PIECES.replace(" a ", " b ")),
             },
             r"vocab\.txt and tokenizer\.json disagree: token 5 is 'a' in one and 'b'",
         ),
         (
-            {"tokenizer__json": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
+            {"whole": json_of("", model__vocab={"[PAD]": 0, "a": 2})},
             r"tokenizer\.json: the ids of its vocabulary are not 0, 1, 2",
         ),
         (
-            {"tokenizer__json": json_of(VOCABULARY, added_tokens=["<e>"])},
+            {"whole": json_of(PIECES, added_tokens=["<e>"])},
             r"tokenizer\.json has an unexpected value of added_tokens\[0\]: '<e>'",
         ),
-        ({"tokenizer__json": "{"}, r"tokenizer\.json is not JSON"),
-        ({"tokenizer_config__json": '{"never_split": 7}'}, "value of never_split: 7"),
-        ({"tokenizer_config__json": '{"never_split": [[]]}'}, r"of never_split\[0\]"),
-        ({"tokenizer_config__json": '{"do_lower_case": "no"}'}, "do_lower_case: 'no'"),
-        ({"vocab__txt": "[PAD]\r\n"}, r"vocab\.txt:1: the line ends with CRLF"),
+        ({"whole": "{"}, r"tokenizer\.json is not JSON"),
+        ({"options": {"never_split": 7}}, "value of never_split: 7"),
+        ({"options": {"never_split": [[]]}}, r"of never_split\[0\]"),
+        ({"options": {"do_lower_case": "no"}}, "do_lower_case: 'no'"),
     ],
 )
 def test_files_that_are_no_tokenizer_are_refused(tmp_path, texts, message):
@@ -331,25 +298,21 @@ def theirs(words, do_lower_case, **settings):
 @pytest.mark.parametrize("do_lower_case", [True, False])
 @pytest.mark.parametrize(
     "settings",
-    [{"strip_accents": False}, {"strip_accents": True}, {"never_split": ("and", "é")}],
+    [
+        {},
+        {"strip_accents": False},
+        {"strip_accents": True},
+        {"never_split": ("and", "é")},
+    ],
 )
-def test_accents_and_whole_tokens_are_the_same_there(words, do_lower_case, settings):
+def test_texts_have_the_same_ids_there(words, sample_data, do_lower_case, settings):
     ours = full.FullTokenizer(words, do_lower_case, **settings)
-    found = theirs(words, do_lower_case, **settings).encode_batch(
-        [*EDGES, "sandy band"], add_special_tokens=False
-    )
-    for text, encoding in zip([*EDGES, "sandy band"], found, strict=True):
-        assert encoding.tokens == ours.tokenize(text), text
-
-
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_texts_have_the_same_ids_there(words, sample_data, do_lower_case):
-    ours = full.FullTokenizer(words, do_lower_case)
     lines = (sample_data / "corpus.txt").read_text().splitlines()
-    found = theirs(words, do_lower_case).encode_batch(
-        [*lines, *EDGES], add_special_tokens=False
-    )
-    for text, encoding in zip([*lines, *EDGES], found, strict=True):
+    texts = [*lines, *EDGES, "sandy band"]
+    there = theirs(words, do_lower_case, **settings)
+    for text, encoding in zip(
+        texts, there.encode_batch(texts, add_special_tokens=False), strict=True
+    ):
         pieces = ours.tokenize(text)
         assert encoding.tokens == pieces, text
         assert encoding.ids == ours.convert_tokens_to_ids(pieces)
@@ -367,20 +330,10 @@ def test_pairs_get_their_special_tokens_and_segments():
     assert theirs(tokens, do_lower_case=True).decode([1, 2]) == "a b"
 
 
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_what_is_written_is_read_again_without_a_note(tmp_path, words, do_lower_case):
-    text = text_encoding.TextEncoding(vocabulary=words, do_lower_case=do_lower_case)
+def test_the_written_options_are_those_that_transformers_needs(tmp_path, words):
+    text = text_encoding.TextEncoding(vocabulary=words, do_lower_case=False)
     tokenizer.write(tmp_path, text, 77)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "special_tokens_map.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.txt",
-    ]
-    read = tokenizer.read(tmp_path)
-    assert read.text.vocabulary.tokens == words.tokens
-    assert read.text.do_lower_case is do_lower_case
-    assert read.notes == ()
+    assert tokenizer.read(tmp_path).notes == ()
     options = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert options["model_max_length"] == 77
     assert options["cls_token"] == "[CLS]"

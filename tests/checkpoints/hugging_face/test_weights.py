@@ -14,11 +14,6 @@ from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints.hugging_face import weights
 
-
-def cut_to(num_bytes):
-    return lambda path: path.write_bytes(path.read_bytes()[:num_bytes])
-
-
 DAMAGED = (
     r"cannot be read: it is truncated or damaged \({}bytes; .+\); copy or download"
 )
@@ -27,9 +22,6 @@ DAMAGED = (
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (cut_to(-100), DAMAGED.format("2[0-9]{4} ")),  # A download that stopped.
-        (cut_to(100), DAMAGED.format("100 ")),  # Within the header.
-        (cut_to(0), DAMAGED.format("0 ")),
         (lambda path: path.write_bytes(b"PK\x03\x04" * 99), DAMAGED.format("396 ")),
         (
             lambda path: path.write_text(

@@ -76,37 +76,14 @@ def test_what_is_beside_the_weights_is_found():
     assert keras_hub.open_source(FOREIGN / "encoder").do_lower_case is False
 
 
-@pytest.mark.parametrize("name", ["encoder", "classification"])
-def test_a_preset_written_again_is_the_same_to_keras_hub(tmp_path, name):
-    source = keras_hub.open_source(FOREIGN / name)
-    placement = keras_hub.placement(source)
-    assert set(placement.places) == set(source.shapes)
-    assert placement.without_place == ()
+def test_a_preset_written_again_is_the_same_to_keras_hub(tmp_path):
+    source = keras_hub.open_source(FOREIGN / "classification")
     keras_hub.write(source, str(tmp_path))
-    again = keras_hub.open_source(tmp_path)
-    assert (again.config, again.head) == (source.config, source.head)
-    assert again.vocabulary.tokens == source.vocabulary.tokens
-    assert again.do_lower_case is source.do_lower_case
-    pairs = zip(
-        source.read_each(source.shapes), again.read_each(source.shapes), strict=True
-    )
-    for (weight, array), (_, array_again) in pairs:
-        np.testing.assert_array_equal(array_again, array, err_msg=weight)
-    expected, features = _expected(name)
+    expected, features = _expected("classification")
     outputs = keras_hub.library_outputs(str(tmp_path), features)
-    assert len(outputs) == (2 if name == "encoder" else 3)
+    assert len(outputs) == 3
     for output, values in outputs.items():
         np.testing.assert_allclose(values, expected[output], atol=1e-6)
-
-
-def test_a_preset_keeps_that_a_label_is_any_number_of_classes(tmp_path):
-    source = keras_hub.open_source(FOREIGN / "classification")
-    head = dataclasses.replace(source.head, label_kind="multi_label")
-    keras_hub.write(dataclasses.replace(source, head=head), str(tmp_path))
-    assert keras_hub.open_source(tmp_path).head == head
-    expected, features = _expected("classification")
-    logits = keras_hub.library_outputs(str(tmp_path), features)["logits"]
-    np.testing.assert_allclose(logits, expected["logits"], atol=1e-6)
 
 
 def test_the_tokenizer_of_a_written_preset_is_ours(tmp_path):
@@ -186,7 +163,6 @@ _LAMBDA = {"module": "keras.layers", "class_name": "Lambda", "config": {}}
     [
         ("roberta", None, "is a KerasHub preset of RobertaBackbone, a dif"),
         ("encoder", _cut("config.json", 100), "config.json is not JSON"),
-        ("encoder", _cut("model.weights.h5", 60000), "be truncated"),
         ("classification", _cut("task.weights.h5", 9000), "be truncated"),
         ("encoder", lambda f: (f / "model.weights.h5").unlink(), "model.weights.h5"),
         (

@@ -8,7 +8,6 @@ import pytest
 
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
-from bert_tf.checkpoints.tf2 import garden_names
 from bert_tf.checkpoints.tf2 import model_garden
 from bert_tf.modeling import config as config_module
 
@@ -146,13 +145,13 @@ def test_a_checkpoint_cut_short_gives_one_line(tmp_path, part, size):
     ],
 )
 def test_a_variable_is_the_weight_that_its_name_says(own, released):
-    named = garden_names.place({"variables/7": own})
+    named = model_garden.place("prefix", {"variables/7": own})
     assert named.keys == {released: "variables/7"}
     assert named.own_names == {released: own}
 
 
 def test_the_releases_own_names_are_taken_as_they_are():
     names = ("bert/embeddings/word_embeddings", "output_weights", "something/else")
-    named = garden_names.place({f"variables/{n}": n for n in names})
+    named = model_garden.place("prefix", {f"variables/{n}": n for n in names})
     assert named.keys == {name: f"variables/{name}" for name in names}
     assert named.transposed == ()
