@@ -203,17 +203,17 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
     """
     variables = checkpoint_names.checkpoint_variables(model)
     offered = _offered(model, source)
-    found = {name: variables[name] for name in offered if name in variables}
-    _check(found, source)
-    for name, array in source.read_each(found):
+    assigned = {name: variables[name] for name in offered if name in variables}
+    _check(assigned, source)
+    for name, array in source.read_each(assigned):
         source_module.check_finite(source.path, name, array)
-        found[name].assign(array)
-    left_over = {*source.shapes, *source.unmapped} - set(found)
+        assigned[name].assign(array)
+    left_over = {*source.shapes, *source.unmapped} - set(assigned)
     return LoadReport(
         path=source.path,
         format=source.format,
-        read=tuple(sorted(found)),
-        missing=tuple(sorted(set(variables) - set(found))),
+        read=tuple(sorted(assigned)),
+        missing=tuple(sorted(set(variables) - set(assigned))),
         left_over=tuple(sorted(left_over)),
         optimizer=source.optimizer,
         differences=(*source.warnings, *_differences(model.config, source)),
@@ -232,15 +232,17 @@ def _offered(model: Any, source: source_module.Source) -> list[str]:
     return [name for name in source.shapes if not (is_other and name in outputs)]
 
 
-def _check(found: Mapping[str, Any], source: source_module.Source) -> None:
-    if not any(name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in found):
+def _check(assigned: Mapping[str, Any], source: source_module.Source) -> None:
+    if not any(
+        name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in assigned
+    ):
         example = min((*source.shapes, *source.unmapped), default="none")
         raise ValueError(
             f"The checkpoint {source.path} has no encoder weights: expected names such "
             f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
             "checkpoint."
         )
-    _check_shapes({name: found[name].shape for name in found}, source)
+    _check_shapes({name: assigned[name].shape for name in assigned}, source)
 
 
 def _check_shapes(shapes, source):

@@ -79,8 +79,8 @@ def sizes(config: config_module.BertConfig) -> dict[str, int]:
 
 def num_layers(names: Iterable[str]) -> int:
     """Returns one more than the highest layer number in some names; 0 without any."""
-    found = map(_LAYER_NUMBER.match, names)
-    return max((int(match[1]) + 1 for match in found if match), default=0)
+    matches = map(_LAYER_NUMBER.match, names)
+    return max((int(match[1]) + 1 for match in matches if match), default=0)
 
 
 def without_pooler(names: Iterable[str]) -> list[str]:

@@ -134,11 +134,11 @@ class TextEncoding:
         """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
         return {name: getattr(self, name) for name in _OF_TOKENIZER}
 
-    def lowercases(self, given: bool | None, path: str, *, flag: str) -> bool:
+    def lowercases(self, argument: bool | None, path: str, *, flag: str) -> bool:
         """Returns whether text is lowercased; True if that is unknown, as in 2018.
 
         Args:
-            given: the user's argument, or None.
+            argument: the user's argument, or None.
             path: the checkpoint, for messages.
             flag: name of the user's argument, for messages.
 
@@ -147,13 +147,13 @@ class TextEncoding:
                 recorded and the vocabulary has cased pieces.
         """
         recorded = self.do_lower_case
-        if None not in (given, recorded) and given != recorded:
+        if None not in (argument, recorded) and argument != recorded:
             trained_on = "lowercased" if recorded else "cased"
             raise ValueError(
-                f"{flag}={given}, but {path} was trained on {trained_on} text; pass "
+                f"{flag}={argument}, but {path} was trained on {trained_on} text; pass "
                 f"{flag}={recorded}."
             )
-        casing = given if recorded is None else recorded
+        casing = argument if recorded is None else recorded
         if casing is not None or self.vocabulary is None:
             return casing is not False
         cased = full.cased_piece(self.vocabulary, self.never_split)

@@ -40,7 +40,7 @@ class Conversion:
     source: source_module.Source  # As it was opened.
     target_path: str
     target_format: str
-    kept: source_module.Source  # The part of it that was converted.
+    converted: source_module.Source  # The part of it that was converted.
     written: source_module.Source  # The target, read back.
     placement: source_module.Placement
     dropped: tuple[str, ...]  # Weights of heads that were left out as requested.
@@ -49,18 +49,18 @@ class Conversion:
 
 def text(conversion: Conversion) -> str:
     """Returns the report of a conversion, with one line for all layers."""
-    kept, written = conversion.kept, conversion.written
-    mapped = [name for name in kept.shapes if name in written.shapes]
-    lost = set(conversion.placement.without_place) & set(kept.shapes)
+    converted, written = conversion.converted, conversion.written
+    mapped = [name for name in converted.shapes if name in written.shapes]
+    lost = set(conversion.placement.without_place) & set(converted.shapes)
     num_parameters = sum(math.prod(written.shapes[name]) for name in written.shapes)
     lines = [
         f"source       {conversion.source.path} ({conversion.source.format})",
         f"target       {conversion.target_path} ({conversion.target_format})",
-        f"model        {_model(kept)}",
+        f"model        {_model(converted)}",
         f"parameters   {num_parameters:,}",
         f"mapped       {len(mapped)} weights, the same bits when read back:",
         *_counts(_mapping(mapped, conversion)),
-        *_counted("missing", set(written.shapes) - set(kept.shapes)),
+        *_counted("missing", set(written.shapes) - set(converted.shapes)),
         *_counted("left over", {*lost, *conversion.source.unmapped}),
         *_counted("dropped", conversion.dropped),
     ]
@@ -124,7 +124,7 @@ def _starred(name: str) -> str:
 
 
 def _notes(conversion: Conversion) -> Iterator[str]:
-    kept, written = conversion.kept, conversion.written
+    converted, written = conversion.converted, conversion.written
     for sentence in conversion.placement.changes:
         yield f"the target computes something else: {sentence}"
     yield from conversion.source.warnings
@@ -146,23 +146,23 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         if config.layer_norm_epsilon != numerics.LAYER_NORM_EPSILON:
             epsilon = config.layer_norm_epsilon
             yield f"the 2018 code ignores layer_norm_epsilon, here {epsilon:g}"
-    if not kept.head.is_known:
+    if not converted.head.is_known:
         yield (
-            f"output_weights were assumed to belong to a {kept.head.kind} head, as in "
-            "2018; if that is wrong, pass --head"
+            f"output_weights were assumed to belong to a {converted.head.kind} head, "
+            "as in 2018; if that is wrong, pass --head"
         )
-    if kept.head.label_kind != written.head.label_kind:
+    if converted.head.label_kind != written.head.label_kind:
         yield (
             "the target does not record that a label is "
-            f"{_LABELS[kept.head.label_kind]}"
+            f"{_LABELS[converted.head.label_kind]}"
         )
-    if kept.head.labels is not None and written.head.labels is None:
-        names = ", ".join(kept.head.labels)
+    if converted.head.labels is not None and written.head.labels is None:
+        names = ", ".join(converted.head.labels)
         yield (
-            f"the target does not record the names of the {len(kept.head.labels)} "
+            f"the target does not record the names of the {len(converted.head.labels)} "
             f"labels: {names if len(names) <= 80 else names[:79] + '…'}"
         )
-    length, length_again = kept.text.max_seq_length, written.text.max_seq_length
+    length, length_again = converted.text.max_seq_length, written.text.max_seq_length
     if "max_seq_length" not in conversion.placement.unsaid and length != length_again:
         positions = written.required_config().max_position_embeddings
         yield (
@@ -171,7 +171,7 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         )
     for name in conversion.placement.unsaid:
         yield f"the target does not record {name}, as allowed"
-    if kept.vocabulary is not None and written.vocabulary is None:
+    if converted.vocabulary is not None and written.vocabulary is None:
         yield "the target cannot store the vocabulary"
-    if kept.do_lower_case is not None and written.do_lower_case is None:
+    if converted.do_lower_case is not None and written.do_lower_case is None:
         yield "the target does not record whether text is lowercased"

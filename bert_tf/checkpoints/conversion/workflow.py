@@ -101,11 +101,11 @@ def _convert(
         )
     source = _open(options)
     chosen, left_out = source.with_head(options.head)
-    kept, dropped, placement = _placed(chosen, writer, options)
+    converted, dropped, placement = _placed(chosen, writer, options)
     progress_module.report("convert", 1, 4)
     with _complete_or_absent(target) as folder:
         path = target.inside(folder)
-        _write(writer, kept, folder, target)
+        _write(writer, converted, folder, target)
         progress_module.report("convert", 2, 4)
         try:
             written = writer.open_source(path)
@@ -114,16 +114,16 @@ def _convert(
                 f"What was written for {target.path} cannot be read back ({error}), so "
                 "nothing was kept."
             ) from error
-        verification.check_same_bits(kept, written, placement)
+        verification.check_same_bits(converted, written, placement)
         progress_module.report("convert", 3, 4)
-        outputs = verification.compare_outputs(kept, written, writer, path)
+        outputs = verification.compare_outputs(converted, written, writer, path)
         outputs.check(allows_changes=bool(placement.changes))
     progress_module.report("convert", 4, 4)
     return report.Conversion(
         source=source,
         target_path=target.path,
         target_format=options.target_format,
-        kept=kept,
+        converted=converted,
         written=written,
         placement=placement,
         dropped=(*left_out, *dropped),

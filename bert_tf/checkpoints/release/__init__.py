@@ -42,15 +42,15 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a prefix, a released folder, or a run's folder."""
     prefix = bundle.resolve(path)
-    found = bundle.read_names_and_shapes(prefix)
-    if OBJECT_GRAPH in found:
+    stored = bundle.read_names_and_shapes(prefix)
+    if OBJECT_GRAPH in stored:
         raise ValueError(
             f"{prefix} is an object-based checkpoint of TensorFlow 2, whose tensors "
             "are not named as in 2018; expected a checkpoint of the release's format."
         )
     shapes = {
-        name: tuple(found[name])
-        for name in sorted(found)
+        name: tuple(stored[name])
+        for name in sorted(stored)
         if not checkpoint_names.is_of_optimizer(name)
     }
     folder = os.path.dirname(prefix) or "."
@@ -63,7 +63,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head=checkpoint_heads.head_of_task(shapes, task),
         config=companion_files.read_config(folder),
         text=companion_files.read_text(folder),
-        optimizer=tuple(sorted(set(found) - set(shapes))),
+        optimizer=tuple(sorted(set(stored) - set(shapes))),
     )
 
 

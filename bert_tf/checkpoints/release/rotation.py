@@ -52,15 +52,15 @@ def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> 
     """
     output_dir = os.fspath(output_dir)
     prefix = _prefix(output_dir, step)
-    kept = [path for path in _prefixes(output_dir) if path != prefix] + [prefix]
+    prefixes = [path for path in _prefixes(output_dir) if path != prefix] + [prefix]
     # Old checkpoints stay listed until they are gone: if the run is killed here, its
     # next checkpoint removes them.
-    bundle.write_state(output_dir, kept)
-    old = _ours(kept)[:-keep_max] if keep_max else []
+    bundle.write_state(output_dir, prefixes)
+    old = _ours(prefixes)[:-keep_max] if keep_max else []
     if old:
         for path in old:
             _remove(path)
-        bundle.write_state(output_dir, [path for path in kept if path not in old])
+        bundle.write_state(output_dir, [path for path in prefixes if path not in old])
     return prefix
 
 

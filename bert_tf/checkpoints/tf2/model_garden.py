@@ -258,7 +258,7 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
     if checkpoint_names.WORD_EMBEDDINGS in variables.values():  # The release's names.
         keys = {name: key for key, name in variables.items()}
         return Weights(prefix=prefix, keys=keys, shapes={}, own_names={})
-    found: dict[str, str] = {}
+    keys = {}
     head_pooler: dict[str, str] = {}
     unmapped = []
     for key, own_name in sorted(variables.items()):
@@ -268,25 +268,25 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
             head_pooler[f"{_POOLER}/{pooler[1]}"] = key
         elif name is None:
             unmapped.append(own_name)
-        elif name in found:
+        elif name in keys:
             raise ValueError(
-                f"Two variables are {name}: {found[name]} and {key}; expected one "
+                f"Two variables are {name}: {keys[name]} and {key}; expected one "
                 "encoder. Save the encoder alone."
             )
         else:
-            found[name] = key
+            keys[name] = key
     notes: tuple[str, ...] = ()
     if head_pooler:
-        unmapped += [variables[found[name]] for name in head_pooler if name in found]
-        found |= head_pooler
+        unmapped += [variables[keys[name]] for name in head_pooler if name in keys]
+        keys |= head_pooler
         notes = (_HEAD_POOLER_NOTE,)
     return Weights(
         prefix=prefix,
-        keys=found,
+        keys=keys,
         shapes={},
-        own_names={name: variables[key] for name, key in found.items()},
+        own_names={name: variables[key] for name, key in keys.items()},
         unmapped=tuple(sorted(unmapped)),
-        transposed=tuple(name for name in _TRANSPOSED if name in found),
+        transposed=tuple(name for name in _TRANSPOSED if name in keys),
         notes=notes,
     )
 
