@@ -92,7 +92,10 @@ def output_file(
 
 @contextlib.contextmanager
 def complete_or_absent_folder(
-    path: files.AnyPath, *, completes: Callable[[str], bool] = lambda name: False
+    path: files.AnyPath,
+    *,
+    file: str | None = None,
+    completes: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[str]:
     """Yields an empty local folder, which becomes `path` when the block succeeds.
 
@@ -100,6 +103,8 @@ def complete_or_absent_folder(
 
     Args:
         path: a new or empty folder.
+        file: the name of a file in the folder that becomes `path` instead of the
+            folder; None: the folder.
         completes: whether a file, by its path in the folder, is one that others make
             useful. Object stores cannot rename, so files are copied to them, these
             last.
@@ -112,12 +117,14 @@ def complete_or_absent_folder(
         with tempfile.TemporaryDirectory() as folder:
             yield folder
             names = sorted(_names_below(folder), key=lambda n: (completes(n), n))
-            for name in names:
+            for name in names if file is None else [file]:
                 with (
-                    open(os.path.join(folder, name), "rb") as file,
-                    files.complete_or_absent(f"{path}/{name}", "wb") as copy,
+                    open(os.path.join(folder, name), "rb") as source,
+                    files.complete_or_absent(
+                        path if file else f"{path}/{name}", "wb"
+                    ) as copy,
                 ):
-                    shutil.copyfileobj(file, copy, 1 << 24)
+                    shutil.copyfileobj(source, copy, 1 << 24)
         return
     path = os.path.realpath(path)  # A link to a folder stays in place.
     folder = files.temporary_path(path)
@@ -125,11 +132,11 @@ def complete_or_absent_folder(
         files.make_folders(folder)
         yield folder
         for name in _names_below(folder):
-            with open(os.path.join(folder, name), "rb") as file:
-                os.fsync(file.fileno())
+            with open(os.path.join(folder, name), "rb") as source:
+                os.fsync(source.fileno())
         if files.is_folder(path):
             os.rmdir(path)
-        files.rename(folder, path)
+        files.rename(os.path.join(folder, file) if file else folder, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,17 +1,12 @@
 """Conversion on one page: open, place, write, read back, compare, report.
 
-The target is complete or absent: it is written into a temporary folder beside it, and
-renamed after it has been checked. The lock of the target removes the folder of a killed
-conversion.
+The target is complete or absent: it is written into a temporary folder, which is
+renamed after it has been checked.
 """
 
-import contextlib
 import dataclasses
 import os
-import shutil
-import tempfile
 from collections.abc import Collection
-from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -103,7 +98,11 @@ def _convert(
     chosen, left_out = source.with_head(options.head)
     converted, dropped, placement = _placed(chosen, writer, options)
     progress_module.report("convert", 1, 4)
-    with _complete_or_absent(target) as folder:
+    with locks.complete_or_absent_folder(
+        target.place,
+        file=None if target.is_folder else target.name,
+        completes=lambda name: name.endswith((".index", "config.json")),
+    ) as folder:
         path = target.inside(folder)
         _write(writer, converted, folder, target)
         progress_module.report("convert", 2, 4)
@@ -223,21 +222,3 @@ def _write(
     except (tf.errors.OpError, OSError) as error:
         reason = files.reason_of(error)
         raise OSError(f"{target.path} cannot be written: {reason}.") from error
-
-
-@contextlib.contextmanager
-def _complete_or_absent(target: _Target) -> Iterator[str]:
-    """Yields an empty local folder, which moves to the target when the block ends."""
-    if target.is_folder:
-        with locks.complete_or_absent_folder(
-            target.place, completes=lambda n: n.endswith((".index", "config.json"))
-        ) as folder:
-            yield folder
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield folder
-        with (
-            open(target.inside(folder), "rb") as file,
-            files.complete_or_absent(target.place, "wb") as copy,
-        ):
-            shutil.copyfileobj(file, copy, 1 << 24)
