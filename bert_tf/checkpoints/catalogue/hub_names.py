@@ -6,6 +6,7 @@ without asking the hub whether there is a newer version.
 """
 
 import dataclasses
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -48,16 +49,6 @@ class Snapshot:
     name: str  # Pinned: "hf://organization/model@commit".
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _HubName:
-    repository: str  # "organization/model", or "model" for the oldest ones.
-    revision: str | None  # A branch, tag or commit; None: main.
-    is_explicit: bool  # It began with hf://.
-
-    def __str__(self) -> str:
-        return self.repository + (f"@{self.revision}" if self.revision else "")
-
-
 def find(path: str, *, path_exists: bool) -> Snapshot | None:
     """Returns the copy in the hub's cache of the model that a text names, or None.
 
@@ -86,74 +77,76 @@ def find(path: str, *, path_exists: bool) -> Snapshot | None:
         )
     if match is None or (path_exists and not is_explicit):
         return None
-    name = _HubName(repository=match[1], revision=match[2], is_explicit=is_explicit)
-    snapshot = _cached(name)
+    # "organization/model", or "model" for the oldest ones; a branch, tag or commit.
+    repository, revision = match.groups()
+    snapshot = _cached(repository, revision)
     if snapshot is not None:
         return snapshot
-    organization, separator, model = name.repository.partition("/")
+    organization, separator, model = repository.partition("/")
     is_full = bool(separator) and not files.is_folder(organization)
     if is_explicit or (is_full and not _FILE.search(model)):
-        return _download(name)
+        name = path.removeprefix(files.HUB_PREFIX)
+        return _download(name, repository, revision, is_explicit)
     return None
 
 
-def _cached(name: _HubName) -> Snapshot | None:
+def _cached(repository: str, revision: str | None) -> Snapshot | None:
     try:
         import huggingface_hub
     except ModuleNotFoundError:
         return None
-    repositories = [name.repository]
-    if "/" not in name.repository:
-        repositories += [f"{other}/{name.repository}" for other in _ORGANIZATIONS]
-    for repository in repositories:
-        for marker in _MARKERS:
-            path = huggingface_hub.try_to_load_from_cache(
-                repository, marker, revision=name.revision
-            )
-            if isinstance(path, str):
-                return _snapshot(repository, os.path.dirname(path))
+    repositories = [repository]
+    if "/" not in repository:
+        repositories += [f"{one}/{repository}" for one in _ORGANIZATIONS]
+    for name, marker in itertools.product(repositories, _MARKERS):
+        path = huggingface_hub.try_to_load_from_cache(name, marker, revision=revision)
+        if isinstance(path, str):
+            return _snapshot(name, os.path.dirname(path))
     return None
 
 
-def _download(name: _HubName) -> Snapshot:
+def _download(
+    name: str, repository: str, revision: str | None, is_explicit: bool
+) -> Snapshot:
     """Downloads the files of a model that we read into the hub's cache."""
     try:
         import huggingface_hub
+        from huggingface_hub import errors
     except ModuleNotFoundError:
         raise ImportError(
             f"{name} is not a local path. Models on Hugging Face's hub need "
             "huggingface_hub, which is not installed; "
             "pip install 'bert_tf[huggingface]'."
         ) from None
-    from huggingface_hub import errors
-
-    try:
-        return _download_files(huggingface_hub, name)
-    except errors.OfflineModeIsEnabled:
-        reason = "it is not in the cache, and HF_HUB_OFFLINE is set"
-    except errors.GatedRepoError:
-        reason = (
+    reasons = {
+        errors.OfflineModeIsEnabled: (
+            "it is not in the cache, and HF_HUB_OFFLINE is set"
+        ),
+        errors.GatedRepoError: (
             "its authors grant access on request: accept their conditions on its page, "
             "then run `hf auth login` or set HF_TOKEN"
-        )
-    except errors.RepositoryNotFoundError:
-        reason = (
+        ),
+        errors.RepositoryNotFoundError: (
             "there is no such model on Hugging Face's hub, or it is private; then run "
             "`hf auth login` or set HF_TOKEN"
-        )
-    except errors.RevisionNotFoundError:
-        reason = f"the model has no revision {name.revision}"
+        ),
+        errors.RevisionNotFoundError: f"the model has no revision {revision}",
+    }
+    try:
+        return _download_files(huggingface_hub, name, repository, revision)
     except ValueError:
         raise
     # Errors of the network have several classes, which vary with the library's version.
     except Exception as error:
         text = " ".join(str(error).split())[:200].rstrip(".")
-        reason = (
+        unknown = (
             "the hub cannot be reached, or the cache (HF_HOME) cannot be written "
             f"({text or type(error).__name__})"
         )
-    path = "" if name.is_explicit else f"No such path: {name}; "
-    raise OSError(f"{path}{files.HUB_PREFIX}{name} cannot be downloaded: {reason}.")
+        known = (reasons[one] for one in reasons if isinstance(error, one))
+        reason = next(known, unknown)
+    start = "" if is_explicit else f"No such path: {name}; "
+    raise OSError(f"{start}{files.HUB_PREFIX}{name} cannot be downloaded: {reason}.")
 
 
 def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -173,10 +166,12 @@ def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return small, weights
 
 
-def _download_files(library: Any, name: _HubName) -> Snapshot:
+def _download_files(
+    library: Any, name: str, repository: str, revision: str | None
+) -> Snapshot:
     """Downloads the weights last, so that a model with weights is complete."""
     info = library.HfApi(library_name="bert_tf").model_info(
-        name.repository, revision=name.revision, timeout=_TIMEOUT_S
+        repository, revision=revision, timeout=_TIMEOUT_S
     )
     names = [sibling.rfilename for sibling in info.siblings or ()]
     small, weights = wanted_files(names)
@@ -186,14 +181,13 @@ def _download_files(library: Any, name: _HubName) -> Snapshot:
             f"{files.HUB_PREFIX}{name} has no weights that bert_tf reads, such as "
             f"model.safetensors; its files are {', '.join(others or names)[:200]}."
         )
-    revision = name.revision
     for patterns in (small, weights):
         folder = library.snapshot_download(
-            name.repository, revision=revision, allow_patterns=patterns or weights
+            repository, revision=revision, allow_patterns=patterns or weights
         )
         # The commit, so that all files have the same version.
         revision = os.path.basename(folder)
-    return _snapshot(name.repository, folder)
+    return _snapshot(repository, folder)
 
 
 def _snapshot(repository: str, folder: str) -> Snapshot:
