@@ -106,7 +106,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         class_name, arguments = _serialized_model(path, serialized)
         config = _config(path, arguments["config"])
         outline = archive.outline(path, _PACKAGE)
-        stated, text = metadata.get(_PACKAGE), arguments.get(pretrained_model.PREPROCESSOR)
+        stated = metadata.get(_PACKAGE)
+        text = arguments.get(pretrained_model.PREPROCESSOR)
         settings = {
             **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
             **(stated if isinstance(stated, dict) else {}),
