@@ -2,7 +2,7 @@
 
 `find` resolves `--init_checkpoint`: it opens the checkpoint once and returns a
 `StartingPoint`, whose `source` is passed on. Flags replace the checkpoint's
-configuration and vocabulary. `find_text` is for a tokenizer alone.
+configuration and vocabulary.
 
 A tokenizer that differs from the one of the training gives different ids, and no later
 step fails: the answers are just wrong. So arguments that contradict the checkpoint are
@@ -17,16 +17,13 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
-from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.modeling import config as config_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -38,12 +35,6 @@ logger = logging.getLogger(__name__)
 _UNUSED = re.compile(r"\[unused[^\]]*\]")
 # Tables are often padded to a multiple of 8, 64 or 128 rows.
 _MAX_PADDING = 128
-_TOKENIZER_FILES = (companion_files.VOCAB_FILE, tokenizer.NAME, tokenizer.OPTIONS_NAME)
-# Names of files with weights that some format reads. PyTorch's pickled .bin files are
-# not among them: no format reads them, but the tokenizer beside them is useful.
-_WEIGHTS = re.compile(r"checkpoint|.*\.(index|index\.json|safetensors|h5|keras|pb)")
-# transformers writes 1e30 if there is no limit.
-_NO_LIMIT = 1e9
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,57 +134,6 @@ def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoin
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
         logs_casing=logs_casing,
-    )
-
-
-def find_text(
-    source: source_module.Source | full.FullTokenizer | str | os.PathLike[str],
-    *,
-    do_lower_case: bool | None = None,
-    strip_accents: bool | None = None,
-    never_split: Sequence[str] = (),
-) -> text_encoding.TextEncoding:
-    """Returns how text becomes ids; vocabulary and casing are known.
-
-    Args:
-        source: an opened checkpoint; the path or name of one, as for
-            `formats.open_source`; a folder with only the files of a tokenizer; or a
-            tokenizer.
-        do_lower_case: None: as the source says. If it says nothing, text is lowercased
-            unless the vocabulary has cased pieces, which is an error.
-        strip_accents: None: as the source says, or else as `do_lower_case`.
-        never_split: tokens to keep whole in addition to those of the source.
-
-    Returns:
-        A `TextEncoding`. Its `max_seq_length` is at most the number of positions of the
-        checkpoint's model.
-
-    Raises:
-        OSError: there is no such checkpoint or folder, or it cannot be read.
-        ValueError: there is no vocabulary, it does not match the weights, the casing is
-            unknown, or an argument contradicts the source.
-        ImportError: the format needs a package that is not installed.
-    """
-    path, text = _opened_text(source)
-    if text.vocabulary is None:
-        raise ValueError(
-            f"{path} has no vocabulary; expected a {companion_files.VOCAB_FILE} or "
-            f"{tokenizer.NAME} beside it. Pass the vocabulary's own file instead."
-        )
-    recorded = text.strip_accents
-    if recorded is None:
-        recorded = text.do_lower_case
-    if None not in (strip_accents, recorded) and strip_accents != recorded:
-        trained_on = "without" if recorded else "with"
-        raise ValueError(
-            f"strip_accents={strip_accents}, but {path} was trained on text "
-            f"{trained_on} accents; omit strip_accents."
-        )
-    return dataclasses.replace(
-        text,
-        do_lower_case=text.lowercases(do_lower_case, path, flag="do_lower_case"),
-        strip_accents=text.strip_accents if strip_accents is None else strip_accents,
-        never_split=(*text.never_split, *never_split),
     )
 
 
@@ -376,69 +316,3 @@ def _num_rows(source: source_module.Source) -> int:
 def _is_padded(num_pieces: int, num_rows: int) -> bool:
     """Returns whether the table may have been padded to suit an accelerator."""
     return num_rows % 8 == 0 and 0 < num_rows - num_pieces < _MAX_PADDING
-
-
-def _opened_text(source: Any) -> tuple[str, text_encoding.TextEncoding]:
-    """Returns a name for messages, and what the source says about its text."""
-    if isinstance(source, full.FullTokenizer):
-        basic = source.basic_tokenizer
-        return "the tokenizer", text_encoding.TextEncoding(
-            vocabulary=source.vocabulary,
-            do_lower_case=basic.do_lower_case,
-            strip_accents=basic.strip_accents,
-            never_split=basic.never_split,
-            max_seq_length=getattr(source, "max_seq_length", None),
-        )
-    if isinstance(source, str | os.PathLike):
-        if _is_tokenizer_alone(source):
-            return os.fspath(source), _text_of_folder(os.fspath(source))
-        source = formats.open_source(source)
-        for warning in source.warnings:
-            logger.warning("%s: %s", source.path, warning)
-    elif not isinstance(source, source_module.Source):
-        raise ValueError(
-            "Expected the path or name of a checkpoint, a folder with a tokenizer, a "
-            "vocabulary, an opened Source or a FullTokenizer, got "
-            f"{type(source).__name__}."
-        )
-    text = source.text
-    if text.vocabulary is not None:
-        check_vocabulary_size(source)
-    if source.config is not None:
-        positions = source.config.max_position_embeddings
-        longest = min(text.max_seq_length or positions, positions)
-        text = dataclasses.replace(text, max_seq_length=longest)
-    return source.path, text
-
-
-def _is_tokenizer_alone(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder with a tokenizer and no readable weights."""
-    if not files.is_folder(path):
-        return False
-    names = files.list_folder(path)
-    has_tokenizer = any(name in names for name in _TOKENIZER_FILES)
-    return has_tokenizer and not any(map(_WEIGHTS.fullmatch, names))
-
-
-def _text_of_folder(folder: str) -> text_encoding.TextEncoding:
-    beside = (companion_files.TASK_FILE, companion_files.CONFIG_FILE)
-    if any(files.exists(os.path.join(folder, name)) for name in beside):
-        text = companion_files.read_text(folder)
-        config = companion_files.read_config(folder)
-        if config is None:
-            return text
-        if text.vocabulary is not None:
-            companion_files.check_vocabulary_size(config, len(text.vocabulary))
-        limit = text.max_seq_length or config.max_position_embeddings
-        return dataclasses.replace(text, max_seq_length=limit)
-    described = tokenizer.read(folder)
-    for warning in described.warnings:
-        logger.warning("%s: %s", folder, warning)
-    text = described.text
-    if text.do_lower_case is None:
-        casing = full.is_lower_cased(os.path.basename(os.path.abspath(folder)))
-        text = dataclasses.replace(text, do_lower_case=casing)
-    stated = described.max_length
-    if stated and stated < _NO_LIMIT:
-        text = dataclasses.replace(text, max_seq_length=int(stated))
-    return text

@@ -72,9 +72,9 @@ class FullTokenizer(full.FullTokenizer):
             )
             return
         # Imported here because it needs Keras, which a vocabulary does not.
-        from bert_tf.checkpoints import starting_point
+        from bert_tf.checkpoints import tokenizer_settings
 
-        text = starting_point.find_text(
+        text = tokenizer_settings.find(
             vocab_file,
             do_lower_case=do_lower_case,
             strip_accents=strip_accents,

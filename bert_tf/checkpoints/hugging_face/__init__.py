@@ -86,20 +86,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head = checkpoint_heads.Head(kind="encoder")
         known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
         by_name = {known[n]: one for n, one in tensors.items() if n in known}
-    shapes = {
-        name: weights.transposed_shape(name, tensor.shape)
-        for name, tensor in by_name.items()
-    }
-    checkpoint_heads.check_weights(
-        folder,
-        shapes,
-        described.config,
-        head,
-        own=lambda name, shape: (
-            weights.hugging_face_name(name),
-            weights.transposed_shape(name, shape),
-        ),
-    )
+    shapes = {n: weights.transposed_shape(n, one.shape) for n, one in by_name.items()}
+    checkpoint_heads.check_weights(folder, shapes, described.config, head, own=_own)
     text = tokenizer.read(folder)
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
@@ -330,6 +318,13 @@ def _head(
     if label_kind == checkpoint_heads.MULTI_LABEL:
         head = dataclasses.replace(head, label_kind=label_kind)
     return head, None, notes
+
+
+def _own(
+    name: str, shape: checkpoint_names.Shape
+) -> tuple[str, checkpoint_names.Shape]:
+    """Returns a weight's name and shape in a Hugging Face folder."""
+    return weights.hugging_face_name(name), weights.transposed_shape(name, shape)
 
 
 def _vocabulary_notes(

@@ -99,21 +99,15 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
+    outline = archive.outline(path, _PACKAGE)
     arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
     if path.endswith(archive.ARCHIVE_SUFFIX):
         serialized, metadata = archive.read_members(path)
         class_name, arguments = _serialized_model(path, serialized)
         config = _config(path, arguments["config"])
-        outline = archive.outline(path, _PACKAGE)
-        stated = metadata.get(_PACKAGE)
-        text = arguments.get(pretrained_model.PREPROCESSOR)
-        settings = {
-            **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
-            **(stated if isinstance(stated, dict) else {}),
-        }
+        settings = _archive_settings(metadata, arguments)
     else:
-        outline = archive.outline(path, _PACKAGE)
         class_name = outline.model_name or ""
         settings, config = _attribute(path, outline.attribute)
         config = config or companion_files.read_config(folder)
@@ -231,6 +225,17 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:
             "before quantize."
         )
     return class_name, arguments
+
+
+def _archive_settings(
+    metadata: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the values that this package added, and those of the preprocessor."""
+    stated, text = metadata.get(_PACKAGE), arguments.get(pretrained_model.PREPROCESSOR)
+    return {
+        **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
+        **(stated if isinstance(stated, dict) else {}),
+    }
 
 
 def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
