@@ -161,8 +161,7 @@ class Cpu(plain.Plain):
 
         @ops.custom_gradient
         def compute(vectors, table, bias):
-            def gradient(*args, upstream=None):
-                upstream = args[0] if upstream is None else upstream
+            def gradient(upstream):
                 return (
                     ops.matmul(upstream, table),
                     ops.matmul(ops.transpose(upstream), vectors),
@@ -189,8 +188,7 @@ class Cpu(plain.Plain):
             highest = highest_of(logits)  # [rows, 1]
             log_total = log_total_of(logits, highest)  # [rows, 1]
 
-            def gradient(*args, upstream=None):
-                upstream = args[0] if upstream is None else upstream
+            def gradient(upstream):
                 return gradient_of(logits, highest, log_total, labels, upstream)
 
             below = highest[:, 0] - self._label_logits(logits, labels)
@@ -248,8 +246,7 @@ def gelu(x: Tensor) -> Tensor:
 
     @ops.custom_gradient
     def compute(x):
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+        def gradient(upstream):
             wide = ops.cast(x, "float32")
             square = ops.square(wide)
             gate = ops.sigmoid(wide * (linear + cubic * square))
@@ -274,8 +271,7 @@ _COMPILED_ACTIVATIONS = {
 
 @ops.custom_gradient
 def _plus_bias(y, bias):
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
+    def gradient(upstream):
         return upstream, compiled.sum_of_rows(upstream)
 
     # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.

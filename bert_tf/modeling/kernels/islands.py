@@ -11,7 +11,6 @@ function:
         return x + scale * y
 """
 
-import concurrent.futures
 import dataclasses
 import functools
 import math
@@ -21,11 +20,6 @@ from typing import Any
 
 from keras import ops
 
-from bert_tf import cores
-
-# Functions with larger arguments are compiled in the step, because compiling ahead
-# needs memory for the arguments. A step then takes much longer than compiling.
-_MAX_BYTES_AHEAD = 1 << 28
 # See `reduce_rows`. XLA splits longer reductions itself (`tree_reduction_rewriter`).
 # A vector of 256 bits has 8 float32, so lanes are multiples of 8. Eight lanes were
 # slower than 16 (H = 256), and more than 32 would leave much for the second stage.
@@ -152,67 +146,21 @@ def _compiled_island(definition, num_arguments, places, settings):
             output = compute(*tensors)
         return tape.gradient(output, floats, output_gradients=upstream)
 
-    forward = _compiled_ahead(compile_whole(compute))
+    forward = compile_whole(compute)
     if not definition.has_gradient:
         return forward
-    backward = _compiled_ahead(compile_whole(differentiate))
+    backward = compile_whole(differentiate)
 
     @tf.custom_gradient
     def call(*tensors):
         def gradient(upstream):
             floats = [i for i, x in enumerate(tensors) if x.dtype.is_floating]
-            found = backward(upstream, *tensors)
-            gradients = dict(zip(floats, found, strict=True))
+            gradients = dict(zip(floats, backward(upstream, *tensors), strict=True))
             return [gradients.get(index) for index in range(len(tensors))]
 
         return forward(*tensors), gradient
 
     return call
-
-
-def _compiled_ahead(function):
-    """Returns the function, which XLA compiles in the background once it is traced.
-
-    Tracing a step keeps one core busy. Otherwise, the remaining cores would be idle,
-    and XLA would compile one function after the other during the first step. XLA's
-    cache is keyed by function name and shapes. Eager calls use other names, so the
-    background call runs in a graph, with zeros.
-    """
-    if cores.num_available() == 1:
-        return function
-    tf = _tensorflow()
-    known_specs = set()
-
-    def call(*arguments):
-        outputs = function(*arguments)
-        specs = tf.nest.map_structure(
-            lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), arguments
-        )
-        flat_specs = tuple(tf.nest.flatten(specs))
-        if flat_specs not in known_specs and is_worth_it(flat_specs):
-            known_specs.add(flat_specs)
-            # If this fails, the step compiles the function itself.
-            _compiler().submit(call_with_zeros, specs)
-        return outputs
-
-    def is_worth_it(specs):
-        if tf.executing_eagerly() or not all(s.shape.is_fully_defined() for s in specs):
-            return False
-        num_bytes = sum(s.shape.num_elements() * s.dtype.size for s in specs)
-        return num_bytes <= _MAX_BYTES_AHEAD
-
-    def call_with_zeros(specs):
-        in_graph = tf.function(lambda *tensors: function(*tensors), autograph=False)
-        with tf.device("/cpu:0"):
-            zeros = tf.nest.map_structure(lambda s: tf.zeros(s.shape, s.dtype), specs)
-            in_graph.get_concrete_function(*specs)(*zeros)
-
-    return call
-
-
-@functools.cache
-def _compiler():
-    return concurrent.futures.ThreadPoolExecutor(max_workers=1)
 
 
 def _becomes_tensor(value):

@@ -104,9 +104,6 @@ def _gathered(rows: Any, gather: Any, gather_back: Any) -> Any:
 
     @ops.custom_gradient
     def compute(rows):
-        def gradient(*args, upstream=None):
-            return gather_back(args[0] if upstream is None else upstream)
-
-        return gather(rows), gradient
+        return gather(rows), gather_back
 
     return compute(rows)

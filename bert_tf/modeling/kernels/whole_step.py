@@ -86,8 +86,7 @@ def _softmax(scores):
     total = ops.sum(ops.exp(scores - highest), axis=-1, keepdims=True)
     weights = ops.exp(scores - highest - ops.log(total))
 
-    def gradient(*args, upstream=None):
-        upstream = args[0] if upstream is None else upstream
+    def gradient(upstream):
         product = weights * upstream
         return product - weights * ops.sum(product, axis=-1, keepdims=True)
 
