@@ -138,9 +138,10 @@ class BertConfig:
     def of_size(cls, name: str, *, vocab_size: int, **changes: Any) -> "BertConfig":
         """Returns the configuration of a size, such as "mini" or "L-4_H-256".
 
-        See `released.size`; other fields are BERT-Base's, or those of `changes`.
+        See `released.values_of_size`; other fields are those of `changes`, or else
+        BERT-Base's.
         """
-        values = released.size(name).config_values()
+        values = released.values_of_size(name)
         return cls.from_dict({**values, "vocab_size": vocab_size, **changes})
 
     def to_dict(self) -> dict[str, Any]:

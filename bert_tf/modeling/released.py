@@ -34,7 +34,7 @@ class ReleasedModel:
 
     def config_values(self) -> dict[str, int]:
         """Returns the fields of `BertConfig` that are not BERT-Base's."""
-        values = size(f"L-{self.num_layers}_H-{self.hidden_size}").config_values()
+        values = values_of_size(f"L-{self.num_layers}_H-{self.hidden_size}")
         return {**values, "vocab_size": self.vocab_size}
 
 
@@ -82,24 +82,6 @@ ALIASES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Size:
-    """Layers, width and heads of a model, without a vocabulary."""
-
-    num_layers: int  # L.
-    hidden_size: int  # H.
-    num_heads: int  # N.
-
-    def config_values(self) -> dict[str, int]:
-        """Returns the fields of `BertConfig` that are not BERT-Base's."""
-        return {
-            "hidden_size": self.hidden_size,
-            "num_hidden_layers": self.num_layers,
-            "num_attention_heads": self.num_heads,
-            "intermediate_size": 4 * self.hidden_size,
-        }
-
-
 # Names of sizes in the paper and in the release.
 _SIZES = {
     "tiny": (2, 128),
@@ -112,8 +94,8 @@ _SIZES = {
 _SIZE = re.compile(r"L-([1-9]\d*)_H-([1-9]\d*)(?:_A-([1-9]\d*))?")
 
 
-def size(name: str) -> Size:
-    """Returns the `Size` named `name`.
+def values_of_size(name: str) -> dict[str, int]:
+    """Returns the fields of `BertConfig` that a size without a vocabulary determines.
 
     Args:
         name: "tiny", "mini", "small", "medium", "base", "large", or layers, width and
@@ -142,11 +124,12 @@ def size(name: str) -> Size:
             f"The width of {name} is not a multiple of {UNITS_PER_HEAD}, the number of "
             f"units per head. Add the number of heads, as in {name}_A-2."
         )
-    return Size(
-        num_layers=num_layers,
-        hidden_size=hidden_size,
-        num_heads=num_heads or hidden_size // UNITS_PER_HEAD,
-    )
+    return {
+        "hidden_size": hidden_size,
+        "num_hidden_layers": num_layers,
+        "num_attention_heads": num_heads or hidden_size // UNITS_PER_HEAD,
+        "intermediate_size": 4 * hidden_size,
+    }
 
 
 def find(name: str) -> ReleasedModel:

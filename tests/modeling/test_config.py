@@ -194,7 +194,7 @@ def test_a_model_needs_heads_that_divide_its_size_and_a_configuration_does_not()
 @pytest.mark.parametrize("name", ["huge", "L-0_H-128", "L-2_H-128_A-", "l-2_h-128"])
 def test_an_unknown_size_is_refused_with_the_known_forms(name):
     with pytest.raises(ValueError, match=r"one of tiny, mini.*L-6_H-768_A-12"):
-        released.size(name)
+        released.values_of_size(name)
 
 
 def test_an_unknown_name_lists_the_known_ones():
