@@ -31,7 +31,6 @@ TRAINABLE_LAYERS = "trainable_layers"
 # Examples of one replica have indices below this number, so no two examples of a step
 # have the same key.
 _MAX_EXAMPLES_PER_REPLICA = 1 << 20
-_MAX_SEED = 10**9  # Keras draws its own seeds from 1 to this number.
 _ONLY_REPLICA = types.SimpleNamespace(
     replica_id_in_sync_group=0, num_replicas_in_sync=1
 )
@@ -72,6 +71,8 @@ class KerasModel(keras.Model):
     misread_names: Mapping[str, str] = types.MappingProxyType({})
     # Dropout that a task adds to that of the configuration.
     task_dropout_rate = 0.0
+    _loss_outputs: tuple[str, ...] = ()  # Of the compiled loss.
+    _metric_outputs: tuple[str, ...] = ()
     dropout_keys = staticmethod(dropout_masks.keys_of_examples)
 
     def __init__(
@@ -91,7 +92,7 @@ class KerasModel(keras.Model):
         # `keras.utils.set_random_seed` determines the seed. The state must not change:
         # all later seeds, and with them the initial weights of every model, would.
         state = random.getstate()
-        seed = random.randint(1, _MAX_SEED)
+        seed = random.randint(1, 10**9)  # The range of Keras's own seeds.
         random.setstate(state)
         self.seed_generator = keras.random.SeedGenerator(seed, name="seed_generator")
 
@@ -228,9 +229,9 @@ class KerasModel(keras.Model):
             raise ValueError(
                 "metrics and weighted_metrics must both be lists, or both be dicts."
             )
-        self._loss_outputs: tuple[str, ...] = ()
-        if loss is not None:
-            self._loss_outputs = self._outputs_of(loss, self._outputs_for(loss))
+        self._loss_outputs = (
+            () if loss is None else self._outputs_of(loss, self._outputs_for(loss))
+        )
         outputs = (self._outputs_of(one, self.answer_outputs) for one in both)
         self._metric_outputs = tuple(sorted(set().union(*outputs)))
 

@@ -54,8 +54,8 @@ class Pooling(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
-        own = {"kind": self.kind, "normalize": self.normalize}
-        return {**super().get_config(), **own}
+        arguments = {"kind": self.kind, "normalize": self.normalize}
+        return {**super().get_config(), **arguments}
 
 
 def pool(

@@ -150,7 +150,7 @@ class PretrainedModel(keras_model.KerasModel):
         config = dataclasses.replace(self.config, num_hidden_layers=num_layers)
         model = self.from_config({**self.get_config(), "config": config.to_dict()})
         model.build()
-        model.is_pretrained = self.is_pretrained
+        model.is_pretrained, model.label_names = self.is_pretrained, self.label_names
         weights = {weight.path: weight for weight in self.weights}
         for weight in model.weights:
             weight.assign(weights[weight.path])
@@ -218,31 +218,29 @@ class PretrainedModel(keras_model.KerasModel):
         if isinstance(texts, Mapping):
             texts = tuple(texts[name] for name in _TEXTS if name in texts)
             texts = texts if len(texts) > 1 else texts[0]
+        texts = [texts] if isinstance(texts, str) else texts
+        shape: tuple[int, ...] = (-1,)
         if self.num_exported_axes == 3:  # Contexts [B] and their choices [B, C].
             contexts, choices = (np.asarray(one, object) for one in texts)
-            first = np.repeat(contexts, choices.shape[-1])
-            features = self.preprocessor(first, choices.ravel())
-            return {
-                name: column.numpy().reshape(*choices.shape, -1)
-                for name, column in features.items()
-            }
-        features = self.preprocessor([texts] if isinstance(texts, str) else texts)
+            texts = np.repeat(contexts, choices.shape[-1]), choices.ravel()
+            shape = choices.shape
+        features = self.preprocessor(texts)
         return {
-            name: column.numpy() if hasattr(column, "numpy") else column
+            name: column.numpy().reshape(*shape, column.shape[-1])
+            if hasattr(column, "numpy")
+            else column
             for name, column in features.items()
         }
 
     def _check_rows(self, features):
         config = self.config
-        sizes = dict.fromkeys(("input_ids", "token_ids"), config.vocab_size)
-        sizes |= dict.fromkeys(
-            ("segment_ids", "token_type_ids"), config.type_vocab_size
-        )
-        for name, size in sizes.items():
-            ids = features.get(name)
-            if not isinstance(ids, np.ndarray) or not ids.size:
+        sizes = {"input_ids": config.vocab_size, "segment_ids": config.type_vocab_size}
+        for name, ids in features.items():
+            size = sizes.get(input_features.ALIASES.get(name, name))
+            is_array = isinstance(ids, np.ndarray) and ids.size
+            if size is None or not is_array or ids.dtype.kind not in "iu":
                 continue
-            if ids.dtype.kind in "iu" and not 0 <= ids.min() <= ids.max() < size:
+            if not 0 <= ids.min() <= ids.max() < size:
                 raise ValueError(
                     f"{name} has values from {ids.min()} to {ids.max()}, but the model "
                     f"has vectors for 0 to {size - 1}; use the tokenizer of its "

@@ -183,8 +183,8 @@ class BertBiEncoder(heads.TaskModel):
     def _scores(self, features, outputs):
         """Returns scores of the correct passages [B, 1] and of the wrong [B, G * C]."""
         queries = outputs["query_embeddings"]  # [B, H]
-        own = outputs["passage_embeddings"][:, 0]  # [B, H]
-        correct = ops.sum(queries * own, axis=1, keepdims=True)  # [B, 1]
+        first = outputs["passage_embeddings"][:, 0]  # [B, H]
+        correct = ops.sum(queries * first, axis=1, keepdims=True)  # [B, 1]
         vectors, ids, weights = (
             outputs.get(f"all_{name}", outputs[name]) for name in self.gathered_outputs
         )

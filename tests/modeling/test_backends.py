@@ -27,11 +27,11 @@ from bert_tf.modeling.kernels import dropout_masks, plain, whole_step
 heads = np.random.default_rng(0).normal(size=(3, 12, 4)).astype("float32")
 causal = np.tril(np.ones((3, 4, 4), "int32"))
 for visible in (causal[:, 1], causal):
-    found, expected = (
+    flash, expected = (
         k.attend(*heads, plain.Sequences(visible, None), num_heads=2, dropout=None)
         for k in (whole_step.WholeStep(), plain.Plain())
     )
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(flash, expected, atol=1e-5)
 
 folder = sys.argv[1]
 weights = np.load(f"{folder}/weights.npz")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import classifier
@@ -68,7 +69,10 @@ def test_loss_and_accuracy_are_those_of_the_labels():
     assert (float(hits), float(weight)) == (1, 2)
 
 
-def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(monkeypatch):
+@pytest.mark.parametrize("name", ["BertClassifier", "BertMultipleChoice"])
+def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(
+    name, monkeypatch
+):
     rates = {}
 
     def record(x, dropout, **settings):
@@ -76,9 +80,12 @@ def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(monkey
         return x
 
     monkeypatch.setattr(dropout_masks, "dropped", record)
-    model = classifier.BertClassifier(SMALL, num_labels=2)
+    ids = np.stack([FEATURES["input_ids"]] * 2, axis=1)  # Two endings.
+    model = bert_tf.BertMultipleChoice(SMALL)
+    if name == "BertClassifier":
+        model, ids = bert_tf.BertClassifier(SMALL, num_labels=2), ids[:, 0]
     keys = dropout_masks.keys_of_examples(0, 0, np.arange(2, dtype="int32"))
-    model(FEATURES, training=True, dropout_keys=keys)
+    model({"input_ids": ids}, training=True, dropout_keys=keys)
     assert rates.pop(max(rates)) == 0.1
     assert len(rates) == 4
 

@@ -118,8 +118,8 @@ def test_sample_weights_multiply_the_losses_whatever_the_batch_size():
         losses.append(evaluate(model, x, Y[row : row + 1]))
     expected = np.mean(weights * np.squeeze(losses))
     for size in (4, 2, 1):
-        found = evaluate(model, X, Y, sample_weight=weights, batch_size=size)
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        loss = evaluate(model, X, Y, sample_weight=weights, batch_size=size)
+        np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
@@ -147,9 +147,9 @@ def test_sample_weights_are_those_of_examples_with_several_labels():
         model.compile("sgd", run_eagerly=True, **compiled)
         expected = evaluate(model, first, (Y[:1], Y[:1]))
         for y in ((Y, Y), {"start_positions": Y, "end_positions": Y}):
-            found = evaluate(model, X, y, sample_weight=weights)
-            np.testing.assert_allclose(found.flat[0], expected.flat[0] / 4, 1e-5)
-            np.testing.assert_array_equal(found.flat[3:], expected.flat[3:])
+            results = evaluate(model, X, y, sample_weight=weights)
+            np.testing.assert_allclose(results.flat[0], expected.flat[0] / 4, 1e-5)
+            np.testing.assert_array_equal(results.flat[3:], expected.flat[3:])
     model = bert_tf.BertSpanPredictor(CONFIG)
     model.compile("sgd", run_eagerly=True)
     both = (weights, 1 - weights)
@@ -194,8 +194,8 @@ def test_tags_without_a_label_count_nowhere():
     assert round(own[1] * 3) in range(4)
     keras.utils.set_random_seed(1)
     of_hugging_face = np.where(tags < 0, -100, tags)
-    found = evaluate(tagger(weighted_metrics=["accuracy"]), x, of_hugging_face)
-    np.testing.assert_array_equal(found, own)
+    results = evaluate(tagger(weighted_metrics=["accuracy"]), x, of_hugging_face)
+    np.testing.assert_array_equal(results, own)
     per_tag = {"sample_weight": np.eye(2, 4, 1)}  # Of the first tag of each row.
     model = tagger(loss=loss, weighted_metrics=["accuracy"])
     first = evaluate(model, x, np.where(per_tag["sample_weight"], tags, -1))
@@ -384,18 +384,3 @@ def test_two_replicas_fit_as_one_device(loss):
     alone = trained(tf.distribute.OneDeviceStrategy("CPU:0"))
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-
-
-def test_fit_trains_only_the_adapters_of_lora():
-    model = classifier()
-    model.build()
-    layers = [one for one in model._flatten_layers() if hasattr(one, "lora_rank")]
-    for layer in layers:
-        layer.enable_lora(2)
-    kernels = [np.asarray(layer._kernel) for layer in layers]
-    model.fit(X, Y, verbose=0)
-    assert len(layers) > 6
-    for layer, kernel in zip(layers, kernels, strict=True):
-        np.testing.assert_array_equal(layer._kernel, kernel)
-        # It begins with zeros.
-        assert np.any(np.asarray(layer.lora_kernel_b)), layer.path

@@ -221,12 +221,12 @@ def test_plain_activations_and_norms_are_the_published_formulas():
     tanh = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
     erf = np.array([math.erf(value / math.sqrt(2)) for value in x])
     k = plain.Plain()
-    given = tf.constant(x, tf.float32)
+    inputs = tf.constant(x, tf.float32)
     np.testing.assert_allclose(
-        k.activation("gelu", given), 0.5 * x * (1 + tanh), atol=1e-5
+        k.activation("gelu", inputs), 0.5 * x * (1 + tanh), atol=1e-5
     )
     np.testing.assert_allclose(
-        k.activation("gelu_erf", given), 0.5 * x * (1 + erf), atol=1e-5
+        k.activation("gelu_erf", inputs), 0.5 * x * (1 + erf), atol=1e-5
     )
     normalized = (X - X.mean(-1, keepdims=True)) / X.std(-1, keepdims=True)
     outputs = norm_and_dropout(k, tf.constant(X, "bfloat16"), GAMMA, BETA)
@@ -241,8 +241,8 @@ def test_plain_attention_is_the_equation_of_the_paper():
     weights = np.exp(scores) * PADDED[:, None, None, :]
     weights /= weights.sum(axis=-1, keepdims=True)
     context = np.einsum("bnft,btnd->bfnd", weights, value).reshape(ROWS, H)
-    found = attend(plain.Plain(), *(tf.constant(x) for x in (X, RESIDUAL, VALUE)))
-    np.testing.assert_allclose(found, context, atol=1e-5)
+    outputs = attend(plain.Plain(), *(tf.constant(x) for x in (X, RESIDUAL, VALUE)))
+    np.testing.assert_allclose(outputs, context, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["plain", *IMPLEMENTATIONS])
@@ -255,9 +255,9 @@ def test_the_cross_entropy_of_extreme_logits_keeps_its_digits(name):
     wide = logits.astype("float64")
     wide -= wide.max(axis=-1, keepdims=True)
     exact = np.log(np.exp(wide).sum(axis=-1)) - wide[np.arange(ROWS), labels]
-    found = tf.function(lambda x: k.cross_entropy(x, labels))(tf.constant(logits))
+    result = tf.function(lambda x: k.cross_entropy(x, labels))(tf.constant(logits))
     rtol = 1e-3 if name == "plain" else 1e-6
-    np.testing.assert_allclose(found, exact, rtol=rtol)
+    np.testing.assert_allclose(result, exact, rtol=rtol)
 
 
 # A chunk is smaller than the rows, divides them, or is larger.
@@ -277,8 +277,8 @@ def test_losses_in_chunks_are_those_of_all_rows_at_once(size, jit_compile, monke
         lambda: compute(cpu.Cpu().vocabulary_losses), jit_compile=jit_compile
     )
     at_once = compute(plain.Plain().vocabulary_losses)
-    for found, one in zip(*map(tf.nest.flatten, (in_chunks(), at_once)), strict=True):
-        np.testing.assert_allclose(found, one, rtol=1e-4, atol=1e-5)
+    for chunked, one in zip(*map(tf.nest.flatten, (in_chunks(), at_once)), strict=True):
+        np.testing.assert_allclose(chunked, one, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(4096, 5), (64, 64, 5)])
@@ -298,13 +298,13 @@ def test_gradients_of_dense_layers_in_bfloat16_are_those_of_exact_sums(shape):
         sources = [inputs, layer.kernel.value, layer.bias.value]
         return tape.gradient(outputs, sources, output_gradients=upstream)
 
-    found = gradients(
+    computed_sums = gradients(
         tf.constant(inputs, "bfloat16"), tf.constant(upstream, "bfloat16")
     )
     rows, of_rows = inputs.reshape(-1, 5), upstream.reshape(-1, 3)
     of_inputs = upstream @ layer.kernel.numpy().T
     exact = of_inputs, rows.T @ of_rows, of_rows.sum(axis=0)
-    for one, sums in zip(found, exact, strict=True):
+    for one, sums in zip(computed_sums, exact, strict=True):
         error = np.linalg.norm(tf.cast(one, "float64") - sums)
         assert error < 0.01 * np.linalg.norm(sums)
 

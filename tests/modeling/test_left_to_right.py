@@ -44,8 +44,8 @@ def test_the_loss_is_the_mean_over_all_pieces_that_follow_another_one(model):
     np.testing.assert_allclose(
         model.total_loss(MASKED, outputs), np.mean(losses), rtol=1e-5
     )
-    found, weight = model.metric_sums(MASKED, outputs)["next_piece_accuracy"]
-    assert (float(found), float(weight)) == (sum(hits), 6.0)
+    num_hits, weight = model.metric_sums(MASKED, outputs)["next_piece_accuracy"]
+    assert (float(num_hits), float(weight)) == (sum(hits), 6.0)
 
 
 def test_masks_and_padding_change_nothing(model):

@@ -67,16 +67,6 @@ def test_every_ending_has_its_own_dropout_whatever_the_batch_it_came_in():
     np.testing.assert_allclose(alone, whole[1:], atol=1e-6)
 
 
-def test_the_pooled_vector_is_dropped_whatever_the_configuration_says():
-    still = dataclasses.replace(
-        SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
-    model = modeling_multiple_choice.BertMultipleChoice(still)
-    keys = dropout_masks.keys_of_examples(1, 2, np.arange(2, dtype="int32"))
-    dropped = model(FEATURES, training=True, dropout_keys=keys)["logits"]
-    assert np.abs(dropped - model(FEATURES)["logits"]).max() > 1e-4
-
-
 def test_features_without_an_axis_of_endings_are_refused():
     model = modeling_multiple_choice.BertMultipleChoice(SMALL)
     with pytest.raises(ValueError, match=r"2 axes; expected 3: \[examples, endings"):

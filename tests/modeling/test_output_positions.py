@@ -61,13 +61,15 @@ def test_vectors_and_gradients_are_those_of_the_whole_layer(
         return outputs, vectors, tape.gradient(loss, model.trainable_weights)
 
     whole, expected, expected_gradients = compute(None)
-    found, vectors, gradients = compute(POSITIONS)
+    outputs, vectors, gradients = compute(POSITIONS)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     np.testing.assert_allclose(
-        found["pooled_output"], whole["pooled_output"], atol=1e-5
+        outputs["pooled_output"], whole["pooled_output"], atol=1e-5
     )
-    np.testing.assert_array_equal(found["embedding_output"], whole["embedding_output"])
-    lower, last = found["all_encoder_layers"]
+    np.testing.assert_array_equal(
+        outputs["embedding_output"], whole["embedding_output"]
+    )
+    lower, last = outputs["all_encoder_layers"]
     np.testing.assert_allclose(lower, whole["all_encoder_layers"][0], atol=1e-5)
     np.testing.assert_array_equal(last, vectors)
     for gradient, one in zip(gradients, expected_gradients, strict=True):
@@ -117,23 +119,23 @@ def test_models_give_the_same_results_from_fewer_positions(name, training, monke
     model = create()
     model.task_dropout_rate = 0.0
     call = model.bert.call
-    given = []
+    requested = []
 
     def record(*args, output_positions=None, **kwargs):
-        given.append(output_positions)
+        requested.append(output_positions)
         return call(*args, output_positions=output_positions, **kwargs)
 
     monkeypatch.setattr(model.bert, "call", record)
-    found = model.training_outputs(features) if training else model(features)
+    outputs = model.training_outputs(features) if training else model(features)
     # In inference, the pretrainer also returns the vectors of all positions.
-    assert (given == [None]) is ("pretrainer" in name and not training)
+    assert (requested == [None]) is ("pretrainer" in name and not training)
     if "pretrainer" not in name:
         monkeypatch.setattr(
             model.bert, "call", lambda *args, output_positions, **kw: call(*args, **kw)
         )
     expected = model(features)
-    assert set(expected) - set(found) <= {"sequence_output"}
-    for key, one in found.items():
+    assert set(expected) - set(outputs) <= {"sequence_output"}
+    for key, one in outputs.items():
         np.testing.assert_allclose(
             keras.ops.cast(one, "float32"), expected[key], atol=1e-5, err_msg=key
         )
@@ -143,8 +145,8 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     config = dataclasses.replace(STILL, num_hidden_layers=1)
     model = bert.BertModel(config)
     expected = tf.gather(model(ROWS)["sequence_output"], POSITIONS, batch_dims=1)
-    found = model(ROWS, output_positions=POSITIONS)["sequence_output"]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    vectors = model(ROWS, output_positions=POSITIONS)["sequence_output"]
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
 
     @tf.function(jit_compile=True)
     def compiled():

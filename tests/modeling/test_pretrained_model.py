@@ -51,10 +51,10 @@ def test_vectors_may_replace_those_of_the_words(model):
     without_ids = {"input_mask": MASK, "segment_ids": SEGMENTS}
     embeds = tf.Variable(table[IDS])
     with tf.GradientTape() as tape:
-        found = model({**without_ids, input_features.EMBEDDINGS: embeds})
-        loss = tf.reduce_sum(found["pooled_output"] ** 2)
+        outputs = model({**without_ids, input_features.EMBEDDINGS: embeds})
+        loss = tf.reduce_sum(outputs["pooled_output"] ** 2)
     expected = vectors(model, FEATURES)
-    np.testing.assert_allclose(found["sequence_output"], expected, atol=1e-5)
+    np.testing.assert_allclose(outputs["sequence_output"], expected, atol=1e-5)
     assert np.any(tape.gradient(loss, embeds))
 
 
@@ -238,8 +238,8 @@ def test_a_model_trains_on_texts():
     model.fit(TEXTS, labels, verbose=0, validation_data=(TEXTS, labels))
     expected = model.predict(TEXTS, verbose=0)["probabilities"]
     for one in (tf.data.Dataset.from_tensors(TEXTS), {"text": TEXTS}):
-        found = model.predict(one, verbose=0)["probabilities"]
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        probabilities = model.predict(one, verbose=0)["probabilities"]
+        np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
     assert model.predict(TEXTS[0], verbose=0)["logits"].shape == (1, 2)
     with pytest.raises(ValueError, match=r"names of classes, of which .* knows none"):
         model.fit(TEXTS, ["good", "bad"])
@@ -254,17 +254,19 @@ def test_exports_take_texts(tmp_path):
     expected = model(TEXTS)["probabilities"]
     model.export(tmp_path / "exported", verbose=False)
     exported = tf.saved_model.load(tmp_path / "exported")
-    found = exported.serve({"text": tf.constant(TEXTS)})["probabilities"]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    probabilities = exported.serve({"text": tf.constant(TEXTS)})["probabilities"]
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
     pair = {
         n: keras.InputSpec(shape=(None,), dtype="string", name=n)
         for n in ("text", "text_b")
     }
     model.export(tmp_path / "pairs", verbose=False, input_signature=pair)
     exported = tf.saved_model.load(tmp_path / "pairs")
-    found = exported.serve(dict.fromkeys(pair, tf.constant(TEXTS)))["probabilities"]
+    probabilities = exported.serve(dict.fromkeys(pair, tf.constant(TEXTS)))[
+        "probabilities"
+    ]
     expected = model((TEXTS, TEXTS))["probabilities"]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
 
 
 def test_each_context_has_several_choices():

@@ -59,9 +59,9 @@ def test_what_is_right_is_never_taken_for_wrong(passage_ids, positive_ids, wrong
 
 
 def test_an_example_that_is_not_real_is_neither_query_nor_wrong_passage():
-    found = loss_of([0, 1, 2], [[0], [1], [2]], weights=[1, 1, 0])
+    loss = loss_of([0, 1, 2], [[0], [1], [2]], weights=[1, 1, 0])
     expected = cross_entropy(0.8, [0.1]) + cross_entropy(0.9, [0.2])
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_vectors_have_length_1_and_queries_and_passages_one_encoder():
