@@ -185,14 +185,8 @@ class LayerMix(keras.layers.Layer):
     define, equation 1 of ELMo (Peters et al., 2018).
     """
 
-    def __init__(
-        self,
-        config: config_module.BertConfig,
-        feature_based: str,
-        *,
-        name: str = "layer_mix",
-    ):
-        super().__init__(name=name, dtype="float32")
+    def __init__(self, config: config_module.BertConfig, feature_based: str):
+        super().__init__(name="layer_mix", dtype="float32")
         if feature_based not in FEATURE_BASED:
             raise ValueError(
                 f"Unknown feature_based {feature_based!r}; expected one of "
