@@ -92,7 +92,7 @@ ALLOWED_NAMES = {
 ALLOWED_NAMES |= {
     "bert_tf.preparation.options:PrepareCorpusOptions",
     "bert_tf.serving.server_model:Job",
-    "bert_tf.serving.server_model:LoadedModel",
+    "bert_tf.serving.server_model:ServedModel",
 }
 
 # What the project may grow to. Lower a number when the project gets smaller; never

@@ -1,7 +1,7 @@
 """Uses trained models: in Python, as a SavedModel, and from a server.
 
 `predictors` loads the model of a run or a checkpoint, `export` writes a SavedModel, and
-`query` queries a SavedModel on disk or on a server through a `client`.
+`query` queries a SavedModel on disk (`loaded_model`) or on a server through a `client`.
 
 A SavedModel takes text and returns answers, so all processing around the model is
 reimplemented with TensorFlow ops. Its functions are in `class_signatures` (labels,

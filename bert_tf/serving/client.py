@@ -1,13 +1,12 @@
 """Queries an exported model: a SavedModel on disk, or one in TensorFlow Serving."""
 
 import math
-import os
 from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
 from bert_tf.serving import connection
-from bert_tf.serving import versions
+from bert_tf.serving import loaded_model
 
 DEFAULT_SIGNATURE = "serving_default"
 _ENTITY = ("label", "text", "start", "end", "score")
@@ -59,12 +58,9 @@ class Client:
             ValueError: the model does not take these inputs, or answers with NaN.
         """
         columns = {name: _listed(name, values) for name, values in inputs.items()}
-        lengths = {name: len(values) for name, values in columns.items()}
-        if len(set(lengths.values())) > 1:
-            counts = ", ".join(f"{count} of {name}" for name, count in lengths.items())
-            raise ValueError(f"All inputs must have the same length, got {counts}.")
+        loaded_model.check_lengths(columns)
         answers: list[dict[str, Any]] = []
-        for start in range(0, max(lengths.values()), self.batch_size):
+        for start in range(0, len(next(iter(columns.values()))), self.batch_size):
             part = slice(start, start + self.batch_size)
             batch = {name: values[part] for name, values in columns.items()}
             answers += self._answers(signature, batch)
@@ -127,54 +123,24 @@ def open_saved_model(export_dir: str) -> Client:
         ValueError: on a query that the model refuses, or if the SavedModel was not
             exported by this package.
     """
-    import tensorflow as tf
-
-    model = load(export_dir)
+    model = loaded_model.LoadedModel(loaded_model.load(export_dir))
 
     def call(name, inputs):
-        signature = _signature(model, name, export_dir)
-        expected = signature.structured_input_signature[1]
-        if set(inputs) != set(expected):
+        if name not in model.signatures:
             raise ValueError(
-                f"The model in {export_dir} takes {' and '.join(sorted(expected))}, "
-                f"got {' and '.join(inputs)}."
+                f"The SavedModel in {export_dir} has no signature {name}; it has "
+                f"{', '.join(sorted(model.signatures))}."
             )
-        columns = {key: tf.constant(values) for key, values in inputs.items()}
+        model.signatures[name].check_names(inputs)
         try:
-            outputs = signature(**columns)
-        except tf.errors.OpError as error:
+            outputs = model.compute(name, inputs)
+        except ValueError as error:
             raise ValueError(
-                f"The model in {export_dir} refused the query: {refusal_reason(error)}"
+                f"The model in {export_dir} refused the query: {error}"
             ) from error
-        return {key: _as_list(values.numpy()) for key, values in outputs.items()}
+        return {key: _as_list(values) for key, values in outputs.items()}
 
     return Client(call)
-
-
-def load(export_dir: str) -> Any:
-    """Returns a loaded SavedModel, with its `signatures`.
-
-    Raises:
-        ImportError: TensorFlow Text is not installed.
-        OSError: the SavedModel does not exist or cannot be read.
-    """
-    export_dir = versions.latest_folder(export_dir)
-    import tensorflow as tf
-
-    from bert_tf.tokenization import in_graph
-
-    in_graph.check_ops()
-    try:
-        return tf.saved_model.load(export_dir)
-    except IndexError as error:  # It reads less than expected.
-        path = os.path.join(export_dir, "variables", "variables.data-00000-of-00001")
-        raise OSError(f"{path} is truncated; export the model again.") from error
-    except Exception as error:  # Of a damaged graph, TensorFlow raises any.
-        reason = " ".join(f"{type(error).__name__}, {error}".split())[:300].rstrip(".")
-        raise OSError(
-            f"{export_dir} cannot be loaded ({reason}); if a file is damaged or "
-            "missing, export the model again."
-        ) from error
 
 
 def open_server(url: str, settings: connection.Settings = connection.DEFAULT) -> Client:
@@ -189,15 +155,6 @@ def open_server(url: str, settings: connection.Settings = connection.DEFAULT) ->
         ValueError: the URL is not that of a model, or a header is malformed.
     """
     return Client(connection.caller(url, settings))
-
-
-def refusal_reason(error: Exception) -> str:
-    """Returns why a model refused its inputs, without the names of nodes around it."""
-    text = " ".join(str(getattr(error, "message", error)).split())
-    text = text.rpartition("<stack traces unavailable> ")[2]
-    # From a Python function in the graph.
-    text = text.split(" Traceback (most recent")[0].removeprefix("ValueError: ")
-    return text.split(" [[{{node")[0].split(" [Op:")[0]
 
 
 def _listed(name, values):
@@ -286,15 +243,6 @@ def _in_order(row):
     order = ("answer", "start", "end", "score", "words", "tags", "starts", "ends")
     known = [name for name in order if name in row]
     return [*known, *(name for name in row if name not in known)]
-
-
-def _signature(model, name, export_dir):
-    if name not in model.signatures:
-        raise ValueError(
-            f"The SavedModel in {export_dir} has no signature {name}; it has "
-            f"{', '.join(sorted(model.signatures))}."
-        )
-    return model.signatures[name]
 
 
 def _as_list(array):

@@ -21,7 +21,7 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import input_features
-from bert_tf.serving import client
+from bert_tf.serving import loaded_model
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
@@ -203,6 +203,6 @@ def _load_changed(saved_model, export_dir):
         with open(os.path.join(folder, versions.MODEL_FILE), "wb") as file:
             file.write(saved_model.SerializeToString())
         try:
-            return client.load(folder)
+            return loaded_model.load(folder)
         except OSError as error:
             raise OSError(str(error).replace(folder, export_dir)) from error

@@ -6,6 +6,7 @@ compute, and one that loads versions. So it cannot die in part.
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import re
@@ -14,7 +15,6 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
 
 from bert_tf import files
 from bert_tf.serving import server_options
@@ -36,12 +36,11 @@ TOKEN_VARIABLE = "BERT_TF_SERVER_TOKEN"
 _MAX_CONNECTIONS = 512
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
-_FIRST_TRIES = 5  # To load the first version: network storage may fail for a moment.
 # Of a connection without a request in progress: for the headers of the next request,
 # or the rest of the last request and its answer.
 _IDLE_SECONDS = 10
-# A batch that takes this many times the longest wait for an answer, and this many
-# seconds, counts as stuck.
+# A call of the model that takes this many times the longest wait for an answer, and
+# this many seconds, counts as stuck.
 _STUCK = 3
 _STUCK_SECONDS = 60
 
@@ -50,13 +49,34 @@ def run(options: server_options.ServeModelOptions) -> str:
     """Serves a model until SIGTERM or Ctrl-C, then finishes the requests in progress.
 
     Writes the address to standard output when the model is ready; returns a report.
+    Ends the process with exit code 1 if the model cannot be loaded or can no longer
+    answer: a call of the model cannot be interrupted.
 
     Raises:
-        OSError: the model cannot be loaded or can no longer answer, or the port is in
-            use.
-        ValueError: OpenVINO cannot compute the model, or the token is empty.
+        OSError: there is no model, or the port is in use.
+        ValueError: the token is empty.
     """
-    return _Server(options).run()
+    _, name, _ = find_model(options.export_dir)
+    app = server_app.Application(
+        options,
+        name,
+        log=functools.partial(_log, options.log_format),
+        fail=functools.partial(_exit, code=1),
+        token=_token(),
+    )
+    listener = _listener(options.host, options.port)
+    server = _uvicorn_server(app)
+
+    def stop(number, frame):
+        if app.model is None:
+            _exit("stopped before the model was loaded.", 128 + number)
+        server.should_exit = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    threading.Thread(target=_load_versions, args=[options, app], daemon=True).start()
+    asyncio.run(server.serve(sockets=[listener]))
+    return f"{name} is no longer served."
 
 
 def find_model(export_dir: str) -> tuple[str, str, int]:
@@ -76,100 +96,48 @@ def find_model(export_dir: str) -> tuple[str, str, int]:
     return folder, re.sub(r"[^\w.-]", "_", name) or "model", version
 
 
-class _Server:
-    """The parts of a server, and what ends it."""
-
-    def __init__(self, options: server_options.ServeModelOptions):
-        self._options = options
-        self._error: Exception | None = None  # Why the server ends.
-        self._seen: Any = None  # The newest version at the last look, and its files.
-        self._tried: Any = None  # The last one that was loaded, or could not be.
-        _, self._name, _ = find_model(options.export_dir)
-        self._queue = server_model.Queue(options.max_queue_size, self._fail)
-        self._app = server_app.Application(
-            options, self._name, self._queue, log=self._log, token=_token()
-        )
-        self._uvicorn = _uvicorn_server(self._app)
-
-    def run(self) -> str:
-        """Serves until a signal or an error, and returns a report."""
-        listener = _listener(self._options.host, self._options.port)
-        previous = {
-            number: signal.signal(number, self._stop)
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
-        threading.Thread(target=self._load_versions, daemon=True).start()
+def _load_versions(options, app):
+    """Loads the newest version, then each new one; ends the process if one hangs."""
+    limit = max(_STUCK_SECONDS, options.queue_timeout_seconds * _STUCK)
+    seen = tried = None
+    while app.queue.busy_seconds() < limit:
+        previous = seen
         try:
-            asyncio.run(self._uvicorn.serve(sockets=[listener]))
-        finally:
-            for number, action in previous.items():
-                signal.signal(number, action)
-        if self._error is not None:
-            raise self._error
-        return f"{self._name} is no longer served."
+            with contextlib.suppress(OSError):  # The storage may be away for a moment.
+                folder, name, version = find_model(options.export_dir)
+                seen = (version, _sizes(folder))
+            # A version that is still being copied changes.
+            if app.model is None or (seen == previous and seen != tried):
+                tried = seen
+                model = server_model.ServedModel(
+                    folder, options.backend, options.dtype, version
+                )
+                previous_model, app.model = app.model, model
+                if previous_model is None:
+                    _announce(name, options)
+                else:
+                    app.log({"message": f"Version {version} is served."})
+        except Exception as error:
+            if app.model is None:
+                _exit(str(error), 1)
+            app.log({"error": f"Version {version} is not served: {error}"[:500]})
+        time.sleep(_POLL_SECONDS)
+    _exit("The model does not answer.", 1)
 
-    def _stop(self, number, frame):
-        if self._app.model is None:
-            # The thread that loads the model cannot be interrupted.
-            _exit("stopped before the model was loaded.", 128 + number)
-        self._uvicorn.should_exit = True
 
-    def _fail(self, error):
-        self._error = self._error or error
-        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+def _announce(name, options):
+    host = {"127.0.0.1": "localhost", "::": "[::]"}.get(options.host, options.host)
+    sys.stdout.write(f"{name} is served at http://{host}:{options.port}.\n")
+    sys.stdout.flush()
 
-    def _load_versions(self):
-        """Loads the newest version, then each new one; ends the server if it hangs."""
-        limit = max(_STUCK_SECONDS, self._options.queue_timeout_seconds * _STUCK)
-        tries = 0
-        while self._error is None:
-            try:
-                self._load_newest()
-            except Exception as error:
-                tries += 1
-                may_pass = isinstance(error, OSError) and tries < _FIRST_TRIES
-                if self._app.model is None and not may_pass:
-                    self._fail(error)
-                elif self._seen is not None:
-                    reason = f"Version {self._seen[0]} is not served: {error}"
-                    self._log({"error": reason[:500]})
-            time.sleep(_POLL_SECONDS)
-            if self._queue.busy_seconds() > limit:
-                # The thread that computes cannot be interrupted.
-                _exit("The model does not answer.", 1)
 
-    def _load_newest(self):
-        """Loads a version beside the previous one, which it replaces if it works."""
-        options, previous = self._options, self._app.model
-        seen, self._seen = self._seen, None
-        folder, _, version = find_model(options.export_dir)
-        self._seen = (version, _sizes(folder))
-        # A version that is still being copied changes.
-        is_new = self._seen == seen and seen != self._tried
-        if previous is not None and (not is_new or version == previous.version):
-            return
-        self._tried = self._seen
-        self._app.model = server_model.LoadedModel(
-            folder, options.backend, options.dtype, version
-        )
-        if previous is not None:
-            self._log({"message": f"Version {version} is served."})
-            return
-        host = {"127.0.0.1": "localhost", "::": "[::]"}.get(options.host, options.host)
-        sys.stdout.write(f"{self._name} is served at http://{host}:{options.port}.\n")
-        sys.stdout.flush()
-
-    def _log(self, fields: dict[str, Any]) -> None:
-        """Writes a line of the log."""
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-        text = json.dumps(line)
-        if self._options.log_format == "text":
-            pairs = (
-                (name, json.dumps(value).strip('"')) for name, value in line.items()
-            )
-            text = " ".join(map("=".join, pairs))
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+def _log(log_format, fields):
+    """Writes a line of the log."""
+    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
+    values = {name: json.dumps(value) for name, value in line.items()}
+    text = " ".join(f"{name}={value}" for name, value in values.items())
+    sys.stderr.write(f"{text if log_format == 'text' else json.dumps(line)}\n")
+    sys.stderr.flush()
 
 
 def _exit(message, code):
@@ -181,9 +149,8 @@ def _exit(message, code):
 
 def _sizes(folder):
     """Returns the sizes of a version's files."""
-    inner = f"{folder}/variables"
     paths = [f"{folder}/{versions.MODEL_FILE}"]
-    if files.is_folder(inner):
+    if files.is_folder(inner := f"{folder}/variables"):
         paths += [f"{inner}/{name}" for name in files.list_folder(inner)]
     return {path: files.size(path) for path in paths}
 
@@ -246,9 +213,6 @@ def _uvicorn_server(app):
         lifespan="off",
         log_config=None,
         log_level="critical",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         timeout_keep_alive=_IDLE_SECONDS,
         h11_max_incomplete_event_size=server_app.MAX_HEADER_BYTES,

@@ -6,27 +6,17 @@ from typing import Any
 
 import numpy as np
 import orjson
-from starlette.exceptions import HTTPException
 
 from bert_tf.serving import client
 from bert_tf.serving import server_model
 from bert_tf.serving import server_options
 from bert_tf.serving.server_model import Job
-from bert_tf.serving.server_model import LoadedModel
+from bert_tf.serving.server_model import ServedModel
 
-_EMBEDDING = "embedding"
 MAX_ROWS = 2048  # Of a request, as OpenAI has it.
 
 
-def models(name: str) -> dict[str, Any]:
-    """Returns the reply to GET /v1/models, in OpenAI's form."""
-    return {
-        "object": "list",
-        "data": [{"id": name, "object": "model", "owned_by": "bert_tf"}],
-    }
-
-
-def status(name: str, model: LoadedModel) -> dict[str, Any]:
+def status(name: str, model: ServedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model status API".
@@ -36,7 +26,7 @@ def status(name: str, model: LoadedModel) -> dict[str, Any]:
     return {"model_version_status": [version]}
 
 
-def metadata(name: str, model: LoadedModel) -> dict[str, Any]:
+def metadata(name: str, model: ServedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME/metadata.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model Metadata API".
@@ -70,7 +60,7 @@ def _tensors(specs):
     }
 
 
-def read_query(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
+def read_query(body: dict[str, Any], model: ServedModel, name: str) -> Job:
     """Returns the job of a predict request, in columns (inputs) or rows (instances).
 
     Raises:
@@ -87,13 +77,13 @@ def read_query(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
         raise ValueError(
             f"Unknown signature {chosen!r:.80}; expected one of {expected}."
         )
-    if ("inputs" in body) == ("instances" in body):
+    is_rows = "instances" in body
+    if ("inputs" in body) == is_rows:
         raise ValueError("Expected either inputs or instances.")
-    inputs = body["inputs"] if "inputs" in body else _columns(body["instances"])
-    encode = functools.partial(
-        _prediction, ragged=signature.ragged_answers, is_rows="instances" in body
-    )
-    return Job(model, signature.name, signature.arrays(inputs), encode)
+    inputs = _columns(body["instances"]) if is_rows else body["inputs"]
+    ragged = signature.ragged_answers
+    encode = functools.partial(_prediction, ragged=ragged, is_rows=is_rows)
+    return Job(model, signature, signature.arrays(inputs), encode)
 
 
 def _columns(rows):
@@ -101,9 +91,9 @@ def _columns(rows):
         raise ValueError(f"instances must be a list of rows, got {rows!r:.80}.")
     if not isinstance(rows[0], dict) or set(rows[0]) == {"b64"}:
         return rows
-    names = set(rows[0])
-    if not all(isinstance(row, dict) and set(row) == names for row in rows):
-        raise ValueError("All instances must have the same names.")
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict) or set(row) != set(rows[0]):
+            raise ValueError(f"instances[{number}] has other names than instances[0].")
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -123,7 +113,7 @@ def check(job: Job, options: server_options.ServeModelOptions) -> None:
             f"Expected at most {options.max_positions} word pieces in all rows and "
             f"windows, got about {total}; send several requests, or shorter texts."
         )
-    if not job.model.signatures[job.signature].ragged_answers:
+    if not job.signature.ragged_answers:
         return
     texts = (text for column in job.inputs.values() for text in column)
     longest, limit = max(map(len, texts), default=0), options.max_body_mb * 2**20
@@ -142,10 +132,10 @@ def _prediction(outputs, *, ragged, is_rows):
     padding.
     """
     columns: dict[str, Any] = dict(sorted(outputs.items()))
-    entities = [name for name in ragged if name.startswith("entity_")]
-    words = [name for name in ragged if name not in entities]
-    for names in (words, entities) if is_rows else ():
-        widths = _widths([outputs[name] for name in names]) if names else ()
+    # The answers about words, and those about entities, have one width each.
+    for is_entity in (False, True) if is_rows else ():
+        names = [n for n in ragged if n.startswith("entity_") == is_entity]
+        widths = _widths([outputs[name] for name in names])
         for name in names:
             pairs = zip(outputs[name], widths, strict=True)
             columns[name] = [row[:width] for row, width in pairs]
@@ -160,10 +150,13 @@ def _prediction(outputs, *, ragged, is_rows):
 
 def _widths(arrays):
     """Returns the length of each row without its padding."""
-    is_real = [array != server_model.FILL.get(array.dtype.kind, 0) for array in arrays]
-    is_real = [part.reshape(*part.shape[:2], -1).any(axis=2) for part in is_real]
-    numbers = np.arange(1, arrays[0].shape[1] + 1)
-    return np.max(np.any(is_real, axis=0) * numbers, axis=1, initial=0)
+    widths = 0
+    for array in arrays:
+        is_real = array != server_model.FILL.get(array.dtype.kind, 0)  # [B, W, ...]
+        is_real = is_real.reshape(*array.shape[:2], -1).any(axis=2)
+        numbers = np.arange(1, array.shape[1] + 1)
+        widths = np.maximum(widths, np.max(is_real * numbers, axis=1, initial=0))
+    return widths
 
 
 def _encoded(content):
@@ -175,59 +168,52 @@ def _encoded(content):
     return orjson.dumps(content, default=plain, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def read_embeddings(body: dict[str, Any], model: LoadedModel, name: str) -> Job:
+def read_embeddings(body: dict[str, Any], model: ServedModel, name: str) -> Job:
     """Returns the job of a request for embeddings.
 
-    OpenAI has no `input_type`; other servers of its API do.
-
     Raises:
-        HTTPException: the request names another model.
         ValueError: the request is malformed, or asks for what the model cannot do.
 
     Source: platform.openai.com/docs/api-reference/embeddings.
     """
     if body.get("model", name) != name:
-        message = f"The model {body['model']!r:.80} does not exist; it is {name}."
-        raise HTTPException(404, message)
-    kind = body.get("input_type", "document")
-    if kind not in ("document", "query"):
-        raise ValueError(f"input_type must be document or query, got {kind!r:.80}.")
-    chosen = "query" if kind == "query" else client.DEFAULT_SIGNATURE
-    signature = model.signatures.get(chosen)
-    if signature is None or _EMBEDDING not in signature.outputs:
+        raise ValueError(
+            f"The model {body['model']!r:.80} does not exist; it is {name}."
+        )
+    signature = model.signatures.get(client.DEFAULT_SIGNATURE)
+    if signature is None or "embedding" not in signature.outputs:
         raise ValueError(f"The model {name} returns no embeddings.")
     if body.get("encoding_format") not in (None, "float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
-    most = signature.outputs[_EMBEDDING].shape[-1]
+    most = signature.outputs["embedding"].shape[-1]
     length = most if body.get("dimensions") is None else body["dimensions"]
     if type(length) is not int or not 1 <= length <= most:
         raise ValueError(f"dimensions must be 1 to {most}, got {length!r:.80}.")
-    texts = body.get("input")
-    texts = [texts] if isinstance(texts, str) else texts
-    if not isinstance(texts, list) or not texts:
-        raise ValueError("input must be a text or a list of texts.")
     encode = functools.partial(
         _embeddings,
         name=name,
-        length=length if length < most else None,
+        length=length,
         is_base64=body.get("encoding_format") == "base64",
     )
-    if isinstance(texts[0], int | list):
-        rows = texts if isinstance(texts[0], list) else [texts]
-        ids = model.signatures.get("ids")
-        if ids is None or model.vocabulary is None:
-            raise ValueError(f"The model {name} takes texts, no word piece ids.")
-        return Job(model, ids.name, ids.arrays(_framed(rows, model)), encode)
-    return Job(model, signature.name, signature.arrays(texts), encode)
+    items = body.get("input")
+    is_ids = isinstance(items, list) and isinstance((items or [0])[0], int)
+    items = [items] if is_ids or isinstance(items, str) else items
+    if not isinstance(items, list) or items == [[]]:
+        raise ValueError("input must be a text or a list of texts.")
+    if isinstance(items[0], list):
+        signature, items = model.signatures["ids"], _framed(items, model)
+    return Job(model, signature, signature.arrays(items), encode)
 
 
 def _framed(rows, model):
     """Returns the inputs of the signature `ids` for rows of word piece ids."""
     vocabulary = model.vocabulary
-    if any(model.task.get(key) for key in ("query_prompt", "passage_prompt")):
-        raise ValueError("input must be texts: the model puts a prompt before them.")
-    if not all(isinstance(row, list) for row in rows):
-        raise ValueError("input must be texts, or lists of word piece ids.")
+    has_prompt = model.task.get("query_prompt") or model.task.get("passage_prompt")
+    if vocabulary is None or has_prompt:
+        raise ValueError("input must be texts: the model has no word pieces of a text.")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list):
+            raise ValueError(f"input[{number}] must be a list of word piece ids.")
     if len(rows) > MAX_ROWS:  # Before they take memory.
         raise ValueError(f"input must have at most {MAX_ROWS} lists of ids.")
     room = model.task.get("max_seq_length", 512) - 2
@@ -248,18 +234,16 @@ def _embeddings(outputs, *, name, length, is_base64):
     Shorter vectors are scaled to length 1, as OpenAI does. The numbers of tokens are 0:
     a SavedModel does not report them.
     """
-    vectors = outputs[_EMBEDDING]
-    if length is not None:
+    vectors = outputs["embedding"]
+    if length < vectors.shape[1]:
         vectors = vectors[:, :length]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.maximum(norms, 1e-12)
     if is_base64:
-        rows = [base64.b64encode(row.tobytes()) for row in vectors.astype("<f4")]
-    else:
-        rows = vectors
+        vectors = [base64.b64encode(row.tobytes()) for row in vectors.astype("<f4")]
     items = [
         {"object": "embedding", "index": index, "embedding": row}
-        for index, row in enumerate(rows)
+        for index, row in enumerate(vectors)
     ]
     usage = {"prompt_tokens": 0, "total_tokens": 0}
     return _encoded({"object": "list", "data": items, "model": name, "usage": usage})

@@ -1,44 +1,40 @@
-"""The part of the server that computes: a loaded model, and the queue of its requests.
+"""The part of the server that computes: a version of a model, and the queue to it.
 
-Requests are computed in slices. The next slice of a request enters the queue after the
-previous one, so that a large request does not delay the others. Slices of several
-requests to the same signature are computed together. A row that is larger than a slice,
-such as a long context, cannot be divided: a second thread computes these rows.
+A call of the model computes a limited number of rows. A request with more rows goes to
+the end of the queue in between, so that it does not delay the others; small requests to
+the same signature are computed together. A row above the limit, such as a long context,
+cannot be divided: a second thread computes these rows.
 """
 
-import asyncio
 import concurrent.futures
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable
-from collections.abc import Iterator
 
 import numpy as np
-from starlette.exceptions import HTTPException
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import options as fine_tuning_options
-from bert_tf.serving import client
-from bert_tf.serving import saved_signatures
+from bert_tf.serving import loaded_model
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
-Columns = dict[str, np.ndarray]
+Columns = loaded_model.Columns
 # What pads answers, by kind of data type; others: 0.
 FILL = {"O": b"", "i": -1}
-# Positions of a slice, as many as an export computes at once by default.
-_SLICE = 8192
-_SLICE_ROWS = 64
+# Of a call; as many positions as an export computes at once.
+_MAX_POSITIONS = 8192
+_MAX_ROWS = 64
 _BATCH_SECONDS = 0.002  # How long a request waits for others.
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
 # In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
 _BYTES_PER_PIECE = 3
 
 
-class LoadedModel:
+class ServedModel(loaded_model.LoadedModel):
     """A version of a model in memory, which has answered its warm-up requests.
 
     Raises:
@@ -56,6 +52,7 @@ class LoadedModel:
         version: int = 1,
     ):
         self.version = version
+        self._export_dir = export_dir
         extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
         for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
@@ -70,16 +67,14 @@ class LoadedModel:
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            self._model = openvino_model.load(export_dir, dtype)
+            super().__init__(openvino_model.load(export_dir, dtype))
         else:
-            self._model = client.load(export_dir)
-        self.signatures = saved_signatures.read(self._model)
+            super().__init__(loaded_model.load(export_dir))
         if not self.signatures:
             raise ValueError(
                 f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "
                 "expected a model written by bert_tf export."
             )
-        self._export_dir = export_dir
         self.warm_up()
 
     def warm_up(self) -> None:
@@ -88,43 +83,25 @@ class LoadedModel:
         for name, inputs in warm_up.read(path) if files.exists(path) else []:
             try:
                 self.compute(name, inputs)
-            except HTTPException as error:
+            except (OSError, ValueError) as error:
                 raise OSError(
                     f"{self._export_dir} failed a warm-up request to its signature "
-                    f"{name}: {error.detail}."
+                    f"{name}: {error}."
                 ) from error
-
-    def compute(self, signature: str, inputs: Columns) -> Columns:
-        """Returns the outputs of a signature, name -> array [B, ...].
-
-        Raises:
-            HTTPException: status 400 if the inputs are to blame, otherwise 500.
-        """
-        import tensorflow as tf
-
-        try:
-            columns = {name: tf.constant(column) for name, column in inputs.items()}
-            outputs = self._model.signatures[signature](**columns)
-        except (tf.errors.OpError, ValueError) as error:
-            is_invalid = isinstance(error, tf.errors.InvalidArgumentError)
-            reason = client.refusal_reason(error)[:200]
-            raise HTTPException(400 if is_invalid else 500, reason) from error
-        return {name: value.numpy() for name, value in outputs.items()}
 
     def positions(self, inputs: Columns) -> np.ndarray:
         """Returns the positions that each row costs, estimated for texts: int64 [B]."""
         if "input_ids" in inputs:
             num_rows, width = inputs["input_ids"].shape
             return np.full(num_rows, width)
-        pieces = np.zeros([1, 1], int)  # [B, 1], or [B, endings].
+        pieces = np.full([1, 1], _NUM_SPECIAL)  # [B, 1], or [B, endings].
         for column in inputs.values():
             sizes = np.vectorize(len, otypes=[int])(column)
             pieces = pieces + -(-np.atleast_2d(sizes.T).T // _BYTES_PER_PIECE)
         length = self.task.get("max_seq_length", 512)
-        beyond = np.maximum(pieces + _NUM_SPECIAL - length, 0)
-        positions = pieces + _NUM_SPECIAL - beyond
-        if stride := self.task.get("doc_stride"):
-            positions += -(-beyond // stride) * length  # Of overlapping windows.
+        positions = np.minimum(pieces, length)
+        if stride := self.task.get("doc_stride"):  # Of overlapping windows.
+            positions += -(-np.maximum(pieces - length, 0) // stride) * length
         return positions.sum(axis=1)
 
 
@@ -134,14 +111,16 @@ class Job:
     Attributes:
         model, signature, inputs: what to compute; inputs [B, ...], texts as bytes.
         encode: makes the answer of the outputs.
-        positions: int64 [B], see `LoadedModel.positions`.
-        queue_seconds, compute_seconds: the time between slices, and in them.
+        positions: int64 [B], see `ServedModel.positions`.
+        num_done, parts: how many rows were computed, and their outputs.
+        seconds: the time of the calls of the model.
+        outputs: gets the outputs of all rows.
     """
 
     def __init__(
         self,
-        model: LoadedModel,
-        signature: str,
+        model: ServedModel,
+        signature: loaded_model.Signature,
         inputs: Columns,
         encode: Callable[[Columns], bytes] = lambda outputs: b"",
     ):
@@ -150,22 +129,144 @@ class Job:
         self.inputs = inputs
         self.encode = encode
         self.positions = model.positions(inputs)
-        self.queue_seconds = self.compute_seconds = 0.0
-
-
-class _Slice:
-    """Rows of a job that are computed at once; `outputs` gets their outputs."""
-
-    def __init__(self, job: Job, rows: slice):
-        self.job = job
-        self.inputs = {name: column[rows] for name, column in job.inputs.items()}
-        self.positions = job.positions[rows]
+        self.num_done = 0
+        self.parts: list[Columns] = []
+        self.seconds = 0.0
         self.outputs: concurrent.futures.Future[Columns] = concurrent.futures.Future()
-        # Slices of the same kind are computed together. Texts of other requests would
-        # widen ragged answers.
-        shapes = {name: part.shape[1:] for name, part in self.inputs.items()}
-        is_ragged = job.model.signatures[job.signature].ragged_answers
-        self.kind = (job.model, job.signature, shapes, job if is_ragged else None)
+
+    def fits(self, other: "Job") -> bool:
+        """Returns whether both can be computed in one call."""
+        # Texts of other requests would widen ragged answers.
+        is_alike = self.model is other.model and not self.signature.ragged_answers
+        shapes = [
+            {name: column.shape[1:] for name, column in job.inputs.items()}
+            for job in (self, other)
+        ]
+        is_same = self.signature.name == other.signature.name
+        return is_alike and is_same and shapes[0] == shapes[1]
+
+
+class Queue:
+    """Jobs that wait, and two threads that compute them.
+
+    Args:
+        fail: called with a message if the model can no longer answer.
+    """
+
+    def __init__(self, fail: Callable[[str], object]):
+        self._fail = fail
+        self._short: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._long: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self.busy_since: float | None = None  # Of the first thread's call.
+        for arrived in (self._short, self._long):
+            # A daemon, because a call of the model cannot be interrupted.
+            thread = threading.Thread(target=self._run, args=[arrived], daemon=True)
+            thread.start()
+
+    def put(self, job: Job) -> None:
+        """Adds a job, whose future gets its outputs unless it is cancelled before."""
+        is_long = job.positions[job.num_done :][:1].sum() > _MAX_POSITIONS
+        (self._long if is_long else self._short).put(job)
+
+    def busy_seconds(self) -> float:
+        """Returns how long the first thread has been in one call of the model.
+
+        The calls of the second one may take minutes.
+        """
+        started = self.busy_since
+        return 0.0 if started is None else time.monotonic() - started
+
+    def _run(self, arrived):
+        """Computes jobs until an error, of the model or of this code."""
+        waiting: list[Job] = []
+        try:
+            while True:
+                if not waiting:
+                    waiting.append(arrived.get())
+                time.sleep(_BATCH_SECONDS)
+                while not arrived.empty():
+                    waiting.append(arrived.get())
+                waiting = [job for job in waiting if not job.outputs.cancelled()]
+                batch = _batch(waiting)
+                waiting = [job for job in waiting if job not in batch]
+                if arrived is self._short:
+                    self.busy_since = time.monotonic()
+                if batch:
+                    self._compute(batch)
+                if arrived is self._short:
+                    self.busy_since = None
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300].rstrip(".")
+            self._fail(f"The model can no longer answer: {reason}.")
+
+    def _compute(self, batch):
+        """Computes the next rows of jobs; `batch` has their number for each job."""
+        first, started = next(iter(batch)), time.monotonic()
+        inputs = {
+            name: np.concatenate(
+                [
+                    job.inputs[name][job.num_done :][:count]
+                    for job, count in batch.items()
+                ]
+            )
+            for name in first.inputs
+        }
+        try:
+            outputs = first.model.compute(first.signature.name, inputs)
+        except (OSError, ValueError) as error:
+            if len(batch) > 1:  # One bad request must not fail the others.
+                for job, count in batch.items():
+                    self._compute({job: count})
+                return
+            if first.outputs.set_running_or_notify_cancel():
+                first.outputs.set_exception(error)
+            if isinstance(error, OSError):
+                first.model.warm_up()  # Its error ends the server.
+            return
+        start = 0
+        for job, count in batch.items():
+            rows, start = slice(start, start + count), start + count
+            job.parts.append({name: column[rows] for name, column in outputs.items()})
+            job.num_done += count
+            job.seconds += time.monotonic() - started
+            if job.num_done < len(job.positions):
+                self.put(job)
+            elif job.outputs.set_running_or_notify_cancel():
+                job.outputs.set_result(_joined(job.parts))
+
+
+def _batch(waiting):
+    """Returns the first job and those that fit to it, with the number of their rows."""
+    batch: dict[Job, int] = {}
+    num_rows, num_positions = _MAX_ROWS, _MAX_POSITIONS
+    for job in waiting:
+        costs = job.positions[job.num_done :]
+        has_room = np.cumsum(costs) <= num_positions
+        count = int(np.count_nonzero(has_room[:num_rows]))
+        if not batch:
+            count = max(count, min(len(costs), 1))
+        elif count < len(costs) or not job.fits(waiting[0]):
+            continue
+        batch[job] = count
+        num_rows -= count
+        num_positions -= int(costs[:count].sum())
+    return batch
+
+
+def _joined(parts):
+    """Returns the outputs of all rows, padded to the widest."""
+    joined = {}
+    for name, first in parts[0].items():
+        arrays = [part[name] for part in parts]
+        shape = np.max([array.shape for array in arrays], axis=0)
+        shape[0] = sum(map(len, arrays))
+        joined[name] = np.full(shape, FILL.get(first.dtype.kind, 0), first.dtype)
+        start = 0
+        for array in arrays:
+            places = [slice(start, start + len(array)), *map(slice, array.shape[1:])]
+            joined[name][tuple(places)] = array
+            start += len(array)
+    return joined
 
 
 def num_bytes(columns: Columns) -> int:
@@ -173,163 +274,3 @@ def num_bytes(columns: Columns) -> int:
     texts = [column for column in columns.values() if column.dtype == object]
     size = sum(column.nbytes for column in columns.values())
     return size + sum(len(text) for column in texts for text in column.flat)
-
-
-def _is_slice(positions):
-    return len(positions) <= _SLICE_ROWS and positions.sum() <= _SLICE
-
-
-def _slices(positions: np.ndarray) -> Iterator[slice]:
-    """Yields the rows of each slice; a request without rows has one slice."""
-    start = 0
-    for row in range(1, len(positions)):
-        if not _is_slice(positions[start : row + 1]):
-            yield slice(start, row)
-            start = row
-    yield slice(start, len(positions))
-
-
-def _joined(parts):
-    """Returns the outputs of all slices, padded to the widest."""
-    outputs = {}
-    for name, first in parts[0].items():
-        arrays = [part[name] for part in parts]
-        shape = np.max([array.shape for array in arrays], axis=0)
-        shape[0] = sum(map(len, arrays))
-        outputs[name] = np.full(shape, FILL.get(first.dtype.kind, 0), first.dtype)
-        end = 0
-        for array in arrays:
-            begin, end = end, end + len(array)
-            inner = (slice(size) for size in array.shape[1:])
-            outputs[name][(slice(begin, end), *inner)] = array
-    return outputs
-
-
-class Queue:
-    """Jobs that wait or are being computed; for one event loop.
-
-    Args:
-        max_jobs: how many there may be.
-        fail: called with an error if the model can no longer answer.
-    """
-
-    def __init__(self, max_jobs: int, fail: Callable[[Exception], object]):
-        self._max_jobs = max_jobs
-        self._num_jobs = 0
-        self._short, self._long = _Worker(fail), _Worker(fail)
-
-    def size(self) -> int:
-        """Returns the number of jobs."""
-        return self._num_jobs
-
-    def busy_seconds(self) -> float:
-        """Returns how long the model has been computing one batch.
-
-        Rows that are larger than a slice may take minutes, so they do not count.
-        """
-        started = self._short.busy_since
-        return 0.0 if started is None else time.monotonic() - started
-
-    def check_room(self) -> None:
-        """Raises HTTPException if the queue is full."""
-        if self._num_jobs >= self._max_jobs:
-            reason = f"The queue is full ({self._max_jobs} requests); try again later."
-            raise HTTPException(429, reason)
-
-    async def compute(self, job: Job) -> Columns:
-        """Returns the outputs of a job, name -> array [B, ...].
-
-        Raises:
-            HTTPException: the queue is full, or the model refuses the inputs.
-        """
-        self.check_room()
-        self._num_jobs += 1
-        try:
-            outputs, queued = [], time.monotonic()
-            for rows in _slices(job.positions):
-                part = _Slice(job, rows)
-                is_long = part.positions.max(initial=0) > _SLICE
-                (self._long if is_long else self._short).arrived.put(part)
-                outputs.append(await asyncio.wrap_future(part.outputs))
-            taken = time.monotonic() - queued
-            job.queue_seconds = taken - job.compute_seconds
-            return _joined(outputs)
-        finally:
-            self._num_jobs -= 1
-
-
-class _Worker:
-    """A thread that computes the slices that wait, and those that fit together."""
-
-    def __init__(self, fail: Callable[[Exception], object]):
-        self._fail = fail
-        self.arrived: queue.SimpleQueue[_Slice] = queue.SimpleQueue()
-        self._waiting: list[_Slice] = []
-        self.busy_since: float | None = None
-        # A daemon, because a call of the model cannot be interrupted.
-        threading.Thread(target=self._compute_all, daemon=True).start()
-
-    def _compute_all(self):
-        """Computes slices until an error, of the model or of this code."""
-        try:
-            while True:
-                if not self._waiting:
-                    self._waiting.append(self.arrived.get())
-                time.sleep(_BATCH_SECONDS)
-                while not self.arrived.empty():
-                    self._waiting.append(self.arrived.get())
-                self._compute_next()
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300].rstrip(".")
-            self._fail(OSError(f"The model can no longer answer: {reason}."))
-
-    def _compute_next(self):
-        """Computes the first slice that waits, and others that fit to it."""
-        parts: list[_Slice] = []
-        waiting, self._waiting = self._waiting, []
-        positions = np.empty(0, int)
-        for part in waiting:
-            together = np.concatenate([positions, part.positions])
-            fits = not parts or (part.kind == parts[0].kind and _is_slice(together))
-            if not fits:
-                self._waiting.append(part)
-            # From now on it cannot be cancelled.
-            elif part.outputs.set_running_or_notify_cancel():
-                parts.append(part)
-                positions = together
-        if not parts:
-            return
-        self.busy_since = started = time.monotonic()
-        outputs = [HTTPException(500, "The model cannot answer.")] * len(parts)
-        try:
-            outputs = _computed(parts)
-        finally:
-            self.busy_since = None
-            for part, output in zip(parts, outputs, strict=True):
-                part.job.compute_seconds += time.monotonic() - started
-                if isinstance(output, Exception):
-                    part.outputs.set_exception(output)
-                else:
-                    part.outputs.set_result(output)
-
-
-def _computed(parts):
-    """Returns the outputs of slices that fit together, or the error of a slice."""
-    model, signature = parts[0].job.model, parts[0].job.signature
-    inputs = {
-        name: np.concatenate([part.inputs[name] for part in parts])
-        for name in parts[0].inputs
-    }
-    try:
-        outputs = model.compute(signature, inputs)
-    except HTTPException as error:
-        if len(parts) > 1:  # One bad request must not fail the others.
-            return [answer for part in parts for answer in _computed([part])]
-        if error.status_code == 500:
-            model.warm_up()  # Its error ends the server.
-        return [error]
-    ends = np.cumsum([len(part.positions) for part in parts])
-    return [
-        {name: rows[end - len(part.positions) : end] for name, rows in outputs.items()}
-        for part, end in zip(parts, ends, strict=True)
-    ]

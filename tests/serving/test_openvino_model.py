@@ -12,12 +12,10 @@ import pytest
 from bert_tf.fine_tuning import backends
 from bert_tf.serving import export
 from bert_tf.serving import openvino_model
+from bert_tf.serving import server_model
 from bert_tf.serving import warm_up
 
 pytestmark = pytest.mark.slow
-
-exceptions = pytest.importorskip("starlette.exceptions", reason="needs the server")
-server_model = pytest.importorskip("bert_tf.serving.server_model")
 
 TEXTS = ["the rain", "", "中文 été " * 20]
 INPUTS = {
@@ -57,8 +55,8 @@ def answer_to(model, signature, inputs):
 
 
 def assert_same_answers(export_dir, kind, dtype="float32", atol=1e-4):
-    expected = server_model.LoadedModel(export_dir)
-    found = server_model.LoadedModel(export_dir, "openvino", dtype)
+    expected = server_model.ServedModel(export_dir)
+    found = server_model.ServedModel(export_dir, "openvino", dtype)
     for inputs in (INPUTS[kind], {name: [] for name in INPUTS[kind]}):
         if kind == "choice" and not inputs["text"]:
             continue
@@ -98,7 +96,7 @@ def test_an_export_in_another_dtype_is_refused(exports, monkeypatch, tmp_path, d
         exports["single"][0], str(tmp_path / "1"), dtype=dtype
     )
     with pytest.raises(ValueError, match=f"--dtype={dtype}, but OpenVINO needs"):
-        server_model.LoadedModel(folder, "openvino")
+        server_model.ServedModel(folder, "openvino")
 
 
 @pytest.mark.parametrize(
@@ -109,16 +107,15 @@ def test_an_export_in_another_dtype_is_refused(exports, monkeypatch, tmp_path, d
     ],
 )
 def test_ids_that_the_model_lacks_are_refused(exports, calls, ids, message):
-    model = server_model.LoadedModel(exports["single"][1], "openvino")
+    model = server_model.ServedModel(exports["single"][1], "openvino")
     inputs = {
         "input_ids": [ids],
         "input_mask": [[1] * len(ids)],
         "segment_ids": [[0] * len(ids)],
     }
-    with pytest.raises(exceptions.HTTPException, match=message) as refused:
+    with pytest.raises(ValueError, match=message) as refused:
         answer_to(model, "ids", inputs)
-    assert refused.value.status_code == 400
-    assert "Traceback" not in refused.value.detail
+    assert "Traceback" not in str(refused.value)
 
 
 def test_masked_words_are_left_to_tensorflow(exports, calls):

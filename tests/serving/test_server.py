@@ -131,7 +131,7 @@ def test_the_server_describes_itself(port):
     assert "<form" in get(port, "/").text
     assert 'status="200"' in get(port, "/metrics").text
     error = get(port, "/v1/models/other", status=404).json()["error"]
-    assert error == "No such path: /v1/models/other; GET /v1/models names the model."
+    assert error.startswith("No such path: GET /v1/models/other; GET /v1/models ")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
 
 
@@ -152,20 +152,20 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
 WITHOUT_ANSWER = """
 from bert_tf.serving import server, server_model, server_options
 
-failures = iter([OSError("The storage is away.")])
+server._POLL_SECONDS = 0.1
+server_model.Queue.busy_seconds = lambda queue: 1000.0 * server_model.is_loaded
+server_model.is_loaded = False
 
 def load(*arguments):
-    for failure in failures:
-        raise failure
-    server_model.Queue.busy_seconds = lambda queue: 1000.0
+    server_model.is_loaded = True
     return object()
 
-server_model.LoadedModel = load
+server_model.ServedModel = load
 server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
 """
 
 
-def test_a_model_that_loads_late_and_never_answers_ends_the_server(tmp_path):
+def test_a_model_that_never_answers_ends_the_server(tmp_path):
     (tmp_path / "saved_model.pb").touch()
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_ANSWER.format(str(tmp_path), free_port())],
@@ -175,7 +175,6 @@ def test_a_model_that_loads_late_and_never_answers_ends_the_server(tmp_path):
         check=False,
         timeout=120,
     )
-    assert "Version 1 is not served: The storage is away." in done.stderr
     assert "is served at" in done.stdout
     assert (done.returncode, "The model does not answer." in done.stderr) == (1, True)
 
@@ -315,9 +314,11 @@ def test_tensorflow_computes_in_the_dtype_of_the_export():
         server_options.ServeModelOptions(export_dir="models", dtype="bfloat16")
 
 
-def test_a_model_that_openvino_cannot_compute_ends_in_one_line(exports, run_tool):
+def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
+    exports, run_tool_process
+):
     flags = [f"--export_dir={exports['masks'][1]}", f"--port={free_port()}"]
-    result = run_tool("serve_model", *flags, "--backend=openvino")
+    result = run_tool_process("serve_model", *flags, "--backend=openvino")
     assert result.exit_code == 1
     is_installed = importlib.util.find_spec("openvino") is not None
     expected = "fills masked words" if is_installed else "openvino is not installed"

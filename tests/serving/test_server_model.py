@@ -1,6 +1,5 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
-import asyncio
 import json
 import queue
 import shutil
@@ -9,15 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving import server_model
 from bert_tf.serving import warm_up
-
-exceptions = pytest.importorskip("starlette.exceptions", reason="needs the server")
-server_model = pytest.importorskip("bert_tf.serving.server_model")
 
 
 @pytest.fixture(scope="module")
 def model(single_export):
-    return server_model.LoadedModel(single_export)
+    return server_model.ServedModel(single_export)
 
 
 @pytest.fixture(autouse=True)
@@ -52,16 +49,17 @@ def recorded(model, monkeypatch):
     return calls
 
 
-def answers(model, requests, fail=None):
-    """Returns the jobs of requests that wait together, and their outputs or errors."""
-    jobs = [server_model.Job(model, *request) for request in requests]
+def job_of(model, signature, inputs):
+    return server_model.Job(model, model.signatures[signature], inputs)
 
-    async def compute_all():
-        waiting = server_model.Queue(99, fail or print)
-        calls = [waiting.compute(job) for job in jobs]
-        return await asyncio.gather(*calls, return_exceptions=True)
 
-    return jobs, asyncio.run(compute_all())
+def answers(model, requests, fail=print):
+    """Returns the outputs, or the errors, of requests that wait together."""
+    jobs = [job_of(model, *request) for request in requests]
+    queue = server_model.Queue(fail)
+    for job in jobs:
+        queue.put(job)
+    return [job.outputs.exception(60) or job.outputs.result() for job in jobs]
 
 
 def test_requests_are_computed_together_and_answered_apart(model, calls):
@@ -73,10 +71,10 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
         ("ids", ids(2, 9, 9, 3)),  # Another length, so another call.
         ("ids", ids(2, 8, 3)),
     ]
-    jobs, outputs = answers(model, requests)
+    outputs = answers(model, requests)
     assert calls == [3, 2, 1]
-    for job, answer in zip(jobs, outputs, strict=True):
-        alone = model.compute(job.signature, job.inputs)
+    for request, answer in zip(requests, outputs, strict=True):
+        alone = model.compute(*request)
         for name, value in answer.items():
             assert value.shape == alone[name].shape
             if value.dtype == object:
@@ -89,44 +87,43 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
 def test_rows_of_several_requests_are_limited(
     model, calls, monkeypatch, most, together
 ):
-    monkeypatch.setattr(server_model, "_SLICE_ROWS", most)
+    monkeypatch.setattr(server_model, "_MAX_ROWS", most)
     requests = [("serving_default", texts(*rows)) for rows in ("abc", "ab", "abcdef")]
     answers(model, requests)
     assert calls == together
 
 
-def test_a_large_request_is_computed_in_slices(model, calls, monkeypatch):
-    monkeypatch.setattr(server_model, "_SLICE", 16)
-    monkeypatch.setattr(server_model, "_SLICE_ROWS", 4)
+def test_a_large_request_is_computed_in_several_calls(model, calls, monkeypatch):
+    monkeypatch.setattr(server_model, "_MAX_POSITIONS", 16)
+    monkeypatch.setattr(server_model, "_MAX_ROWS", 4)
     large, small = [
         ("serving_default", texts(*["a"] * count, "été rain")) for count in (7, 1)
     ]
-    _, outputs = answers(model, [large, small])
+    outputs = answers(model, [large, small])
     assert calls == [4, 2, 3, 1]
     assert [len(answer["label"]) for answer in outputs] == [8, 2]
 
 
 def test_a_request_whose_client_is_gone_is_not_computed(model, calls):
-    async def leave():
-        waiting = server_model.Queue(1, print)
-        job = server_model.Job(model, "serving_default", texts("rain"))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(waiting.compute(job), timeout=0)
-        other = server_model.Job(model, "serving_default", texts("a", "b"))
-        await waiting.compute(other)
-        return waiting.size()
-
-    assert (asyncio.run(leave()), calls) == (0, [2])
+    queue = server_model.Queue(print)
+    gone, other = (
+        job_of(model, "serving_default", texts(*rows)) for rows in (["rain"], "ab")
+    )
+    queue.put(gone)
+    assert gone.outputs.cancel()
+    queue.put(other)
+    assert len(other.outputs.result(60)["label"]) == 2
+    assert calls == [2]
 
 
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
-    tagger = server_model.LoadedModel(exports["tags"][1])
+    tagger = server_model.ServedModel(exports["tags"][1])
     rows = ["the rain", "rain " * 30, "a"]
-    _, outputs = answers(tagger, [("serving_default", texts(row)) for row in rows])
+    outputs = answers(tagger, [("serving_default", texts(row)) for row in rows])
     assert [answer["words"].shape[1] for answer in outputs] == [2, 30, 1]
-    monkeypatch.setattr(server_model, "_SLICE_ROWS", 1)
+    monkeypatch.setattr(server_model, "_MAX_ROWS", 1)
     calls = recorded(tagger, monkeypatch)
-    _, [answer] = answers(tagger, [("serving_default", texts(*rows))])
+    [answer] = answers(tagger, [("serving_default", texts(*rows))])
     assert calls == [1, 1, 1]
     assert [sum(word != b"" for word in row) for row in answer["words"]] == [2, 30, 1]
     assert answer["starts"][0].tolist() == [0, 4, *[-1] * 28]
@@ -134,31 +131,30 @@ def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
 
 def test_a_bad_request_fails_alone(model):
     good, bad = ("ids", ids(2, 9, 3)), ("ids", ids(2, 10**6, 3))
-    _, outputs = answers(model, [good, bad, good])
+    outputs = answers(model, [good, bad, good])
     assert "logits" in outputs[0].keys() & outputs[2].keys()
-    assert outputs[1].status_code == 400
-    assert "input_ids must be at least 0" in outputs[1].detail
+    assert isinstance(outputs[1], ValueError)
+    assert "input_ids must be at least 0" in str(outputs[1])
 
 
 def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
-    def fail(*call):
-        raise exceptions.HTTPException(500, "Out of memory")
+    def compute(*call):
+        raise OSError("Out of memory")
 
-    monkeypatch.setattr(model, "compute", fail)
+    monkeypatch.setattr(model, "compute", compute)
     failures = queue.SimpleQueue()
-    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
-    assert error.status_code == 500
-    failure = str(failures.get(timeout=60))
-    assert "can no longer answer: " in failure
+    [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
+    assert str(error) == "Out of memory"
+    failure = failures.get(timeout=60)
+    assert failure.startswith("The model can no longer answer: ")
     assert "failed a warm-up request to its signature ids: Out" in failure
 
 
 def test_an_error_of_the_queue_itself_is_reported(model, monkeypatch):
-    monkeypatch.setattr(server_model, "_computed", None)
+    monkeypatch.setattr(server_model, "_batch", None)
     failures = queue.SimpleQueue()
-    _, [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
-    assert error.status_code == 500
-    assert "can no longer answer: 'NoneType'" in str(failures.get(timeout=60))
+    server_model.Queue(failures.put).put(job_of(model, "ids", ids(2, 9, 3)))
+    assert "can no longer answer: 'NoneType'" in failures.get(timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +181,13 @@ def test_a_damaged_task_file_is_refused(single_export, tmp_path, values):
     (folder / "assets.extra" / "task.json").write_text(json.dumps(values))
     [[name, value]] = values.items()
     with pytest.raises(ValueError, match=rf"task\.json: {name} is {value!r}, expected"):
-        server_model.LoadedModel(str(folder))
+        server_model.ServedModel(str(folder))
 
 
 def test_a_model_without_signatures_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path))
     with pytest.raises(ValueError, match=r"saved_model\.pb has no signature; expected"):
-        server_model.LoadedModel(str(tmp_path))
+        server_model.ServedModel(str(tmp_path))
 
 
 def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_path):
@@ -199,4 +195,4 @@ def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_p
     with tf.io.TFRecordWriter(str(folder.joinpath(*warm_up.PATH))) as writer:
         writer.write(warm_up.prediction_log("ids", ids(2, 10**6, 3)))
     with pytest.raises(OSError, match="failed a warm-up request to its signature ids"):
-        server_model.LoadedModel(str(folder))
+        server_model.ServedModel(str(folder))

@@ -1,20 +1,20 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from bert_tf.serving import saved_signatures
+from bert_tf.serving import loaded_model
 
 
 @pytest.fixture(scope="module")
 def signatures(single_export):
-    return saved_signatures.read(tf.saved_model.load(single_export))
+    return loaded_model.LoadedModel(loaded_model.load(single_export)).signatures
 
 
 def test_inputs_become_arrays(signatures, exports):
     assert sorted(signatures) == ["ids", "labels", "serving_default"]
-    choice = tf.saved_model.load(exports["choice"][1])
-    choice = saved_signatures.read(choice)["serving_default"]
-    arrays = choice.arrays({"text": ["She"], "endings": [["sat", {"b64": "w6k="}]]})
+    choice = loaded_model.LoadedModel(loaded_model.load(exports["choice"][1]))
+    arrays = choice.signatures["serving_default"].arrays(
+        {"text": ["She"], "endings": [["sat", {"b64": "w6k="}]]}
+    )
     assert arrays["endings"].tolist() == [[b"sat", "é".encode()]]
 
 
@@ -23,10 +23,10 @@ def test_inputs_become_arrays(signatures, exports):
     [
         ({"text_b": ["a"]}, "takes text, got text_b"),
         ({"text": "a"}, "text: expected a list of Unicode texts, got 'a'"),
-        ({"text": [1]}, r"text: expected a list of Unicode texts, got 1"),
-        ({"text": [["a"]]}, r"text: expected a list of Unicode texts, got \['a"),
-        ([{"b64": "?"}], r"text: .* Unicode texts, got \{'b64': '\?'\}"),
-        (["é", "\ud800"], r"text: .* Unicode texts, got '\\ud800'"),
+        ({"text": [1]}, r"text\[0\]: no Unicode text, but 1\."),
+        ({"text": ["a", ["b"]]}, r"text\[1\]: no Unicode text, but \['b'\]"),
+        ([{"b64": "?"}], r"text\[0\]: no Unicode text, but \{'b64': '\?'\}"),
+        (["é", "\ud800"], r"text\[1\]: no Unicode text, but '\\ud800'"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
@@ -37,16 +37,19 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
 @pytest.mark.parametrize(
     "ids, message",
     [
-        ([[1, 2], [3, 4], [3]], r"lists .*, all of one length, got \[3\]\."),
-        ([[1, 2], [1.5, 3]], r"input_ids: .* whole numbers .* got 1\.5\."),
-        ([[1], [2], [2**40]], r"input_ids: .* whole numbers \(int32\).* got 1099"),
-        ([[2**70]], r"input_ids: .* whole numbers \(int32\).* got"),
-        ([1], r"input_ids: expected a list of non-empty lists of .* got 1\."),
+        ([[1, 2], [3, 4], [3]], r"input_ids\[2\]: .* all of one length, got \[3\]\."),
+        (
+            [[1, 2], [1.5, 3]],
+            r"input_ids\[1\]\[0\]: no whole number \(int32\), but 1\.5\.",
+        ),
+        ([[1], [2], [2**40]], r"input_ids\[2\]\[0\]: no whole number .* but 1099"),
+        ([[2**70]], r"input_ids\[0\]\[0\]: no whole number \(int32\), but"),
+        ([1], r"input_ids\[0\]: expected .* non-empty lists of .* got 1\."),
         (
             [[], []],
-            r"input_ids: expected a list of non-empty lists of .* got \[\]",
+            r"input_ids\[0\]: expected a list of non-empty lists .* got \[\]",
         ),
-        ([[1], []], r"input_ids: expected a list of non-empty lists"),
+        ([[1], []], r"input_ids\[1\]: expected a list of non-empty lists"),
         ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],
 )
