@@ -7,6 +7,7 @@ cannot be divided: a second thread computes these rows.
 """
 
 import concurrent.futures
+import dataclasses
 import os
 import queue
 import threading
@@ -105,34 +106,24 @@ class ServedModel(loaded_model.LoadedModel):
         return positions.sum(axis=1)
 
 
+@dataclasses.dataclass(eq=False)
 class Job:
-    """A request to a model.
+    """A request to a model."""
 
-    Attributes:
-        model, signature, inputs: what to compute; inputs [B, ...], texts as bytes.
-        encode: makes the answer of the outputs.
-        positions: int64 [B], see `ServedModel.positions`.
-        num_done, parts: how many rows were computed, and their outputs.
-        seconds: the time of the calls of the model.
-        outputs: gets the outputs of all rows.
-    """
+    model: ServedModel
+    signature: loaded_model.Signature
+    inputs: Columns  # [B, ...]; texts as bytes.
+    encode: Callable[[Columns], bytes] = lambda outputs: b""  # Makes the answer.
+    num_done: int = 0  # Rows that were computed, and their outputs.
+    parts: list[Columns] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0  # Of the calls of the model.
+    # Gets the outputs of all rows.
+    outputs: concurrent.futures.Future[Columns] = dataclasses.field(
+        default_factory=concurrent.futures.Future
+    )
 
-    def __init__(
-        self,
-        model: ServedModel,
-        signature: loaded_model.Signature,
-        inputs: Columns,
-        encode: Callable[[Columns], bytes] = lambda outputs: b"",
-    ):
-        self.model = model
-        self.signature = signature
-        self.inputs = inputs
-        self.encode = encode
-        self.positions = model.positions(inputs)
-        self.num_done = 0
-        self.parts: list[Columns] = []
-        self.seconds = 0.0
-        self.outputs: concurrent.futures.Future[Columns] = concurrent.futures.Future()
+    def __post_init__(self):
+        self.positions = self.model.positions(self.inputs)
 
     def fits(self, other: "Job") -> bool:
         """Returns whether both can be computed in one call."""

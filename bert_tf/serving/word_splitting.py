@@ -6,6 +6,7 @@ Shape letters: B batch, W words, C characters.
 import dataclasses
 from collections.abc import Iterable
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -37,8 +38,11 @@ def split(
     within = tf.ragged.range(codes.row_lengths()).flat_values
     breaks = is_space | is_alone
     is_first = within == 0
-    is_start = ~is_space & (is_alone | is_first | _shifted(breaks, 1))
-    is_end = ~is_space & (is_alone | _shifted(is_first | breaks, -1))
+    edge = tf.ones([1], bool)
+    is_after = tf.concat([edge, breaks], axis=0)[:-1]
+    is_before = tf.concat([is_first | breaks, edge], axis=0)[1:]
+    is_start = ~is_space & (is_alone | is_first | is_after)
+    is_end = ~is_space & (is_alone | is_before)
     starts = tf.where(is_start)[:, 0]
     return words_at(texts, codes, starts, tf.where(is_end)[:, 0] + 1 - starts)
 
@@ -81,27 +85,11 @@ def is_among(codes: tf.Tensor, members: Iterable[int]) -> tf.Tensor:
         codes: int32 tensor.
         members: the code points in the set.
     """
-    ordered = sorted(set(members))
-    if not ordered:
+    ordered = np.array(sorted(set(members)), np.int32)
+    if not len(ordered):
         return tf.zeros_like(codes, bool)
     # Alternately where a run of consecutive members starts and where it has ended.
-    borders = [
-        code
-        for number, code in enumerate(ordered)
-        if number == 0 or ordered[number - 1] != code - 1
-    ]
-    borders += [
-        code + 1
-        for number, code in enumerate(ordered)
-        if number + 1 == len(ordered) or ordered[number + 1] != code + 1
-    ]
-    borders = tf.constant(sorted(borders), tf.int32)
+    steps = np.flatnonzero(np.diff(ordered) > 1)
+    starts, ends = ordered[[0, *(steps + 1)]], ordered[[*steps, -1]] + 1
+    borders = np.sort(np.concatenate([starts, ends]))
     return tf.searchsorted(borders, codes, side="right") % 2 == 1
-
-
-def _shifted(flags, steps):
-    """Returns flags shifted by one to the right or the left, filled with True."""
-    end = tf.ones([1], bool)
-    if steps > 0:
-        return tf.concat([end, flags], axis=0)[:-1]
-    return tf.concat([flags, end], axis=0)[1:]

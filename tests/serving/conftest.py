@@ -87,34 +87,48 @@ def write_run(write_model):
     return write
 
 
+class Written(dict):
+    """By kind: what a function of the kind writes; it is written when it is asked."""
+
+    def __init__(self, write):
+        super().__init__()
+        self._write = write
+
+    def __missing__(self, kind):
+        self[kind] = self._write(kind)
+        return self[kind]
+
+
+@pytest.fixture(scope="session")
+def runs(write_run, tmp_path_factory):
+    """By kind: the folder of a run."""
+    folder = tmp_path_factory.mktemp("runs")
+    return Written(lambda kind: write_run(kind, folder / kind))
+
+
+@pytest.fixture(scope="session")
+def exports(runs, tmp_path_factory):
+    """By kind: the folder of a run, and the folder of its SavedModel."""
+    folder = tmp_path_factory.mktemp("exports")
+
+    def write(kind):
+        export_dir = str(folder / kind / "1")
+        return runs[kind], export.export_saved_model(runs[kind], export_dir)
+
+    return Written(write)
+
+
 def run_of(kind):
     """Returns the fixture KIND_run, the folder of a run."""
-
-    @pytest.fixture(scope="session", name=f"{kind}_run")
-    def run(write_run, tmp_path_factory):
-        return write_run(kind, tmp_path_factory.mktemp("runs") / kind)
-
-    return run
+    return pytest.fixture(lambda runs: runs[kind], scope="session", name=f"{kind}_run")
 
 
 single_run, pair_run, choice_run, squad_run, tags_run, masks_run = map(run_of, RUNS)
 
 
 @pytest.fixture(scope="session")
-def single_export(single_run, tmp_path_factory):
-    folder = str(tmp_path_factory.mktemp("exports") / "single" / "1")
-    return export.export_saved_model(single_run, folder)
-
-
-@pytest.fixture(scope="session")
-def exports(request, single_export, tmp_path_factory):
-    """By kind: the folder of a run, and the folder of its SavedModel."""
-    found = {"single": (request.getfixturevalue("single_run"), single_export)}
-    for kind in list(RUNS)[1:]:
-        run_dir = request.getfixturevalue(f"{kind}_run")
-        folder = str(tmp_path_factory.mktemp("exports") / kind)
-        found[kind] = (run_dir, export.export_saved_model(run_dir, folder))
-    return found
+def single_export(exports):
+    return exports["single"][1]
 
 
 def config_of(golden):

@@ -68,11 +68,14 @@ print(json.dumps(answers))
 def requests(exports):
     """By kind: the inputs of each signature, and the outputs in a bare process."""
     inputs = {}
-    for kind, (run_dir, _) in exports.items():
+    for kind in KINDS:
         pairs = TEXTS[::-1] if kind in ("pair", "squad", "choice") else None
         texts = MASKED if kind == "masks" else TEXTS
         ids = packing.pack(
-            predictors.load(run_dir).tokenizer, texts, texts_b=pairs, max_seq_length=16
+            predictors.load(exports[kind][0]).tokenizer,
+            texts,
+            texts_b=pairs,
+            max_seq_length=16,
         )
         names = ("question", "context") if kind == "squad" else ("text", "text_b")
         columns = dict(zip(names, (texts, pairs or texts), strict=True))

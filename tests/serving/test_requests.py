@@ -17,8 +17,11 @@ SHORT, LONG = "the [MASK]", "the [MASK] rain in spain " * 2
 def loaded(exports):
     """By kind: the predictor of a run, and the signatures of its export."""
     return {
-        kind: (predictors.load(run_dir), tf.saved_model.load(folder).signatures)
-        for kind, (run_dir, folder) in exports.items()
+        kind: (
+            predictors.load(exports[kind][0]),
+            tf.saved_model.load(exports[kind][1]).signatures,
+        )
+        for kind in KINDS
     }
 
 

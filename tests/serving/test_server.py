@@ -135,6 +135,7 @@ def test_the_server_describes_itself(port):
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
 
 
+@pytest.mark.slow
 def test_sigterm_during_the_start_ends_in_one_line(single_export):
     with started_server(single_export) as (port, process):
         while True:  # Until it answers, but the model is still loading.
@@ -165,6 +166,7 @@ server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
 """
 
 
+@pytest.mark.slow
 def test_a_model_that_never_answers_ends_the_server(tmp_path):
     (tmp_path / "saved_model.pb").touch()
     done = subprocess.run(
@@ -220,7 +222,7 @@ def test_the_page_shows_the_classes_of_a_text(port):
         browser.close()
 
 
-# The last test of this server.
+@pytest.mark.slow  # The last test of this server.
 def test_new_versions_are_served_and_broken_ones_are_not(running, single_export):
     port, process, folder = running
 
@@ -314,6 +316,7 @@ def test_tensorflow_computes_in_the_dtype_of_the_export():
         server_options.ServeModelOptions(export_dir="models", dtype="bfloat16")
 
 
+@pytest.mark.slow
 def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
     exports, run_tool_process
 ):
