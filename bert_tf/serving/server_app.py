@@ -6,7 +6,9 @@ and size of its body, and the limits on its rows and its work.
 
 import asyncio
 import base64
+import concurrent.futures
 import contextlib
+import functools
 import hashlib
 import hmac
 import importlib.resources
@@ -32,6 +34,8 @@ ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
 _PROBES = ("/livez", "/readyz")
 _JSON = "application/json"
 _CHUNK_BYTES = 2**16
+# That read and write JSON, which takes many times the memory of its bytes.
+_NUM_THREADS = 2
 # Bytes of outputs and their answer, for each byte of the outputs; at most.
 _ANSWER = 5
 # Headers of refusals, by status.
@@ -105,6 +109,7 @@ class Application:
         self.log = log
         self._token = token
         self._num_bytes = self._num_jobs = 0
+        self._threads = concurrent.futures.ThreadPoolExecutor(_NUM_THREADS)
         _QUEUED.set_function(lambda: self._num_jobs)
         _BYTES.set_function(lambda: self._num_bytes)
         self._hosts = {"localhost", "127.0.0.1", "::1", *options.allowed_host}
@@ -223,10 +228,13 @@ class Application:
     async def _compute(self, read, request):
         """Returns the answer to a request to the model; its JSON is a thread's work."""
         model = self._loaded()
+        in_thread = functools.partial(
+            asyncio.get_running_loop().run_in_executor, self._threads
+        )
         self._check_room(429)
         body = await self._body(request)
         try:
-            job = await asyncio.to_thread(self._job, read, body, model)
+            job = await in_thread(self._job, read, body, model)
             request.signature, request.num_rows = job.signature.name, len(job.positions)
             self._hold(request, server_model.num_bytes(job.inputs))
             outputs = await self._outputs(request, job)
@@ -238,7 +246,7 @@ class Application:
             raise HTTPException(500, str(error)[:400]) from None
         job.inputs.clear()
         self._hold(request, _ANSWER * server_model.num_bytes(outputs))
-        content = await asyncio.to_thread(job.encode, outputs)
+        content = await in_thread(job.encode, outputs)
         self._hold(request, len(content))
         return responses.Response(content, media_type=_JSON)
 
