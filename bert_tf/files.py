@@ -145,8 +145,8 @@ def size_and_time(path: AnyPath) -> tuple[int, int]:
     path = os.fspath(path)
     with clear_errors(path):
         if is_remote(path):
-            found = _gfile().stat(path)
-            return found.length, found.mtime_nsec
+            status = _gfile().stat(path)
+            return status.length, status.mtime_nsec
         status = os.stat(path)
         return status.st_size, status.st_mtime_ns
 
@@ -386,9 +386,9 @@ def read_json(
             f"{path} contains a JSON {type(values).__name__}, expected an object; "
             f"{advice}."
         )
-    found = json_values.unexpected(values, shape or {})
-    if found is not None:
-        place, value = found
+    mismatch = json_values.unexpected(values, shape or {})
+    if mismatch is not None:
+        place, value = mismatch
         raise ValueError(
             f"{path} has an unexpected value of {place}: {value!r:.80}; {advice}."
         )

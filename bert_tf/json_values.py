@@ -33,8 +33,8 @@ def unexpected(value: Any, shape: Any, place: str = "") -> tuple[str, Any] | Non
         ('labels[1]', 7)
     """
     if isinstance(shape, tuple):
-        found = [unexpected(value, one, place) for one in shape]
-        return None if None in found else found[-1]
+        mismatches = [unexpected(value, one, place) for one in shape]
+        return None if None in mismatches else mismatches[-1]
     if isinstance(shape, list | dict):
         if not isinstance(value, type(shape)):
             return place, value

@@ -37,13 +37,12 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 @contextlib.contextmanager
-def output_folder(path: files.AnyPath, *, flag: str = "output_dir") -> Iterator[None]:
+def output_folder(path: files.AnyPath) -> Iterator[None]:
     """Locks a folder during the block, and removes leftovers of killed processes.
 
     Args:
         path: the folder. It is created if needed, and removed again if the block leaves
             it empty.
-        flag: name of the flag that gave the path, for the error message.
 
     Raises:
         OSError: another process has locked the folder, or it cannot be written.
@@ -52,7 +51,7 @@ def output_folder(path: files.AnyPath, *, flag: str = "output_dir") -> Iterator[
     if files.is_remote(path):
         yield
         return
-    with _locked(path, LOCK_FILE, path, flag):
+    with _locked(path, LOCK_FILE, path, "output_dir"):
         files.remove_leftovers_in(path)
         yield
 

@@ -56,11 +56,12 @@ def test_the_second_process_learns_who_holds_the_lock_and_what_to_do(
     lock, path = getattr(locks, kind), tmp_path / "new" / "out"
     process = hold(kind, path)
     with pytest.raises(OSError, match="is in use") as raised:
-        with lock(path, flag="target"):
+        with lock(path):
             raise AssertionError("the block must not run")
     sentence = str(raised.value)
     assert sentence.startswith(f"{path} is in use: process {process.pid} on ")
-    assert sentence.endswith("or stop it, or choose another --target.")
+    flag = "output_dir" if kind == "output_folder" else "output_file"
+    assert sentence.endswith(f"or stop it, or choose another --{flag}.")
     process.stdin.close()
     assert process.wait() == 0
     with lock(path):

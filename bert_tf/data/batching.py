@@ -366,8 +366,8 @@ def prepared(
     batches = batches.prefetch(_BATCHES_AHEAD).with_options(options)
     if read is None or share is None or read == share:
         return batches
-    kept = slice(share.start - read.start, share.stop - read.start)
-    return batches.map(lambda batch: {name: c[kept] for name, c in batch.items()})
+    rows = slice(share.start - read.start, share.stop - read.start)
+    return batches.map(lambda batch: {name: c[rows] for name, c in batch.items()})
 
 
 @tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.

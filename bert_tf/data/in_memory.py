@@ -76,7 +76,7 @@ def json_rows(
     Raises:
         ValueError: a column is missing, or a value is not text, a number or a list.
     """
-    found = []
+    chosen = []
     for number, row in enumerate(rows, start=1):
         missing = [name for name in required if name not in row]
         if missing:
@@ -89,10 +89,10 @@ def json_rows(
             for name in (*required, *optional)
             if name in row
         }
-        found.append(
+        chosen.append(
             {n: v for n, v in values.items() if n in required or v is not None}
         )
-    return found
+    return chosen
 
 
 def json_value(value: Any, place: str) -> Any:
@@ -236,8 +236,8 @@ def _has_order(value):
 def _zipped(columns):
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name!r} has {size}" for name, size in sizes.items())
-        raise ValueError(f"The columns differ in length: {found}.")
+        described = ", ".join(f"{name!r} has {size}" for name, size in sizes.items())
+        raise ValueError(f"The columns differ in length: {described}.")
     return [
         dict(zip(columns, row, strict=True))
         for row in zip(*columns.values(), strict=True)

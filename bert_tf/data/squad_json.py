@@ -46,8 +46,8 @@ def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
         title = record.get("title") if isinstance(record, Mapping) else None
         if title:
             place += f" ({title})"
-        found = value(record, "paragraphs", list, place)
-        for number, paragraph in enumerate(found, start=1):
+        paragraphs = value(record, "paragraphs", list, place)
+        for number, paragraph in enumerate(paragraphs, start=1):
             yield Paragraph(
                 record=paragraph,
                 title=title if isinstance(title, str) and title.strip() else None,
@@ -73,13 +73,13 @@ def value(record: Any, key: str, kind: type, place: str) -> Any:
         raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
     if key not in record:
         raise ValueError(f"{place}: {key} is missing; expected SQuAD's format.")
-    found = record[key]
+    field = record[key]
     # In Python, unlike JSON, a bool is an int.
-    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+    if not isinstance(field, kind) or (kind is int and isinstance(field, bool)):
         raise ValueError(
-            f"{place}: expected {key} to be {_KINDS[kind]}, got {found!r:.60}."
+            f"{place}: expected {key} to be {_KINDS[kind]}, got {field!r:.60}."
         )
-    return found
+    return field
 
 
 def question_text(question: Any, place: str) -> str:
@@ -151,8 +151,8 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not all(question["answers"] for question in questions):  # As in SQuAD 2.0.
         for question in questions:
             question["is_impossible"] = not question["answers"]
-    found = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
-    return {"data": [{"paragraphs": found}]}
+    records = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
+    return {"data": [{"paragraphs": records}]}
 
 
 def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ UNKNOWN_SHARE = 0.01
 _MIN_TEXTS_FOR_CASE = 20
 TEXTS_PER_CALL = 2048
 MAX_LABELS_SHOWN = 20
+MAX_PLACES = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,19 +124,23 @@ class Findings:
             key = (finding.check, finding.severity)
             by_check.setdefault(key, []).append(finding)
         lines: list[str] = []
-        for (check, severity), found in by_check.items():
-            lines += map(str, found[:MAX_SHOWN])
-            if len(found) > MAX_SHOWN:
-                lines.append(f"{severity:8}{check}: and {len(found) - MAX_SHOWN} more")
+        for (check, severity), findings in by_check.items():
+            lines += map(str, findings[:MAX_SHOWN])
+            if len(findings) > MAX_SHOWN:
+                lines.append(
+                    f"{severity:8}{check}: and {len(findings) - MAX_SHOWN} more"
+                )
         text = "\n".join([*lines, self.summary])
         return options_module.FailureReport(text) if self.has_errors else text
 
 
-def places(found: Iterable[str], *, most: int = 3) -> str:
+def places(found: Iterable[str]) -> str:
     """Returns the first places for a message: "a.tsv:3, a.tsv:9 and 7 more"."""
-    found = list(found)
-    rest = f" and {len(found) - most:,} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + rest
+    all_places = list(found)
+    rest = len(all_places) - MAX_PLACES
+    return ", ".join(all_places[:MAX_PLACES]) + (
+        f" and {rest:,} more" if rest > 0 else ""
+    )
 
 
 def _number(count, noun):
@@ -175,12 +180,12 @@ def check_labels(findings: Findings, parts: Mapping[str, Sequence[str]]) -> None
         parts: the label of each example by part: "train" and "dev".
     """
     counts = {part: collections.Counter(labels) for part, labels in parts.items()}
-    for part, found in counts.items():
-        total = sum(found.values())
-        (_, most), *_ = found.most_common(1)
+    for part, part_counts in counts.items():
+        total = sum(part_counts.values())
+        (_, most), *_ = part_counts.most_common(1)
         findings.judge(
             "label balance",
-            f"{part}: {balance(found)}",
+            f"{part}: {balance(part_counts)}",
             is_good=most / total <= MAJORITY_SHARE or part != "train",
         )
     if {"train", "dev"} <= counts.keys():

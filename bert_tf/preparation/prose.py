@@ -187,7 +187,7 @@ def is_heading(text: str) -> bool:
 
 def _is_short_title(text):
     """Returns whether a text may be a title; never so in scripts without case."""
-    return (len(text) <= _MAX_HEADING and text[0] != text[0].lower()) or (
-        text.lower().startswith(("by ", "translated ", "illustrated ", "edited "))
-        and len(text) <= _MAX_HEADING
+    is_credit = text.lower().startswith(
+        ("by ", "translated ", "illustrated ", "edited ")
     )
+    return len(text) <= _MAX_HEADING and (is_credit or text[0] != text[0].lower())

@@ -94,14 +94,14 @@ def _vocab_size(options, vocabulary):
     if record_index.are_text(paths):
         raise text_examples.no_vocabulary(paths)
     records = tfrecord.RecordFiles(paths[:1])
-    found = records.metadata.get("vocab_size")
-    if found is None:
+    vocab_size = records.metadata.get("vocab_size")
+    if vocab_size is None:
         folder = os.path.dirname(records.paths[0])
         raise options_module.OptionError(
             f"--model_size needs --vocab_file: the examples in {folder} do not record "
             "the size of their vocabulary."
         )
-    return found
+    return vocab_size
 
 
 def override(

@@ -34,8 +34,8 @@ RELEASE_SCORES = (
 
 def release_scores(means: Mapping[str, float], global_step: int) -> dict[str, float]:
     """Returns the numbers of eval_results.txt, from those of `Trainer.evaluate`."""
-    kept = {name: means[name] for name in RELEASE_SCORES if name in means}
-    return kept | {"global_step": global_step}
+    scores = {name: means[name] for name in RELEASE_SCORES if name in means}
+    return scores | {"global_step": global_step}
 
 
 def names_of(
@@ -89,8 +89,8 @@ def write_baselines(
     if isinstance(examples, text) or isinstance(eval_examples, text):
         return
     if plots.is_written(folder, data_set):
-        found = record_baselines(examples, eval_examples, vocab_size)
-        plots.update_data(folder, {"baselines": found}, data_set)
+        baselines = record_baselines(examples, eval_examples, vocab_size)
+        plots.update_data(folder, {"baselines": baselines}, data_set)
 
 
 def record_baselines(
@@ -119,20 +119,20 @@ def record_baselines(
     frequencies = counts / np.sum(counts)
     loss = -float(np.mean(np.log(frequencies[evaluated[_IDS]])))
     accuracy = float(np.mean(evaluated[_IDS] == np.argmax(frequencies)))
-    found = {
+    baselines = {
         "eval_masked_lm_loss": (UNIGRAM, loss),
         "eval_masked_lm_accuracy": (UNIGRAM, accuracy),
         "eval_perplexity": (UNIGRAM, perplexity(loss)),
     }
     if _LABELS in evaluated:
         share = float(np.mean(evaluated[_LABELS]))
-        found["eval_next_sentence_accuracy"] = (
+        baselines["eval_next_sentence_accuracy"] = (
             plots.MAJORITY_CLASS,
             max(share, 1 - share),
         )
-        found["eval_next_sentence_loss"] = (plots.MAJORITY_CLASS, _entropy(share))
-        found["eval_loss"] = ("both baselines", loss + _entropy(share))
-    return {name: plots.baseline(*pair) for name, pair in found.items()}
+        baselines["eval_next_sentence_loss"] = (plots.MAJORITY_CLASS, _entropy(share))
+        baselines["eval_loss"] = ("both baselines", loss + _entropy(share))
+    return {name: plots.baseline(*pair) for name, pair in baselines.items()}
 
 
 def _read(records) -> Mapping[str, np.ndarray]:
@@ -143,10 +143,10 @@ def _read(records) -> Mapping[str, np.ndarray]:
         record = records.decode(data, index)
         ids.append(record[_IDS][record[_WEIGHTS] > 0])
         labels.append(record.get(_LABELS, ()))
-    found = {_IDS: np.concatenate(ids)}
+    columns = {_IDS: np.concatenate(ids)}
     if _LABELS in records.schema:
-        found[_LABELS] = np.concatenate(labels)
-    return found
+        columns[_LABELS] = np.concatenate(labels)
+    return columns
 
 
 def _entropy(share):

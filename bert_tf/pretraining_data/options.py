@@ -194,11 +194,11 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_masking()
-        given = self.max_predictions_per_seq
-        if given > self.max_seq_length and not self.dynamic_masking:
+        limit = self.max_predictions_per_seq
+        if limit > self.max_seq_length and not self.dynamic_masking:
             raise options_module.OptionError(
                 f"--max_predictions_per_seq: expected at most max_seq_length "
-                f"({self.max_seq_length}), got {given}."
+                f"({self.max_seq_length}), got {limit}."
             )
         if self.sampler == "release" and not self.next_sentence:
             raise options_module.OptionError(

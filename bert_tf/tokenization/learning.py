@@ -272,9 +272,9 @@ def _one_word(text: str, tokenizer: basic.BasicTokenizer, place: str) -> str:
     prefix = wordpiece.CONTINUATION if text.startswith(wordpiece.CONTINUATION) else ""
     words = tokenizer.tokenize(text.removeprefix(prefix))
     if len(words) != 1:
-        found = f" ({' '.join(words)})" if words else ""
+        shown = f" ({' '.join(words)})" if words else ""
         raise ValueError(
-            f"{place}: the tokenizer splits {text!r} into {len(words)} words{found}; a "
+            f"{place}: the tokenizer splits {text!r} into {len(words)} words{shown}; a "
             "token must be a single word."
         )
     if len(words[0]) > wordpiece.MAX_INPUT_CHARS_PER_WORD:

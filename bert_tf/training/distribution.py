@@ -268,9 +268,9 @@ def _runs_in_this_process(strategy):
         devices = strategy.extended.worker_devices
     except RuntimeError:  # TensorFlow's default strategy.
         return True
-    own = tf.DeviceSpec.from_string(tf.identity(0).device)
+    here = tf.DeviceSpec.from_string(tf.identity(0).device)
     specs = map(tf.DeviceSpec.from_string, devices)
-    return all((s.job or own.job, s.task or 0) == (own.job, own.task) for s in specs)
+    return all((s.job or here.job, s.task or 0) == (here.job, here.task) for s in specs)
 
 
 def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:

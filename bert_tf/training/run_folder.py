@@ -267,8 +267,8 @@ class RunFolder:
         path = self._file(METRICS_FILE)
         if not (self.is_written and files.exists(path)):
             return
-        kept = [line for line in self.read_metrics() if line["step"] <= step]
-        self._write_text(METRICS_FILE, "".join(map(_metrics_line, kept)))
+        lines = [line for line in self.read_metrics() if line["step"] <= step]
+        self._write_text(METRICS_FILE, "".join(map(_metrics_line, lines)))
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Returns the logged dicts, without a last line that a kill cut off.
