@@ -59,7 +59,7 @@ def create_source(
             f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
             "needs --vocab_file."
         )
-    masks = rows_module.MaskSampler(draws_module.Arrays, vocabulary, options)
+    masks = rows_module.MaskSampler(draws_module.Arrays(), vocabulary, options)
     return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
 
 
@@ -103,12 +103,12 @@ def check_num_predictions(
     Raises:
         ValueError: max_predictions_per_seq is too small.
     """
-    length, given = options.max_seq_length, options.max_predictions_per_seq
+    length, limit = options.max_seq_length, options.max_predictions_per_seq
     wanted = release_masks.num_wanted(length, options.masked_lm_prob)
-    if wanted > given:
+    if wanted > limit:
         raise ValueError(
-            f"--max_predictions_per_seq={given} allows masking only "
-            f"{given / length:.1%} of the {length} pieces of an example of "
+            f"--max_predictions_per_seq={limit} allows masking only "
+            f"{limit / length:.1%} of the {length} pieces of an example of "
             f"{path}, but --masked_lm_prob is "
             f"{options.masked_lm_prob:g}; pass --max_predictions_per_seq={wanted}, or "
             "a smaller --masked_lm_prob."
@@ -175,7 +175,9 @@ class MaskingSource(batching.TFRecordSource):
             ids,
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
-            draws_module.RowDraws(draws_module.row_keys(self._seed, step, rows)),
+            draws_module.RowDraws(
+                draws_module.Arrays(), draws_module.row_keys(self._seed, step, rows)
+            ),
             (starts_word > 0) | follows_cls,
         )
         return [columns[name] for name in _MASKED]

@@ -14,48 +14,24 @@ import numpy as np
 
 from bert_tf.data import ordering
 
-_TWO_TO_THE_MINUS_53 = 2.0**-53
+TWO_TO_THE_MINUS_53 = 2.0**-53
 # 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
 # bits, the random remainders are rarely equal; ties go to the lower position.
-MAX_POSITION_BITS = 12
+_MAX_POSITION_BITS = 12
 # Passes that advance together; bounds the memory for many tiny documents.
 _MAX_PASSES_AT_A_TIME = 1 << 17
 
 
 class Arrays:
-    """The functions on arrays that `pairs` and `rows` use.
-
-    `bert_tf.pretraining_data.graph_draws.GraphArrays` has the same in TensorFlow.
-    """
+    """The functions on arrays that `pairs` and `rows` use: NumPy's, and a few more."""
 
     constant = staticmethod(np.asarray)
-    arange = staticmethod(np.arange)
-    full_like = staticmethod(np.full_like)
-    zeros_like = staticmethod(np.zeros_like)
     size = staticmethod(len)
-    copy = staticmethod(np.copy)
-    take = staticmethod(np.take)
-    take_clipped = staticmethod(functools.partial(np.take, mode="clip"))
     take_along = staticmethod(functools.partial(np.take_along_axis, axis=1))
-    where = staticmethod(np.where)
-    flat_nonzero = staticmethod(np.flatnonzero)
-    minimum = staticmethod(np.minimum)
-    maximum = staticmethod(np.maximum)
-    min = staticmethod(np.min)
-    max = staticmethod(np.max)
-    sum = staticmethod(np.sum)
-    cumsum = staticmethod(np.cumsum)
-    cumprod = staticmethod(np.cumprod)
-    clip = staticmethod(np.clip)
-    round = staticmethod(np.rint)
-    argmax = staticmethod(np.argmax)
-    argsort = staticmethod(np.argsort)
-    search = staticmethod(np.searchsorted)
-    concat = staticmethod(np.concatenate)
-    stack = staticmethod(np.stack)
-    pad = staticmethod(np.pad)
-    repeat = staticmethod(np.repeat)
-    reshape = staticmethod(np.reshape)
+    mix = staticmethod(ordering.mix)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
 
     @staticmethod
     def cast(values: np.ndarray, dtype: str) -> np.ndarray:
@@ -66,6 +42,16 @@ class Arrays:
     def as_flags(values: np.ndarray) -> np.ndarray:
         """Returns booleans as integers, the smallest that records are written from."""
         return values.view(np.uint8)
+
+    @staticmethod
+    def as_uniform(words: np.ndarray) -> np.ndarray:
+        """Returns random words, uint64, as numbers in [0, 1), float64."""
+        return (words >> np.uint64(11)) * TWO_TO_THE_MINUS_53
+
+    @staticmethod
+    def halves(words: np.ndarray) -> np.ndarray:
+        """Returns words, uint64 [B, N], as uint32 [B, 2 N]."""
+        return words.view(np.uint32)
 
     @staticmethod
     def count(values: np.ndarray, size: int) -> np.ndarray:
@@ -161,32 +147,7 @@ class Arrays:
         return result
 
 
-class _Rows:
-    """Random numbers for the rows of an array, made from `words`."""
-
-    words: Callable[[int], np.ndarray]
-
-    def uniform_rows(self, num_rows: int, length: int) -> np.ndarray:
-        """Returns numbers in [0, 1): float64 [num_rows, length]."""
-        return _as_uniform(self.words(num_rows * length)).reshape(-1, length)
-
-    def shuffle_keys(self, is_item: np.ndarray) -> np.ndarray:
-        """Returns sort keys [B, S] without ties: random for items, else the maximum.
-
-        They are uint32 with at least 20 random bits, or uint64 for long rows.
-        """
-        num_rows, length = is_item.shape
-        is_short = length.bit_length() <= MAX_POSITION_BITS
-        dtype: np.dtype[Any] = np.dtype(np.uint32 if is_short else np.uint64)
-        words = self.words(num_rows * -(-length * dtype.itemsize // 8))
-        keys = words.view(dtype).reshape(num_rows, -1)[:, :length]
-        bits = dtype.type(length.bit_length())
-        keys = (keys >> bits << bits) | np.arange(length, dtype=dtype)
-        np.copyto(keys, np.iinfo(dtype).max, where=~is_item)
-        return keys
-
-
-class Draws(_Rows):
+class Draws:
     """A stream of random numbers.
 
     Args:
@@ -202,7 +163,7 @@ class Draws(_Rows):
 
     def uniform(self, count: int) -> np.ndarray:
         """Returns numbers in [0, 1): float64 [count]."""
-        return _as_uniform(self.words(count))
+        return Arrays.as_uniform(self.words(count))
 
     def uniform_for(self, values: np.ndarray) -> np.ndarray:
         """Returns a number in [0, 1) for each of some values: float64 [B]."""
@@ -226,6 +187,19 @@ class Draws(_Rows):
         """
         return self.uniform(len(rows))
 
+    def uniform_rows(self, num_rows: int, length: int) -> np.ndarray:
+        """Returns numbers in [0, 1): float64 [num_rows, length]."""
+        return self.uniform(num_rows * length).reshape(-1, length)
+
+    def shuffle_keys(self, is_item: np.ndarray) -> np.ndarray:
+        """Returns sort keys [B, S] without ties: random for items, else the maximum.
+
+        They are uint32 with at least 20 random bits, or uint64 for long rows.
+        """
+        num_rows, size = len(is_item), _words_of_keys(is_item.shape[1])
+        words = self.words(num_rows * size).reshape(num_rows, size)
+        return _shuffle_keys(Arrays(), words, is_item)
+
     def heads(self, counts: np.ndarray) -> np.ndarray:
         """Returns the number of heads among `counts` fair coins: int64 [B]."""
         result = np.zeros(len(counts), np.int64)
@@ -242,36 +216,66 @@ class Draws(_Rows):
         return np.argsort(self.words(count), kind="stable")
 
 
-class RowDraws(_Rows):
+class RowDraws:
     """Random numbers for the rows of an array, each row a function of its key alone.
 
     The numbers of a row do not depend on the other rows of the array. The n-th call
     returns the same numbers for the same key.
 
     Args:
+        arrays: `Arrays` or `graph_draws.GraphArrays`.
         keys: uint64 [B], from `row_keys`.
+
+    Attributes:
+        keys: uint64 [B], those of the next draws.
     """
 
-    def __init__(self, keys: np.ndarray):
-        self._keys = keys
+    def __init__(self, arrays: Any, keys: Any):
+        self._arrays = arrays
+        self.keys = keys
 
-    def words(self, count: int) -> np.ndarray:
-        """Returns random words, the same number for each row: uint64 [count]."""
-        self._keys = ordering.mix(self._keys)
-        numbers = np.arange(count // max(len(self._keys), 1), dtype=np.uint64)
-        with np.errstate(over="ignore"):
-            return ordering.mix((self._keys[:, None] + numbers).ravel())
+    def uniform_rows(self, num_rows: Any, length: int) -> Any:
+        """Returns numbers in [0, 1): float64 [B, length]."""
+        return self._arrays.as_uniform(self._words(length))
 
-    def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def uniform_at(self, rows: Any, columns: Any) -> Any:
         """Returns a number in [0, 1) for each position, as `Draws.uniform_at`."""
-        self._keys = ordering.mix(self._keys)
-        with np.errstate(over="ignore"):
-            words = ordering.mix(self._keys[rows] + columns.astype(np.uint64))
-        return _as_uniform(words)
+        arrays = self._arrays
+        self.keys = arrays.mix(self.keys)
+        keys = arrays.take(self.keys, rows) + arrays.cast(columns, "uint64")
+        return arrays.as_uniform(arrays.mix(keys))
+
+    def shuffle_keys(self, is_item: Any) -> Any:
+        """Returns sort keys [B, S], as `Draws.shuffle_keys`."""
+        words = self._words(_words_of_keys(is_item.shape[1]))
+        return _shuffle_keys(self._arrays, words, is_item)
+
+    def _words(self, length):
+        """Returns random words: uint64 [B, length]."""
+        arrays = self._arrays
+        self.keys = arrays.mix(self.keys)
+        numbers = arrays.cast(arrays.arange(length), "uint64")
+        return arrays.mix(self.keys[:, None] + numbers)
 
 
-def _as_uniform(words):
-    return (words >> np.uint64(11)) * _TWO_TO_THE_MINUS_53
+def _has_short_keys(length):
+    return length.bit_length() <= _MAX_POSITION_BITS
+
+
+def _words_of_keys(length):
+    """Returns the number of words for the keys of a row."""
+    return -(-length // 2) if _has_short_keys(length) else length
+
+
+def _shuffle_keys(arrays, words, is_item):
+    """Returns sort keys [B, S] from words, uint64 [B, `_words_of_keys`]."""
+    length = is_item.shape[1]
+    dtype = np.uint32 if _has_short_keys(length) else np.uint64
+    keys = arrays.halves(words) if dtype == np.uint32 else words
+    bits = dtype(length.bit_length())
+    keys = arrays.left_shift(arrays.right_shift(keys[:, :length], bits), bits)
+    keys = keys | arrays.cast(arrays.arange(length), dtype)
+    return arrays.where(is_item, keys, np.iinfo(dtype).max)
 
 
 def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:

@@ -14,37 +14,25 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
 
-_TWO_TO_THE_MINUS_53 = 2.0**-53
 _DTYPES = {int: tf.int64, bool: tf.bool}
 
 
 class GraphArrays:
-    """As `draws.Arrays`, with TensorFlow ops."""
+    """As `draws.Arrays`, with TensorFlow's functions of NumPy's names."""
 
+    # Some work with NumPy's own arrays alone in `tf.experimental.numpy`.
     arange = staticmethod(functools.partial(tf.range, dtype=tf.int64))
-    zeros_like = staticmethod(tf.zeros_like)
-    copy = staticmethod(tf.identity)
-    cast = staticmethod(tf.cast)
-    take = staticmethod(tf.gather)
-    take_along = staticmethod(functools.partial(tf.gather, batch_dims=1))
-    where = staticmethod(tf.where)
-    minimum = staticmethod(tf.minimum)
-    maximum = staticmethod(tf.maximum)
-    min = staticmethod(tf.reduce_min)
-    max = staticmethod(tf.reduce_max)
-    sum = staticmethod(tf.reduce_sum)
-    cumsum = staticmethod(tf.cumsum)
-    cumprod = staticmethod(tf.math.cumprod)
-    clip = staticmethod(tf.clip_by_value)
-    round = staticmethod(tf.round)
-    argmax = staticmethod(tf.argmax)
-    search = staticmethod(functools.partial(tf.searchsorted, out_type=tf.int64))
-    concat = staticmethod(functools.partial(tf.concat, axis=0))
-    stack = staticmethod(tf.stack)
-    pad = staticmethod(tf.pad)
     repeat = staticmethod(tf.repeat)
-    reshape = staticmethod(tf.reshape)
+    rint = staticmethod(tf.round)
+    searchsorted = staticmethod(functools.partial(tf.searchsorted, out_type=tf.int64))
+    cast = staticmethod(tf.cast)
+    take_along = staticmethod(functools.partial(tf.gather, batch_dims=1))
     as_flags = staticmethod(functools.partial(tf.cast, dtype=tf.int32))
+    left_shift = staticmethod(tf.bitwise.left_shift)
+    right_shift = staticmethod(tf.bitwise.right_shift)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tf.experimental.numpy, name)
 
     @staticmethod
     def constant(values: np.ndarray) -> tf.Tensor:
@@ -58,22 +46,25 @@ class GraphArrays:
         return tf.shape(values, tf.int64)[0]
 
     @staticmethod
-    def take_clipped(values: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-        """Returns values at indices, of which some may be out of range."""
-        last = tf.shape(values, tf.int64)[0] - 1
-        return tf.gather(values, tf.clip_by_value(indices, 0, last))
+    def mix(values: tf.Tensor) -> tf.Tensor:
+        """Does the same as `ordering.mix`."""
+        values = values + tf.constant(0x9E3779B97F4A7C15, tf.uint64)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            shifted = values ^ tf.bitwise.right_shift(values, np.uint64(shift))
+            values = shifted * tf.constant(factor, tf.uint64)
+        return values ^ tf.bitwise.right_shift(values, np.uint64(31))
 
     @staticmethod
-    def flat_nonzero(values: tf.Tensor) -> tf.Tensor:
-        """Returns where booleans are True, as indices of the flat array: int64."""
-        return tf.where(tf.reshape(values, [-1]))[:, 0]
+    def as_uniform(words: tf.Tensor) -> tf.Tensor:
+        """See `draws.Arrays.as_uniform`."""
+        words = tf.bitwise.right_shift(words, np.uint64(11))
+        numbers = tf.cast(tf.bitcast(words, tf.int64), tf.float64)
+        return numbers * draws_module.TWO_TO_THE_MINUS_53
 
     @staticmethod
-    def argsort(values: tf.Tensor, axis: int, stable: bool = False) -> tf.Tensor:
-        """Returns the order of values or booleans: int32."""
-        if values.dtype == tf.bool:
-            values = tf.cast(values, tf.int32)
-        return tf.argsort(values, axis=axis, stable=stable)
+    def halves(words: tf.Tensor) -> tf.Tensor:
+        """See `draws.Arrays.halves`."""
+        return tf.reshape(tf.bitcast(words, tf.uint32), [-1, 2 * words.shape[1]])
 
     @staticmethod
     def count(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
@@ -117,13 +108,13 @@ class GraphArrays:
     def attempts(
         step: Callable[..., Any],
         state: Sequence[tf.Tensor],
-        draws: "GraphRowDraws",
+        draws: draws_module.RowDraws,
         most: int,
     ) -> Sequence[tf.Tensor]:
         """See `draws.Arrays.attempts`."""
 
         def body(keys, *state):
-            own_draws = GraphRowDraws(keys)
+            own_draws = draws_module.RowDraws(GraphArrays(), keys)
             state = step(own_draws, *state)
             return (own_draws.keys, *state)
 
@@ -134,11 +125,6 @@ class GraphArrays:
             maximum_iterations=most,
         )
         return state
-
-    @staticmethod
-    def full_like(values: tf.Tensor, number: Any) -> tf.Tensor:
-        """Returns int64 values that are all equal."""
-        return tf.fill(tf.shape(values), tf.cast(number, tf.int64))
 
     @staticmethod
     def passes(document_starts: tf.Tensor, dupe_factor: int) -> list[tf.Tensor]:
@@ -254,57 +240,6 @@ class GraphDraws:
         return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
 
 
-class GraphRowDraws:
-    """Random numbers for the rows of an array, each row a function of its key alone.
-
-    Any subset of the rows therefore gets the same numbers, as with `draws.RowDraws`.
-
-    Args:
-        keys: uint64 [B], from `row_keys`.
-
-    Attributes:
-        keys: uint64 [B], those of the next draws.
-    """
-
-    def __init__(self, keys: tf.Tensor):
-        self.keys = keys
-
-    def words(self, length: int) -> tf.Tensor:
-        """Returns random words: uint64 [B, length]."""
-        self.keys = _mix(self.keys)
-        return _mix(self.keys[:, None] + tf.cast(tf.range(length), tf.uint64))
-
-    def uniform_rows(self, num_rows: Any, length: int) -> tf.Tensor:
-        """Returns numbers in [0, 1): float64 [B, length]."""
-        return _as_uniform(self.words(length))
-
-    def uniform_at(self, rows: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-        """Returns a number in [0, 1) for each of N positions: float64 [N]."""
-        self.keys = _mix(self.keys)
-        keys = tf.gather(self.keys, rows) + tf.cast(columns, tf.uint64)
-        return _as_uniform(_mix(keys))
-
-    def shuffle_keys(self, is_item: tf.Tensor) -> tf.Tensor:
-        """Returns sort keys [B, S], as `draws.RowDraws.shuffle_keys`."""
-        length = is_item.shape[1]
-        dtype, num_bits = tf.uint64, length.bit_length()
-        if num_bits <= draws_module.MAX_POSITION_BITS:
-            dtype = tf.uint32
-        keys = self.words(-(-length * dtype.size // 8))
-        if dtype == tf.uint32:
-            keys = tf.reshape(tf.bitcast(keys, dtype), [-1, 2 * keys.shape[1]])
-        bits = tf.constant(num_bits, dtype)
-        keys = tf.bitwise.right_shift(keys[:, :length], bits)
-        keys = tf.bitwise.left_shift(keys, bits)
-        keys = tf.bitwise.bitwise_or(keys, tf.cast(tf.range(length), dtype))
-        return tf.where(is_item, keys, dtype.max)
-
-
-def _as_uniform(words):
-    numbers = tf.bitcast(_shift_right(words, 11), tf.int64)
-    return tf.cast(numbers, tf.float64) * _TWO_TO_THE_MINUS_53
-
-
 def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
     """Returns a key for each row: uint64 [B].
 
@@ -314,18 +249,5 @@ def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
     """
     key = tf.zeros([], tf.uint64)
     for number in seed:
-        key = _mix(key + tf.cast(number, tf.uint64))
-    return _mix(key + tf.cast(rows, tf.uint64))
-
-
-def _mix(values):
-    """Does the same as `ordering.mix`."""
-    values = values + tf.constant(0x9E3779B97F4A7C15, tf.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        shifted = tf.bitwise.bitwise_xor(values, _shift_right(values, shift))
-        values = shifted * tf.constant(factor, tf.uint64)
-    return tf.bitwise.bitwise_xor(values, _shift_right(values, 31))
-
-
-def _shift_right(values, num_bits):
-    return tf.bitwise.right_shift(values, tf.constant(num_bits, tf.uint64))
+        key = GraphArrays.mix(key + tf.cast(number, tf.uint64))
+    return GraphArrays.mix(key + tf.cast(rows, tf.uint64))

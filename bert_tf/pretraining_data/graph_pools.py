@@ -20,6 +20,7 @@ from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import unchanged
 from bert_tf.pretraining_data import counts as counts_module
+from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
@@ -65,8 +66,10 @@ class TextSampler:
         in_graph.check_ops()
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
-        self._pairs = pairs_module.Sampler(graph_draws.GraphArrays, options)
-        self._rows = rows_module.RowMaker(graph_draws.GraphArrays, vocabulary, options)
+        self._pairs = pairs_module.Sampler(graph_draws.GraphArrays(), options)
+        self._rows = rows_module.RowMaker(
+            graph_draws.GraphArrays(), vocabulary, options
+        )
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -109,7 +112,8 @@ class TextSampler:
             keys: uint64 [B], from `graph_draws.row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-        return self._rows.rows(text, pairs, graph_draws.GraphRowDraws(keys))
+        draws = draws_module.RowDraws(graph_draws.GraphArrays(), keys)
+        return self._rows.rows(text, pairs, draws)
 
 
 class TextPools:
@@ -217,7 +221,7 @@ class TextPools:
             return Pool(
                 number,
                 ids.flat_values,
-                pairs_module.shuffled(graph_draws.GraphArrays, pairs, draws),
+                pairs_module.shuffled(graph_draws.GraphArrays(), pairs, draws),
             )
 
         return self._sampled(number).ragged_batch(SHARDS_PER_POOL).map(merged)

@@ -67,13 +67,14 @@ class Sampler:
         return shuffled(self._arrays, sample(text, draws, dupe_factor), draws)
 
     def _pairs(self, text, draws, dupe_factor):
-        take, starts = self._arrays.take, text.sentence_starts
+        arrays, starts = self._arrays, text.sentence_starts
+        take = arrays.take
         groups = [
             self._chunks(text, passes, draws)
-            for passes in self._arrays.passes(text.document_starts, dupe_factor)
+            for passes in arrays.passes(text.document_starts, dupe_factor)
         ]
         document, target, first, middle, last, is_random_next = map(
-            self._arrays.concat, zip(*groups, strict=True)
+            arrays.concatenate, zip(*groups, strict=True)
         )
         start_a, start_b = take(starts, first), take(starts, middle)
         length_a, length_b = start_b - start_a, take(starts, last) - start_b
@@ -82,7 +83,7 @@ class Sampler:
             num_wanted = target[rows] - length_a[rows]
             return self._random_segments(text, draws, document[rows], num_wanted)
 
-        start_b, length_b = self._arrays.replaced(
+        start_b, length_b = arrays.replaced(
             is_random_next, (start_b, length_b), random_segments
         )
         pairs = Pairs(start_a, length_a, start_b, length_b, is_random_next)
@@ -99,7 +100,7 @@ class Sampler:
 
         def step(index, first, end, target):
             begin = arrays.take(starts, first)
-            fits = arrays.search(starts, begin + target, "right") - 1
+            fits = arrays.searchsorted(starts, begin + target, "right") - 1
             after = arrays.clip(fits, first + 1, end)
             length = arrays.take(starts, after) - begin
             goes_on = after < end
@@ -110,15 +111,16 @@ class Sampler:
             target = self._targets(passes, draws)
             state = (*self._range_of(text, passes), target)
             groups.append(arrays.loop(step, state, (int, int)))
-        start_a, length_a = map(arrays.concat, zip(*groups, strict=True))
+        start_a, length_a = map(arrays.concatenate, zip(*groups, strict=True))
         nothing = arrays.zeros_like(start_a)
         return Pairs(start_a, length_a, nothing, nothing, nothing > 0)
 
     def _targets(self, passes, draws):
         """Returns the target length of each pass in pieces: int64."""
+        arrays = self._arrays
         is_short = draws.uniform_for(passes) < self._short_seq_prob
-        limits = self._arrays.full_like(passes, self._max_tokens - 1)
-        return self._arrays.where(is_short, 2 + draws.below(limits), limits + 1)
+        limits = arrays.full_like(passes, self._max_tokens - 1)
+        return arrays.where(is_short, 2 + draws.below(limits), limits + 1)
 
     def _chunks(self, text, passes, draws):
         """Returns the chunks of passes over documents.
@@ -134,7 +136,7 @@ class Sampler:
             own_draws = draws.part(index)
             wanted = arrays.take(starts, first) + target
             # The chunk ends with the first sentence that reaches the target.
-            last = arrays.minimum(arrays.search(starts, wanted, "left"), end)
+            last = arrays.minimum(arrays.searchsorted(starts, wanted, "left"), end)
             num_sentences = last - first
             middle = first + 1 + own_draws.below(arrays.maximum(num_sentences - 1, 1))
             is_random_next = own_draws.uniform_for(first) < _RANDOM_NEXT_PROB
@@ -161,7 +163,7 @@ class Sampler:
         begin, end = self._range_of(text, other)
         first = begin + draws.below(end - begin)
         start = arrays.take(starts, first)
-        last = arrays.search(starts, start + num_wanted, "left")
+        last = arrays.searchsorted(starts, start + num_wanted, "left")
         last = arrays.clip(last, first + 1, end)
         return start, arrays.take(starts, last) - start
 
@@ -173,11 +175,12 @@ class Sampler:
         follow from the lengths before, and the number of pieces removed at the start is
         the number of heads among that many coins.
         """
-        where, most = self._arrays.where, self._max_tokens
-        half = self._arrays.full_like(pairs.length_a, most // 2)
+        arrays, most = self._arrays, self._max_tokens
+        where = arrays.where
+        half = arrays.full_like(pairs.length_a, most // 2)
         length_a, length_b = pairs.length_a, pairs.length_b
         too_long = length_a + length_b > most
-        both = too_long & (self._arrays.minimum(length_a, length_b) > half)
+        both = too_long & (arrays.minimum(length_a, length_b) > half)
         only_a = too_long & ~both & (length_a > length_b)
         only_b = too_long & ~both & ~only_a
         kept_a = where(only_a, most - length_b, length_a)
@@ -195,11 +198,11 @@ class Sampler:
         """Returns the same text with longer sentences split into parts."""
         arrays, starts = self._arrays, text.sentence_starts
         parts = -(-(starts[1:] - starts[:-1]) // self._max_tokens)
-        bounds = arrays.concat([[0], arrays.cumsum(parts)])
+        bounds = arrays.concatenate([[0], arrays.cumsum(parts)])
         number = arrays.arange(bounds[-1]) - arrays.repeat(bounds[:-1], parts)
         split = arrays.repeat(starts[:-1], parts) + number * self._max_tokens
         return text._replace(
-            sentence_starts=arrays.concat([split, starts[-1:]]),
+            sentence_starts=arrays.concatenate([split, starts[-1:]]),
             document_starts=arrays.take(bounds, text.document_starts),
         )
 

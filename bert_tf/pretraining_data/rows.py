@@ -86,7 +86,7 @@ class RowMaker:
         is_candidate = _candidates(position, end_a, end)
         source = self._source(pairs)
         ids = self._with_special(
-            arrays.where(is_candidate, arrays.take_clipped(text.ids, source), 0),
+            arrays.where(is_candidate, arrays.take(text.ids, source, mode="clip"), 0),
             end_a[:, 0],
             end[:, 0],
         )
@@ -97,7 +97,7 @@ class RowMaker:
         }
         starts_word = None
         if text.starts_word is not None:
-            starts_word = arrays.take_clipped(text.starts_word, source)
+            starts_word = arrays.take(text.starts_word, source, mode="clip")
         if self._masks is not None:
             lengths = arrays.cast(end[:, 0], "int64") + 1
             columns |= self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
@@ -132,7 +132,7 @@ class RowMaker:
         arrays = self._arrays
         row = arrays.cast(arrays.arange(arrays.size(end)), "int32") * self._length
         ids = arrays.put(ids, row, self._vocabulary.cls_id)
-        indices = arrays.concat([row + end_a, row + end])
+        indices = arrays.concatenate([row + end_a, row + end])
         return arrays.put(ids, indices, self._vocabulary.sep_id)
 
 
@@ -192,7 +192,7 @@ class MaskSampler:
         """
         arrays, options = self._arrays, self._options
         wanted = arrays.cast(lengths, "float64") * options.masked_lm_prob
-        num_wanted = arrays.cast(arrays.round(wanted), "int64")
+        num_wanted = arrays.cast(arrays.rint(wanted), "int64")
         num_wanted = arrays.clip(num_wanted, 1, self.max_predictions)
         spans = options.masking == "span"
         if not (options.do_whole_word_mask or spans):
@@ -216,16 +216,18 @@ class MaskSampler:
         """
         arrays, shares = self._arrays, self._options.shares
         length = is_chosen.shape[1]
-        indices = arrays.flat_nonzero(is_chosen)  # Row and position as one index.
+        indices = arrays.nonzero(arrays.ravel(is_chosen))[
+            0
+        ]  # Row and position as one index.
         rows, positions = indices // length, indices % length
         counts = arrays.sum(arrays.cast(is_chosen, "int64"), axis=1)
         is_used = arrays.arange(self.max_predictions) < counts[:, None]  # [B, M]
-        entries = arrays.flat_nonzero(is_used)
+        entries = arrays.nonzero(arrays.ravel(is_used))[0]
         originals = arrays.take(arrays.reshape(ids, [-1]), indices)
         chance = draws.uniform_at(rows, positions)
         if together is not None:
             first = rows * length + arrays.take(arrays.reshape(together, [-1]), indices)
-            chance = arrays.take(chance, arrays.search(indices, first))
+            chance = arrays.take(chance, arrays.searchsorted(indices, first))
         random_ids = draws.uniform_at(rows, positions) * self._vocab_size
         replaced = arrays.where(
             chance < 1 - shares.random, originals, arrays.cast(random_ids, "int32")
@@ -320,13 +322,21 @@ def choose_spans(
     Predicting Spans" (Joshi et al., 2020).
     """
     length = words.word.shape[1]
-    # Spans of all lengths may begin at the last word.
-    padding = [[0, 0], [0, MAX_WORDS]]
-    sizes = arrays.pad(words.sizes, padding)  # [B, W], W = S + MAX_WORDS
     # Candidates first, in order.
-    positions = arrays.argsort(~is_candidate, axis=1, stable=True)
-    start, has_next = _neighbors(arrays, words, arrays.cast(positions, "int64"))
-    start, has_next = arrays.pad(start, padding), arrays.pad(has_next, padding)
+    positions = arrays.argsort(
+        arrays.cast(~is_candidate, "uint8"), axis=1, kind="stable"
+    )
+    before = arrays.cumsum(words.sizes, axis=1) - words.sizes  # Candidates.
+    start = arrays.take_along(positions, arrays.minimum(before, length - 1))
+    start = arrays.where(words.sizes > 0, arrays.cast(start, "int64"), length)
+    # Whether a word is adjacent to the one before, not in the next segment.
+    follows = start[:, 1:] == (start + words.sizes)[:, :-1]
+    follows = arrays.pad(follows, [[0, 0], [1, 0]], "constant", constant_values=False)
+    # Spans of all lengths may begin at the last word: [B, W], W = S + MAX_WORDS.
+    sizes, start, follows = (
+        arrays.pad(values, [[0, 0], [0, MAX_WORDS]], "constant", constant_values=none)
+        for values, none in ((words.sizes, 0), (start, length), (follows, False))
+    )
     num_candidates = arrays.sum(arrays.cast(is_candidate, "int64"), axis=1)
     number = arrays.arange(MAX_WORDS)
     row = arrays.arange(arrays.size(num_wanted))[:, None]
@@ -335,24 +345,23 @@ def choose_spans(
 
     def with_room(free, room):
         """Returns the room, 0 where no further word fits."""
-        return arrays.where(arrays.min(free, axis=1) <= room, room, 0)
+        return arrays.where(arrays.amin(free, axis=1) <= room, room, 0)
 
     def attempt(own_draws, free, first, room):
         chance = own_draws.uniform_rows(arrays.size(room), 2)
         anchor = chance[:, 0] * arrays.cast(num_candidates, "float64")
         anchor = arrays.cast(anchor, "int64")[:, None]
         anchor = arrays.take_along(positions, anchor)
-        num_words = 1 + arrays.search(cumulative, chance[:, 1], side="right")
+        num_words = 1 + arrays.searchsorted(cumulative, chance[:, 1], side="right")
         # Up to MAX_WORDS words, the first with the anchor: [B, MAX_WORDS].
         window = arrays.take_along(words.word, anchor) + number
         size = arrays.take_along(free, window)
         used = arrays.cumsum(size, axis=1)
-        follows = arrays.take_along(has_next, window)[:, :-1]
-        follows = arrays.pad(follows, [[0, 0], [1, 0]], constant_values=True)
-        fits = (number < num_words[:, None]) & (used <= room[:, None]) & follows
+        fits = (number < num_words[:, None]) & (used <= room[:, None])
+        fits &= (number == 0) | arrays.take_along(follows, window)
         fits = arrays.cumprod(arrays.cast(fits, "int64"), axis=1)
         is_new = fits > 0
-        room = room - arrays.max(used * fits, axis=1)
+        room = room - arrays.amax(used * fits, axis=1)
         indices = arrays.reshape(row * (length + MAX_WORDS) + window, [-1])
         size = arrays.where(~is_new, size, taken_size)
         free = arrays.put(free, indices, arrays.reshape(size, [-1]))
@@ -372,16 +381,3 @@ def choose_spans(
     )
     first = arrays.take_along(first, words.word)
     return ChosenSpans(is_chosen=(first >= 0) & is_candidate, first=first)
-
-
-def _neighbors(arrays, words, positions):
-    """Returns each word's first position, and whether the next word is adjacent.
-
-    The first of `positions`, int64 [B, S], are those of the words, in order.
-    """
-    length = words.word.shape[1]
-    before = arrays.cumsum(words.sizes, axis=1) - words.sizes
-    start = arrays.take_along(positions, arrays.minimum(before, length - 1))
-    start = arrays.where(words.sizes > 0, start, length)
-    after = arrays.pad(start[:, 1:], [[0, 0], [0, 1]], constant_values=length)
-    return start, (start + words.sizes == after) & (after < length)

@@ -14,7 +14,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 SPECIAL = vocabulary_module.SPECIAL_TOKENS
 ROWS, LENGTH = 2000, 12
 ONLY_RANDOM = {"mask_share": 0.0, "same_share": 0.0, "random_share": 1.0}
-ARRAYS = draws_module.Arrays
+ARRAYS = draws_module.Arrays()
 
 
 def sampler(num_words, **arguments):
@@ -64,17 +64,17 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
     text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
     keys = draws_module.row_keys(1, 0, np.arange(300))
 
-    def rows(arrays, text, pairs, draws):
+    def rows(arrays, text, pairs, keys):
         maker = rows_module.RowMaker(arrays, vocabulary, options)
-        return maker.rows(text, pairs, draws)
+        return maker.rows(text, pairs, draws_module.RowDraws(arrays, keys))
 
-    expected = rows(ARRAYS, text, pairs, draws_module.RowDraws(keys))
+    expected = rows(ARRAYS, text, pairs, keys)
     in_graph = tf.function(
         lambda keys: rows(
-            graph_draws.GraphArrays,
+            graph_draws.GraphArrays(),
             text._replace(ids=tf.constant(ids)),
             pairs_module.Pairs(*map(tf.constant, pairs)),
-            graph_draws.GraphRowDraws(keys),
+            keys,
         ),
         autograph=False,
     )(tf.constant(keys))

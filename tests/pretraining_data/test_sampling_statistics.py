@@ -253,7 +253,7 @@ def masked_in_training(inputs, **changes):
     whole_words = changes.pop("do_whole_word_mask", False)
     runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
     masks = rows_module.MaskSampler(
-        draws_module.Arrays,
+        draws_module.Arrays(),
         vocabulary,
         pretraining_data_options.of_arguments(
             max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
@@ -267,7 +267,7 @@ def masked_in_training(inputs, **changes):
             ids,
             is_real & ~is_special,
             is_real.sum(axis=1),
-            draws_module.RowDraws(keys),
+            draws_module.RowDraws(draws_module.Arrays(), keys),
             columns["word_starts"] > 0,
         )
     return runs
@@ -290,7 +290,7 @@ def test_positions_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
     chosen = rows_module.choose_positions(
-        draws_module.Arrays, is_candidate, wanted, draws_module.Draws(3)
+        draws_module.Arrays(), is_candidate, wanted, draws_module.Draws(3)
     )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)
