@@ -298,9 +298,9 @@ class LossScale:
         steps: int32 variable, steps since the scale changed.
     """
 
-    def __init__(self, initial_scale: float = INITIAL_LOSS_SCALE):
+    def __init__(self) -> None:
         settings = {"trainable": False, "aggregation": "only_first_replica"}
-        self.scale = keras.Variable(initial_scale, dtype="float32", **settings)
+        self.scale = keras.Variable(INITIAL_LOSS_SCALE, dtype="float32", **settings)
         self.steps = keras.Variable(0, dtype="int32", **settings)
 
     def update(self, strategy: tf.distribute.Strategy, is_finite: tf.Tensor) -> None:

@@ -87,7 +87,6 @@ class TimeBudget:
     Args:
         minutes: length of the run; None: the run takes a number of steps.
         schedule: `schedules.WarmupLinearDecayOfTime`; None without `minutes`.
-        clock: returns seconds.
         agree: returns one number for all workers, given each worker's own.
     """
 
@@ -96,12 +95,11 @@ class TimeBudget:
         minutes: float | None = None,
         schedule: Any = None,
         *,
-        clock: Callable[[], float] | None = None,
         agree: Callable[[float], float] = float,
     ):
         self.seconds = None if minutes is None else 60.0 * minutes
         self._schedule = schedule
-        self._clock = lambda: agree((clock or _now)())
+        self._clock = lambda: agree(_now())
         self._used_before = 0.0
         self._started: float | None = None
 
