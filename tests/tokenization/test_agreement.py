@@ -1,7 +1,8 @@
-"""The tokenizers agree on generated texts, every one of them.
+"""Both tokenizers give the recorded ids, and agree on generated texts.
 
-Half are mutated texts of the recorded cases, half are code points drawn by category.
-With the released vocabulary where it is at hand, else with the small one.
+Half of the generated texts are mutated texts of the recorded cases, half are code
+points drawn by category. The vocabulary is a released one where it is at hand, else the
+small one.
 """
 
 import gzip
@@ -79,6 +80,46 @@ def generated_texts(number, texts, seed):
         yield corrupted(draw, text) if draw.random() < 0.03 else text
 
 
+TOKENIZERS = [full.FullTokenizer, in_graph.InGraphTokenizer]
+
+
+@pytest.mark.parametrize("tokenizer_class", TOKENIZERS)
+@pytest.mark.parametrize("case", ["lower_cased", "cased"])
+def test_recorded_ids_of_the_small_vocabulary(golden, case, tokenizer_class):
+    tokenizer = tokenizer_class(golden / "vocab.txt", case == "lower_cased")
+    lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    ids = all_ids(tokenizer, [row["text"] for row in rows])
+    assert ids == [row["ids"][case] for row in rows]
+
+
+@pytest.mark.parametrize("tokenizer_class", TOKENIZERS)
+@pytest.mark.parametrize(
+    "name, do_lower_case",
+    [
+        ("bert-base-uncased", True),
+        ("bert-base-chinese", True),
+        ("bert-base-cased", False),
+        ("bert-base-multilingual-cased", False),
+    ],
+)
+def test_recorded_ids_of_the_released_vocabularies(
+    shared, name, do_lower_case, tokenizer_class
+):
+    path = shared / "data" / "vocab" / name / "vocab.txt"
+    with gzip.open(shared / "golden" / "tokenization" / "cases.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    ids = all_ids(tokenizer_class(path, do_lower_case), [row["text"] for row in rows])
+    assert len(ids) == 1012
+    assert ids == [row["ids"][name] for row in rows]
+
+
+def all_ids(tokenizer, texts):
+    if isinstance(tokenizer, in_graph.InGraphTokenizer):
+        return tokenizer.tokenize(texts).to_list()
+    return [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(t)) for t in texts]
+
+
 @pytest.fixture(scope="module")
 def material(golden, request):
     """The recorded texts and a vocabulary: the released ones, or the small ones."""
@@ -119,10 +160,10 @@ def test_both_tokenizers_give_the_same_ids(material, number, options):
     plain = full.FullTokenizer(vocabulary, **options)
     ops = in_graph.InGraphTokenizer(vocabulary, **options)
     generated = list(generated_texts(number, texts, seed=number))
-    expected = [plain.convert_tokens_to_ids(plain.tokenize(t)) for t in generated]
+    expected = all_ids(plain, generated)
     for start in range(0, number, BATCH):
         batch = slice(start, start + BATCH)
-        ids = ops.tokenize(generated[batch]).to_list()
+        ids = all_ids(ops, generated[batch])
         for text, row, row_expected in zip(
             generated[batch], ids, expected[batch], strict=True
         ):

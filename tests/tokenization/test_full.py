@@ -1,5 +1,3 @@
-import gzip
-import json
 import pickle
 
 import pytest
@@ -51,37 +49,6 @@ def test_a_tokenizer_can_be_sent_to_another_process():
     tokenizer = full.FullTokenizer(VOCABULARY, never_split=("[MASK]",))
     copy = pickle.loads(pickle.dumps(tokenizer))
     assert copy.tokenize("the cats") == tokenizer.tokenize("the cats")
-
-
-@pytest.mark.parametrize("case", ["lower_cased", "cased"])
-def test_recorded_ids_of_the_small_vocabulary(golden, case):
-    tokenizer = full.FullTokenizer(
-        golden / "vocab.txt", do_lower_case=case == "lower_cased"
-    )
-    lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
-    for row in map(json.loads, lines):
-        pieces = tokenizer.tokenize(row["text"])
-        assert tokenizer.convert_tokens_to_ids(pieces) == row["ids"][case]
-
-
-@pytest.mark.parametrize(
-    "name, do_lower_case",
-    [
-        ("bert-base-uncased", True),
-        ("bert-base-chinese", True),
-        ("bert-base-cased", False),
-        ("bert-base-multilingual-cased", False),
-    ],
-)
-def test_recorded_ids_of_the_released_vocabularies(shared, name, do_lower_case):
-    path = shared / "data" / "vocab" / name / "vocab.txt"
-    tokenizer = full.FullTokenizer(path, do_lower_case=do_lower_case)
-    with gzip.open(shared / "golden" / "tokenization" / "cases.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    assert len(rows) == 1012
-    for row in rows:
-        pieces = tokenizer.tokenize(row["text"])
-        assert tokenizer.convert_tokens_to_ids(pieces) == row["ids"][name]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import gzip
 import itertools
 import json
 import os
@@ -144,36 +143,6 @@ def test_a_token_that_tensorflow_text_cannot_hold_is_refused(token):
         in_graph.InGraphTokenizer(vocabulary_module.Vocabulary([*SPECIAL, token]))
 
 
-@pytest.mark.parametrize("case", ["lower_cased", "cased"])
-def test_recorded_ids_of_the_small_vocabulary(golden, case):
-    tokenizer = in_graph.InGraphTokenizer(
-        golden / "vocab.txt", do_lower_case=case == "lower_cased"
-    )
-    lines = (golden / "tokenization.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    ids = tokenizer.tokenize([row["text"] for row in rows]).to_list()
-    assert ids == [row["ids"][case] for row in rows]
-
-
-@pytest.mark.parametrize(
-    "name, do_lower_case",
-    [
-        ("bert-base-uncased", True),
-        ("bert-base-chinese", True),
-        ("bert-base-cased", False),
-        ("bert-base-multilingual-cased", False),
-    ],
-)
-def test_recorded_ids_of_the_released_vocabularies(shared, name, do_lower_case):
-    path = shared / "data" / "vocab" / name / "vocab.txt"
-    tokenizer = in_graph.InGraphTokenizer(path, do_lower_case=do_lower_case)
-    with gzip.open(shared / "golden" / "tokenization" / "cases.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    ids = tokenizer.tokenize([row["text"] for row in rows]).to_list()
-    assert len(ids) == 1012
-    assert ids == [row["ids"][name] for row in rows]
-
-
 def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
     # Both sides of every border that UTF-8 draws between bytes.
     borders = b"a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0"
@@ -189,20 +158,6 @@ def test_bytes_that_are_not_utf_8_are_dropped_as_python_drops_them():
     assert cleaned.numpy().tolist() == expected
     tokenizer = in_graph.InGraphTokenizer(VOCABULARY)
     assert tokenizer.tokenize(texts).to_list() == tokenizer.tokenize(expected).to_list()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("do_lower_case", [True, False])
-def test_every_code_point_gives_the_ids_of_the_plain_tokenizer(shared, do_lower_case):
-    path = shared / "data" / "vocab" / "bert-base-multilingual-cased" / "vocab.txt"
-    plain = full.FullTokenizer(path, do_lower_case=do_lower_case)
-    tokenizer = in_graph.InGraphTokenizer(path, do_lower_case=do_lower_case)
-    codes = [code for code in range(0x110000) if code not in range(0xD800, 0xE000)]
-    for start in range(0, len(codes), 50_000):
-        texts = [f"a{chr(code)}b {chr(code)}" for code in codes[start : start + 50_000]]
-        ids = tokenizer.tokenize(texts).to_list()
-        for text, row in zip(texts, ids, strict=True):
-            assert row == plain.convert_tokens_to_ids(plain.tokenize(text)), ascii(text)
 
 
 def test_it_works_inside_tf_data_and_tf_function():
