@@ -216,6 +216,28 @@ def self_signalling():
     return program
 
 
+@pytest.fixture
+def signal_at(monkeypatch):
+    """Returns a context in which a run sends itself a signal at a logged step."""
+
+    @contextlib.contextmanager
+    def sends(at_step, number):
+        from bert_tf.training import run_folder
+
+        log = run_folder.RunFolder.log
+
+        def log_and_send(folder, step, *values, **named):
+            log(folder, step, *values, **named)
+            if step == at_step:
+                os.kill(os.getpid(), number)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(run_folder.RunFolder, "log", log_and_send)
+            yield
+
+    return sends
+
+
 def _options_of_tool(tool):
     from bert_tf import command_line
     from bert_tf import subcommands

@@ -1,7 +1,6 @@
 """Phases of different lengths under one schedule: one warm-up, one decay, one run."""
 
 import json
-import os
 import signal
 
 import numpy as np
@@ -117,7 +116,7 @@ def test_phases_of_the_same_length_equal_one_run_even_if_killed_in_each(
 
 
 def test_each_phase_reads_the_records_of_its_length(
-    options_in, golden, short_records, tmp_path, monkeypatch
+    options_in, golden, short_records, tmp_path, signal_at
 ):
     both = f"{golden / 'model' / 'examples.tfrecord'},{short_records}"
     changes = {"input_file": both, "phases": ("4@32", "3@64")}
@@ -125,17 +124,8 @@ def test_each_phase_reads_the_records_of_its_length(
     assert report.count("parameters") == 2
     assert not list(tmp_path.iterdir())
     options = options_in(tmp_path, **changes, do_eval=True)
-    log = run_folder.RunFolder.log
-
-    def log_and_send(self, step, values, *, tag="train"):
-        log(self, step, values, tag=tag)
-        if step == 5:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run_folder.RunFolder, "log", log_and_send)
-        with pytest.raises(KeyboardInterrupt):
-            pretraining_workflow.run(options)
+    with signal_at(5, signal.SIGTERM), pytest.raises(KeyboardInterrupt):
+        pretraining_workflow.run(options)
     assert "masked_lm_accuracy = " in pretraining_workflow.run(options)
     lines = metrics_of(tmp_path)
     schedule = schedules.WarmupLinearDecay(1e-3, TOTAL, WARMUP)

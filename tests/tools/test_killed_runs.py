@@ -13,12 +13,12 @@ import pytest
 from bert_tf.checkpoints.release import rotation
 from tests import runs
 
-NUM_STEPS = 60
+NUM_STEPS = 20
 BATCH_SIZE = 4
 
 
 def squad_files(folder):
-    """Twenty questions; three epochs of batches of four are fifteen steps."""
+    """Twenty questions, which are five batches of four."""
     context = "The river rises near Ulm and was bridged in 1902."
     answers = [{"text": "near Ulm", "answer_start": 16}]
     paragraphs = [

@@ -14,7 +14,7 @@ import pytest
 from bert_tf.training import saving
 from tests import runs
 
-NUM_TRAIN_STEPS = 50
+NUM_TRAIN_STEPS = 20
 RELATIVE = 1e-5
 # run_pretraining with a clock that advances some seconds at every reading.
 WITH_CLOCK = """
@@ -36,9 +36,9 @@ def flags(recorded_flags):
             "output_dir": output_dir,
             "do_eval": True,
             "num_train_steps": NUM_TRAIN_STEPS,
-            "num_warmup_steps": 10,
+            "num_warmup_steps": 4,
             "learning_rate": 1e-3,
-            "save_checkpoints_steps": 7,
+            "save_checkpoints_steps": 4,
             "iterations_per_loop": 1,
             **changes,
         }
@@ -55,33 +55,24 @@ def two_addresses():
     return [f"localhost:{port}" for port in ports]
 
 
-def start(root, flags, environment=None, tool="run_pretraining", program=None):
-    given = [os.path.join(root, "tools", f"{tool}.py")]
-    if program is not None:
-        given = ["-c", program]
-    return subprocess.Popen(
-        [sys.executable, *given, *flags],
-        cwd=root,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **(environment or {})},
-    )
-
-
 def start_both(root, flags, tool="run_pretraining", programs=(None, None)):
+    """Starts two workers, which run the tool or a program given as text."""
     cluster = {"worker": two_addresses()}
-    tasks = [{"type": "worker", "index": index} for index in range(2)]
-    return [
-        start(
-            root,
-            [*flags, "--device=multi_worker"],
-            {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})},
-            tool=tool,
-            program=program,
+    processes = []
+    for index, program in enumerate(programs):
+        task = {"type": "worker", "index": index}
+        code = ["-c", program] if program else [os.path.join("tools", f"{tool}.py")]
+        config = json.dumps({"cluster": cluster, "task": task})
+        process = subprocess.Popen(
+            [sys.executable, *code, *flags, "--device=multi_worker"],
+            cwd=root,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TF_CONFIG": config},
         )
-        for task, program in zip(tasks, programs, strict=True)
-    ]
+        processes.append(process)
+    return processes
 
 
 def outputs_of(processes):
@@ -112,20 +103,18 @@ def assert_same_weights(run, reference):
 
 
 def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
-    flags, tmp_path, project_root, run_tool, self_signalling
+    flags, tmp_path, project_root, run_tool, signal_at, self_signalling
 ):
     reference, run = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_pretraining", *flags(reference))
     assert done.exit_code == 0, done.stderr
     # One device takes the first steps, then the run moves to two workers.
-    terminated = self_signalling("run_pretraining", 8, signal.SIGTERM)
-    first = start(
-        project_root, flags(run, save_checkpoints_steps=1), program=terminated
-    )
-    outputs_of([first])
-    assert 8 <= len(runs.metrics(run)) < NUM_TRAIN_STEPS
+    with signal_at(5, signal.SIGTERM):
+        done = run_tool("run_pretraining", *flags(run))
+    assert done.exit_code == 143, done.stderr
+    assert len(runs.metrics(run)) == 5
 
-    killed = self_signalling("run_pretraining", 25, signal.SIGKILL)
+    killed = self_signalling("run_pretraining", 11, signal.SIGKILL)
     chief, other = start_both(project_root, flags(run), programs=(None, killed))
     (_, stderr), _ = outputs_of([chief, other])
     assert chief.returncode == 1
@@ -135,12 +124,13 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     )
     assert "Traceback" not in stderr
 
-    # A worker that stalls for less than the timeout loses nothing.
+    # A worker that stalls for less than the timeout loses nothing. By default it would
+    # be lost after 10 seconds.
     stalled = self_signalling("run_pretraining", NUM_TRAIN_STEPS, signal.SIGSTOP)
     patient = flags(run, worker_timeout_seconds=200)
     processes = start_both(project_root, patient, programs=(None, stalled))
     os.waitpid(processes[1].pid, os.WUNTRACED)
-    time.sleep(20)
+    time.sleep(13)
     processes[1].send_signal(signal.SIGCONT)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr

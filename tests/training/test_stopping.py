@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
-from bert_tf.training import run_folder
 from bert_tf.training import steps
 from bert_tf.training import stopping
 from tests import runs
@@ -171,7 +170,7 @@ def test_the_first_signal_waits_until_the_run_can_stop(number):
     ],
 )
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    pretrain, tmp_path, monkeypatch, number, word, exit_code
+    pretrain, tmp_path, signal_at, number, word, exit_code
 ):
     def train(name):
         return pretrain(
@@ -191,15 +190,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
         ]
 
     assert train("uninterrupted").exit_code == 0
-    log = run_folder.RunFolder.log
-
-    def log_and_send(self, step, values, *, tag="train"):
-        log(self, step, values, tag=tag)
-        if step == 6:
-            os.kill(os.getpid(), number)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run_folder.RunFolder, "log", log_and_send)
+    with signal_at(6, number):
         done = train("interrupted")
     assert done.exit_code == exit_code
     folder = tmp_path / "interrupted"
