@@ -18,11 +18,16 @@ class NoTensorFlow:
 
 sys.meta_path.insert(0, NoTensorFlow())
 
+import absl.logging
 import keras
 import numpy as np
 from bert_tf.modeling import config, pretrainer
 from bert_tf.modeling.kernels import dropout_masks, plain, whole_step
 
+def fail(text):
+    raise AssertionError(text)
+
+absl.logging.exception = fail  # Keras logs that JAX's attention failed, and goes on.
 # Flash attention takes masks [B, T] and [B, F, T], B 3, T 4, N 2.
 heads = np.random.default_rng(0).normal(size=(3, 12, 4)).astype("float32")
 causal = np.tril(np.ones((3, 4, 4), "int32"))
