@@ -136,16 +136,6 @@ def test_an_encoder_without_a_pooler_is_written_without_one(tmp_path):
         assert not [name for name in file.keys() if "pooler" in name]  # noqa: SIM118
 
 
-def test_a_remote_folder_is_written_through_tensorflow():
-    source = sources.create()
-    hugging_face.write(source, "ram://hf_writing")
-    read = hugging_face.open_source("ram://hf_writing")
-    before, after = sources.arrays_of(source), sources.arrays_of(read)
-    assert {k: v.tobytes() for k, v in before.items()} == {
-        k: v.tobytes() for k, v in after.items()
-    }
-
-
 def test_a_tokenizer_of_its_own_survives_the_way_to_native_and_back(foreign, tmp_path):
     source = formats.open_source(foreign / "own_tokenizer")
     for target_format in ("bert", "hugging_face"):
