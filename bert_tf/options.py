@@ -75,31 +75,7 @@ def is_given(value: Any) -> bool:
     return not isinstance(value, Implicit)
 
 
-class _InputError(ValueError):
-    """An error in what a user wrote: a sentence, or its parts.
-
-    Attributes:
-        where, got, expected, do: see the derived classes. None if the error was made
-            of a sentence.
-    """
-
-    def __init__(
-        self,
-        sentence: str | None = None,
-        *,
-        where: str | None = None,
-        got: object = None,
-        expected: str | None = None,
-        do: str | None = None,
-    ) -> None:
-        self.where, self.got, self.expected, self.do = where, got, expected, do
-        if sentence is None:
-            sentence = f"{where}: expected {expected}, got {got!r}"
-            sentence += f"; {do}." if do else "."
-        super().__init__(sentence)
-
-
-class OptionError(_InputError):
+class OptionError(ValueError):
     """An option has an invalid value, or contradicts another one.
 
     Example:
@@ -111,34 +87,18 @@ class OptionError(_InputError):
         flag: name of the option.
         got: its value.
         expected: what it should be.
-        do: what the user should do, if that is not obvious.
     """
 
     def __init__(
-        self, sentence: str | None = None, *, flag: str | None = None, **parts: Any
+        self,
+        sentence: str | None = None,
+        *,
+        flag: str | None = None,
+        got: object = None,
+        expected: str | None = None,
     ) -> None:
-        self.flag = flag
-        super().__init__(sentence, where=flag and f"--{flag}", **parts)
-
-
-class DataError(_InputError):
-    """A file of the user has content that cannot be used.
-
-    Example:
-        >>> print(DataError(place="a.tsv:3", got="maybe", expected="0 or 1"))
-        a.tsv:3: expected 0 or 1, got 'maybe'.
-
-    Args:
-        sentence: the whole message, which names the place; or None, with the rest.
-        place: "file" or "file:line".
-        got, expected, do: as in `OptionError`.
-    """
-
-    def __init__(
-        self, sentence: str | None = None, *, place: str | None = None, **parts: Any
-    ) -> None:
-        self.place = place
-        super().__init__(sentence, where=place, **parts)
+        self.flag, self.got, self.expected = flag, got, expected
+        super().__init__(sentence or f"--{flag}: expected {expected}, got {got!r}.")
 
 
 class FailureReport(str):

@@ -46,271 +46,264 @@ class Subcommand:
     name: str  # As typed after `bert_tf`.
     tool: str  # The name of the tool, which is also a separate command.
     options: str  # "module:class" of the record that declares the flags.
-    work: str  # "module:function" that takes the record; the tool prints its result.
-    stage: str  # Heading in `bert_tf --help`.
     summary: str  # One line in `bert_tf --help`.
     examples: tuple[str, ...]  # Flags of one complete command each.
+    # "module:function" that takes the record; the tool prints its result.
+    work: str = "bert_tf.fine_tuning.run:run"
 
 
-SUBCOMMANDS = (
-    Subcommand(
-        name="demo",
-        tool="run_demo",
-        options="bert_tf.demo:RunDemoOptions",
-        work="bert_tf.demo:run",
-        stage="Start here",
-        summary="Run every stage on sample text, in minutes on a CPU",
-        examples=("--output_dir=demo_run", "--corpus_file=my_text.txt"),
-    ),
-    Subcommand(
-        name="prepare",
-        tool="prepare_corpus",
-        options="bert_tf.preparation.options:PrepareCorpusOptions",
-        work="bert_tf.preparation.workflow:prepare_corpus",
-        stage="Prepare data",
-        summary="Turn raw text into one sentence per line",
-        examples=(
-            "--input_file=novels/ --output_dir=corpus",
-            "--input_file=enwiki-latest-pages-articles.xml.bz2 --output_dir=corpus "
-            "--num_workers=8",
+# The subcommands by the headings of `bert_tf --help`.
+STAGES = {
+    "Start here": (
+        Subcommand(
+            name="demo",
+            tool="run_demo",
+            options="bert_tf.demo:RunDemoOptions",
+            work="bert_tf.demo:run",
+            summary="Run every stage on sample text, in minutes on a CPU",
+            examples=("--output_dir=demo_run", "--corpus_file=my_text.txt"),
         ),
     ),
-    Subcommand(
-        name="vocabulary",
-        tool="build_vocabulary",
-        options="bert_tf.tokenization.options:BuildVocabularyOptions",
-        work="bert_tf.tokenization.workflow:build_vocabulary",
-        stage="Prepare data",
-        summary="Learn a WordPiece vocabulary, or add words to one",
-        examples=(
-            "--input_file='corpus/*.txt' --vocab_file=vocab.txt --vocab_size=30522",
-            "--vocab_file=vocab.txt --fill_unused=new_words.txt "
-            "--output_file=vocab_extended.txt",
+    "Prepare data": (
+        Subcommand(
+            name="prepare",
+            tool="prepare_corpus",
+            options="bert_tf.preparation.options:PrepareCorpusOptions",
+            work="bert_tf.preparation.workflow:prepare_corpus",
+            summary="Turn raw text into one sentence per line",
+            examples=(
+                "--input_file=novels/ --output_dir=corpus",
+                "--input_file=enwiki-latest-pages-articles.xml.bz2 --output_dir=corpus "
+                "--num_workers=8",
+            ),
+        ),
+        Subcommand(
+            name="vocabulary",
+            tool="build_vocabulary",
+            options="bert_tf.tokenization.options:BuildVocabularyOptions",
+            work="bert_tf.tokenization.workflow:build_vocabulary",
+            summary="Learn a WordPiece vocabulary, or add words to one",
+            examples=(
+                "--input_file='corpus/*.txt' --vocab_file=vocab.txt --vocab_size=30522",
+                "--vocab_file=vocab.txt --fill_unused=new_words.txt "
+                "--output_file=vocab_extended.txt",
+            ),
+        ),
+        Subcommand(
+            name="create-data",
+            tool="create_pretraining_data",
+            options="bert_tf.pretraining_data.options:CreatePretrainingDataOptions",
+            work="bert_tf.pretraining_data.workflow:run",
+            summary="Turn sentences into masked pretraining examples (TFRecord)",
+            examples=(
+                "--input_file='corpus/*.txt' --output_file=train.tfrecord "
+                "--vocab_file=vocab.txt",
+                "--input_file='corpus/*.txt' --output_file=unmasked.tfrecord "
+                "--vocab_file=vocab.txt --dynamic_masking --packed_rows",
+            ),
+        ),
+        Subcommand(
+            name="triviaqa",
+            tool="convert_triviaqa",
+            options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
+            work="bert_tf.data.triviaqa:convert",
+            summary="Convert TriviaQA into the format of SQuAD",
+            examples=(
+                "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
+                "--evidence_dir=triviaqa-rc/evidence/wikipedia "
+                "--output_file=triviaqa.json",
+            ),
         ),
     ),
-    Subcommand(
-        name="create-data",
-        tool="create_pretraining_data",
-        options="bert_tf.pretraining_data.options:CreatePretrainingDataOptions",
-        work="bert_tf.pretraining_data.workflow:run",
-        stage="Prepare data",
-        summary="Turn sentences into masked pretraining examples (TFRecord)",
-        examples=(
-            "--input_file='corpus/*.txt' --output_file=train.tfrecord "
-            "--vocab_file=vocab.txt",
-            "--input_file='corpus/*.txt' --output_file=unmasked.tfrecord "
-            "--vocab_file=vocab.txt --dynamic_masking --packed_rows",
+    "Pretrain": (
+        Subcommand(
+            name="pretrain",
+            tool="run_pretraining",
+            options="bert_tf.pretraining.options:RunPretrainingOptions",
+            work="bert_tf.pretraining.workflow:run",
+            summary="Pretrain BERT, or continue pretraining a checkpoint",
+            examples=(
+                "--recipe=auto --input_file='corpus/*.txt' --vocab_file=vocab.txt "
+                "--output_dir=runs/corpus --do_train --max_train_minutes=60",
+                "--recipe=auto --init_checkpoint=bert-base-uncased "
+                "--input_file='domain/*.txt' --eval_input_file=heldout.txt "
+                "--output_dir=runs/domain --do_train --do_eval --max_train_minutes=60",
+            ),
+        ),
+        Subcommand(
+            name="fill-mask",
+            tool="fill_mask",
+            options="bert_tf.pretraining.options:FillMaskOptions",
+            work="bert_tf.pretraining.fill_mask:run",
+            summary="Predict the words behind [MASK], or score whole texts",
+            examples=(
+                "--init_checkpoint=bert-tf-mini "
+                "--text='She opened the [MASK] and went into the garden.'",
+            ),
+        ),
+        Subcommand(
+            name="plot",
+            tool="plot_run",
+            options="bert_tf.training.options:PlotRunOptions",
+            work="bert_tf.fine_tuning.run_report:plot_runs",
+            summary="Plot the losses and scores of training runs",
+            examples=(
+                "--run_dir=runs/base",
+                "--run_dir=runs/a,runs/b --plot_file=ab.png",
+            ),
         ),
     ),
-    Subcommand(
-        name="triviaqa",
-        tool="convert_triviaqa",
-        options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
-        work="bert_tf.data.triviaqa:convert",
-        stage="Prepare data",
-        summary="Convert TriviaQA into the format of SQuAD",
-        examples=(
-            "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
-            "--evidence_dir=triviaqa-rc/evidence/wikipedia "
-            "--output_file=triviaqa.json",
+    "Fine-tune and predict": (
+        Subcommand(
+            name="classify",
+            tool="run_classifier",
+            options="bert_tf.tasks.classification.options:RunClassifierOptions",
+            summary="Classify texts or pairs of texts (GLUE, XNLI, your own tables)",
+            examples=(
+                "--recipe=auto --train_file=train.csv --eval_file=dev.csv "
+                "--text_column=review --label_column=stars --output_dir=runs/reviews "
+                "--do_train --do_eval",
+                "--task_name=MRPC --data_dir=glue/MRPC "
+                "--init_checkpoint=bert-base-uncased --output_dir=runs/mrpc "
+                "--do_train --do_eval",
+                "--predict_file=new.csv --output_dir=runs/reviews --do_predict",
+            ),
+        ),
+        Subcommand(
+            name="answer",
+            tool="run_squad",
+            options="bert_tf.tasks.question_answering.options:RunSquadOptions",
+            summary="Find answers to questions in a text (SQuAD)",
+            examples=(
+                "--train_file=train-v1.1.json --predict_file=dev-v1.1.json "
+                "--init_checkpoint=bert-base-uncased --output_dir=runs/squad "
+                "--do_train --do_predict --do_eval",
+            ),
+        ),
+        Subcommand(
+            name="tag",
+            tool="run_ner",
+            options="bert_tf.tasks.token_classification.options:RunNerOptions",
+            summary="Tag words: named entities, parts of speech",
+            examples=(
+                "--data_dir=conll2003 --init_checkpoint=bert-base-cased "
+                "--do_lower_case=False --output_dir=runs/ner --do_train --do_eval",
+                "--predict_file=sentences.txt --do_lower_case=False "
+                "--output_dir=runs/ner --do_predict",
+            ),
+        ),
+        Subcommand(
+            name="choose",
+            tool="run_swag",
+            options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
+            summary="Choose one of several endings (SWAG, CODAH)",
+            examples=(
+                "--data_dir=swag --init_checkpoint=bert-base-uncased "
+                "--output_dir=runs/swag --do_train --do_eval",
+            ),
+        ),
+        Subcommand(
+            name="retrieve",
+            tool="run_retrieval",
+            options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
+            summary="Find the passages that answer a query",
+            examples=(
+                "--train_file=train.jsonl --eval_file=dev.jsonl "
+                "--corpus_file=passages.txt --init_checkpoint=bert-base-uncased "
+                "--output_dir=runs/passages --do_train --do_eval",
+                "--model=cross_encoder --train_file=train.jsonl --eval_file=dev.jsonl "
+                "--corpus_file=passages.txt --retrieve_with=runs/passages "
+                "--init_checkpoint=bert-base-uncased --output_dir=runs/ranking "
+                "--do_train --do_eval",
+            ),
+        ),
+        Subcommand(
+            name="embed",
+            tool="extract_features",
+            options="bert_tf.tasks.feature_extraction.options:ExtractFeaturesOptions",
+            work="bert_tf.tasks.feature_extraction.workflow:run",
+            summary="Write the vectors of word pieces or of whole texts",
+            examples=(
+                "--input_file=lines.txt --output_file=vectors.jsonl "
+                "--init_checkpoint=bert-base-uncased",
+                "--input_file=lines.txt --output_file=vectors.npz "
+                "--init_checkpoint=bert-base-uncased --output_format=npz --layers=-1 "
+                "--pooling=mean --normalize",
+            ),
         ),
     ),
-    Subcommand(
-        name="pretrain",
-        tool="run_pretraining",
-        options="bert_tf.pretraining.options:RunPretrainingOptions",
-        work="bert_tf.pretraining.workflow:run",
-        stage="Pretrain",
-        summary="Pretrain BERT, or continue pretraining a checkpoint",
-        examples=(
-            "--recipe=auto --input_file='corpus/*.txt' --vocab_file=vocab.txt "
-            "--output_dir=runs/corpus --do_train --max_train_minutes=60",
-            "--recipe=auto --init_checkpoint=bert-base-uncased "
-            "--input_file='domain/*.txt' --eval_input_file=heldout.txt "
-            "--output_dir=runs/domain --do_train --do_eval --max_train_minutes=60",
+    "Evaluate": (
+        Subcommand(
+            name="evaluate-glue",
+            tool="evaluate_glue",
+            options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
+            work="bert_tf.tasks.classification.scores:glue_table",
+            summary="Collect GLUE scores in one table, with the paper's average",
+            examples=("--input_dir=runs",),
+        ),
+        Subcommand(
+            name="evaluate-squad",
+            tool="evaluate_squad",
+            options="bert_tf.tasks.question_answering.options:EvaluateSquadOptions",
+            work="bert_tf.tasks.question_answering.scores:report",
+            summary="Score predictions as SQuAD's official scripts do",
+            examples=(
+                "--data_file=dev-v2.0.json "
+                "--predictions_file=runs/squad/predictions.json "
+                "--null_odds_file=runs/squad/null_odds.json",
+            ),
         ),
     ),
-    Subcommand(
-        name="fill-mask",
-        tool="fill_mask",
-        options="bert_tf.pretraining.options:FillMaskOptions",
-        work="bert_tf.pretraining.fill_mask:run",
-        stage="Pretrain",
-        summary="Predict the words behind [MASK], or score whole texts",
-        examples=(
-            "--init_checkpoint=bert-tf-mini "
-            "--text='She opened the [MASK] and went into the garden.'",
+    "Share and serve": (
+        Subcommand(
+            name="convert",
+            tool="convert_checkpoint",
+            options="bert_tf.checkpoints.conversion.options:ConvertCheckpointOptions",
+            work="bert_tf.checkpoints.conversion.workflow:run",
+            summary="Convert a checkpoint between formats and verify the result",
+            examples=(
+                "--source=runs/base --target=hugging_face_model "
+                "--target_format=hugging_face",
+                "--source=bert-base-uncased --target=uncased_L-12_H-768_A-12 "
+                "--target_format=bert",
+            ),
+        ),
+        Subcommand(
+            name="export",
+            tool="export_saved_model",
+            options="bert_tf.serving.options:ExportSavedModelOptions",
+            work="bert_tf.serving.export:run",
+            summary="Export a model as a SavedModel: text in, answers out",
+            examples=(
+                "--output_dir=runs/mrpc --export_dir=models/mrpc/1",
+                "--init_checkpoint=bert-base-uncased --pooling=mean "
+                "--export_dir=models/vectors/1",
+            ),
+        ),
+        Subcommand(
+            name="query",
+            tool="query_saved_model",
+            options="bert_tf.serving.options:QuerySavedModelOptions",
+            work="bert_tf.serving.query:run",
+            summary="Query an exported model, on disk or on a server",
+            examples=(
+                "--export_dir=models/topics/1 "
+                "--text='Plant the bulbs before the first frost.'",
+                "--server=http://localhost:8501/v1/models/rivers "
+                "--question='Where does it rise?' --context='It rises near Oslo.'",
+            ),
+        ),
+        Subcommand(
+            name="serve",
+            tool="serve_model",
+            options="bert_tf.serving.server_options:ServeModelOptions",
+            work="bert_tf.serving.server:run",
+            summary="Serve an exported model over HTTP, without Docker",
+            examples=("--export_dir=models/topics --port=8501",),
         ),
     ),
-    Subcommand(
-        name="plot",
-        tool="plot_run",
-        options="bert_tf.training.options:PlotRunOptions",
-        work="bert_tf.fine_tuning.run_report:plot_runs",
-        stage="Pretrain",
-        summary="Plot the losses and scores of training runs",
-        examples=("--run_dir=runs/base", "--run_dir=runs/a,runs/b --plot_file=ab.png"),
-    ),
-    Subcommand(
-        name="classify",
-        tool="run_classifier",
-        options="bert_tf.tasks.classification.options:RunClassifierOptions",
-        work="bert_tf.fine_tuning.run:run",
-        stage="Fine-tune and predict",
-        summary="Classify texts or pairs of texts (GLUE, XNLI, your own tables)",
-        examples=(
-            "--recipe=auto --train_file=train.csv --eval_file=dev.csv "
-            "--text_column=review --label_column=stars --output_dir=runs/reviews "
-            "--do_train --do_eval",
-            "--task_name=MRPC --data_dir=glue/MRPC "
-            "--init_checkpoint=bert-base-uncased --output_dir=runs/mrpc "
-            "--do_train --do_eval",
-            "--predict_file=new.csv --output_dir=runs/reviews --do_predict",
-        ),
-    ),
-    Subcommand(
-        name="answer",
-        tool="run_squad",
-        options="bert_tf.tasks.question_answering.options:RunSquadOptions",
-        work="bert_tf.fine_tuning.run:run",
-        stage="Fine-tune and predict",
-        summary="Find answers to questions in a text (SQuAD)",
-        examples=(
-            "--train_file=train-v1.1.json --predict_file=dev-v1.1.json "
-            "--init_checkpoint=bert-base-uncased --output_dir=runs/squad "
-            "--do_train --do_predict --do_eval",
-        ),
-    ),
-    Subcommand(
-        name="tag",
-        tool="run_ner",
-        options="bert_tf.tasks.token_classification.options:RunNerOptions",
-        work="bert_tf.fine_tuning.run:run",
-        stage="Fine-tune and predict",
-        summary="Tag words: named entities, parts of speech",
-        examples=(
-            "--data_dir=conll2003 --init_checkpoint=bert-base-cased "
-            "--do_lower_case=False --output_dir=runs/ner --do_train --do_eval",
-            "--predict_file=sentences.txt --do_lower_case=False "
-            "--output_dir=runs/ner --do_predict",
-        ),
-    ),
-    Subcommand(
-        name="choose",
-        tool="run_swag",
-        options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
-        work="bert_tf.fine_tuning.run:run",
-        stage="Fine-tune and predict",
-        summary="Choose one of several endings (SWAG, CODAH)",
-        examples=(
-            "--data_dir=swag --init_checkpoint=bert-base-uncased "
-            "--output_dir=runs/swag --do_train --do_eval",
-        ),
-    ),
-    Subcommand(
-        name="retrieve",
-        tool="run_retrieval",
-        options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
-        work="bert_tf.fine_tuning.run:run",
-        stage="Fine-tune and predict",
-        summary="Find the passages that answer a query",
-        examples=(
-            "--train_file=train.jsonl --eval_file=dev.jsonl "
-            "--corpus_file=passages.txt --init_checkpoint=bert-base-uncased "
-            "--output_dir=runs/passages --do_train --do_eval",
-            "--model=cross_encoder --train_file=train.jsonl --eval_file=dev.jsonl "
-            "--corpus_file=passages.txt --retrieve_with=runs/passages "
-            "--init_checkpoint=bert-base-uncased --output_dir=runs/ranking "
-            "--do_train --do_eval",
-        ),
-    ),
-    Subcommand(
-        name="embed",
-        tool="extract_features",
-        options="bert_tf.tasks.feature_extraction.options:ExtractFeaturesOptions",
-        work="bert_tf.tasks.feature_extraction.workflow:run",
-        stage="Fine-tune and predict",
-        summary="Write the vectors of word pieces or of whole texts",
-        examples=(
-            "--input_file=lines.txt --output_file=vectors.jsonl "
-            "--init_checkpoint=bert-base-uncased",
-            "--input_file=lines.txt --output_file=vectors.npz "
-            "--init_checkpoint=bert-base-uncased --output_format=npz --layers=-1 "
-            "--pooling=mean --normalize",
-        ),
-    ),
-    Subcommand(
-        name="evaluate-glue",
-        tool="evaluate_glue",
-        options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
-        work="bert_tf.tasks.classification.scores:glue_table",
-        stage="Evaluate",
-        summary="Collect GLUE scores in one table, with the paper's average",
-        examples=("--input_dir=runs",),
-    ),
-    Subcommand(
-        name="evaluate-squad",
-        tool="evaluate_squad",
-        options="bert_tf.tasks.question_answering.options:EvaluateSquadOptions",
-        work="bert_tf.tasks.question_answering.scores:report",
-        stage="Evaluate",
-        summary="Score predictions as SQuAD's official scripts do",
-        examples=(
-            "--data_file=dev-v2.0.json --predictions_file=runs/squad/predictions.json "
-            "--null_odds_file=runs/squad/null_odds.json",
-        ),
-    ),
-    Subcommand(
-        name="convert",
-        tool="convert_checkpoint",
-        options="bert_tf.checkpoints.conversion.options:ConvertCheckpointOptions",
-        work="bert_tf.checkpoints.conversion.workflow:run",
-        stage="Share and serve",
-        summary="Convert a checkpoint between formats and verify the result",
-        examples=(
-            "--source=runs/base --target=hugging_face_model "
-            "--target_format=hugging_face",
-            "--source=bert-base-uncased --target=uncased_L-12_H-768_A-12 "
-            "--target_format=bert",
-        ),
-    ),
-    Subcommand(
-        name="export",
-        tool="export_saved_model",
-        options="bert_tf.serving.options:ExportSavedModelOptions",
-        work="bert_tf.serving.export:run",
-        stage="Share and serve",
-        summary="Export a model as a SavedModel: text in, answers out",
-        examples=(
-            "--output_dir=runs/mrpc --export_dir=models/mrpc/1",
-            "--init_checkpoint=bert-base-uncased --pooling=mean "
-            "--export_dir=models/vectors/1",
-        ),
-    ),
-    Subcommand(
-        name="query",
-        tool="query_saved_model",
-        options="bert_tf.serving.options:QuerySavedModelOptions",
-        work="bert_tf.serving.query:run",
-        stage="Share and serve",
-        summary="Query an exported model, on disk or on a server",
-        examples=(
-            "--export_dir=models/topics/1 "
-            "--text='Plant the bulbs before the first frost.'",
-            "--server=http://localhost:8501/v1/models/rivers "
-            "--question='Where does it rise?' --context='It rises near Oslo.'",
-        ),
-    ),
-    Subcommand(
-        name="serve",
-        tool="serve_model",
-        options="bert_tf.serving.server_options:ServeModelOptions",
-        work="bert_tf.serving.server:run",
-        stage="Share and serve",
-        summary="Serve an exported model over HTTP, without Docker",
-        examples=("--export_dir=models/topics --port=8501",),
-    ),
-)
+}
+SUBCOMMANDS = tuple(itertools.chain.from_iterable(STAGES.values()))
 
 
 def find(name: str) -> Subcommand | None:
@@ -336,9 +329,7 @@ def overview(version: str) -> str:
         f"bert_tf {version}: BERT for TensorFlow 2 and Keras 3, from text to answers.",
         "Usage: bert_tf SUBCOMMAND [--flag=value ...]",
     ]
-    for stage, members in itertools.groupby(
-        SUBCOMMANDS, key=lambda subcommand: subcommand.stage
-    ):
+    for stage, members in STAGES.items():
         lines = [f"  {member.name:{column}}{member.summary}" for member in members]
         paragraphs.append("\n".join([f"{stage}:", *lines]))
     return "\n\n".join([*paragraphs, _OVERVIEW_END])

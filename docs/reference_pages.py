@@ -54,10 +54,11 @@ def tools_index() -> str:
         "| stage | `bert_tf` | command | purpose |",
         "|---|---|---|---|",
     ]
-    for s in subcommands.SUBCOMMANDS:
-        lines.append(
-            f"| {s.stage} | `{s.name}` | [`{s.tool}`]({s.tool}.md) | {s.summary} |"
-        )
+    for stage, members in subcommands.STAGES.items():
+        lines += [
+            f"| {stage} | `{s.name}` | [`{s.tool}`]({s.tool}.md) | {s.summary} |"
+            for s in members
+        ]
     names = [subcommand.tool for subcommand in subcommands.SUBCOMMANDS]
     return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *names, "```", ""])
 

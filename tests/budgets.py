@@ -78,10 +78,11 @@ def table(root):
     text = (root / "bert_tf/subcommands.py").read_text(encoding="utf-8")
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     values = [{k.arg: k.value for k in call.keywords} for call in calls]
+    fine_tuning = ast.Constant("bert_tf.fine_tuning.run:run")
     return {
-        row["tool"].value: (row["options"].value, row["work"].value)
+        row["tool"].value: (row["options"].value, row.get("work", fine_tuning).value)
         for row in values
-        if "work" in row
+        if "tool" in row
     }
 
 

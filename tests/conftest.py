@@ -29,6 +29,12 @@ class ToolResult:
     stdout: str
     stderr: str
 
+    @property
+    def refusal(self):
+        """The last line of standard error, after which there is no traceback."""
+        assert "Traceback" not in self.stderr
+        return self.stderr.strip().splitlines()[-1]
+
 
 # A tool that sends itself a signal when it has logged a step.
 SELF_SIGNALLING = """
@@ -177,16 +183,18 @@ def pretrain(recorded_flags, tmp_path, run_tool):
     """
 
     def run(**flags):
-        given = {**recorded_flags, "output_dir": tmp_path / "run", **flags}
-        given = {name: value for name, value in given.items() if value is not None}
-        return run_tool("run_pretraining", *(f"--{k}={v}" for k, v in given.items()))
+        output_dir = {"output_dir": tmp_path / "run"}
+        return run_tool("run_pretraining", **recorded_flags | output_dir | flags)
 
     return run
 
 
 @pytest.fixture(scope="session")
 def run_tool():
-    """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...")."""
+    """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...").
+
+    Flags can also be keywords. One with the value None is left out.
+    """
     return _run_in_process
 
 
@@ -245,7 +253,8 @@ def _options_of_tool(tool):
     return command_line.load(subcommands.find(tool).options)
 
 
-def _run_in_process(name, *arguments):
+def _run_in_process(name, *arguments, **flags):
+    arguments = [*arguments, *(f"--{k}={v}" for k, v in flags.items() if v is not None)]
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         exit_code = _load_tool(name).main([str(argument) for argument in arguments])

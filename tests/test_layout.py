@@ -87,7 +87,6 @@ ALLOWED_CLASSES = {"_LogHandler"}  # The standard library's: a logging.Handler.
 ALLOWED_NAMES = {
     "bert_tf.options:option",
     "bert_tf.options:OptionError",
-    "bert_tf.options:DataError",
 }
 ALLOWED_NAMES |= {
     "bert_tf.preparation.options:PrepareCorpusOptions",

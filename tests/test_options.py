@@ -133,9 +133,4 @@ def test_an_error_carries_what_it_is_about():
         0,
         "at least 1",
     )
-    error = options_module.DataError(
-        place="a.tsv:3", got="x", expected="0 or 1", do="correct the label"
-    )
-    assert str(error) == "a.tsv:3: expected 0 or 1, got 'x'; correct the label."
-    assert (error.place, error.do) == ("a.tsv:3", "correct the label")
     assert options_module.OptionError("--a requires --b.").flag is None

@@ -280,6 +280,22 @@ def part_file(
         return written(folder)
 
 
+def part_files(options: Any, lines: Lines, extension: str) -> dict[str, str | None]:
+    """Returns `part_file` of each set; only those that the run reads are needed.
+
+    Args:
+        options: of the run, with `sets_to_read`.
+        lines: see `part_file`.
+        extension: of the files, such as ".jsonl".
+    """
+    return {
+        part: part_file(
+            options, part, lines, extension, is_needed=part in options.sets_to_read
+        )
+        for part in _SPLITS
+    }
+
+
 def _plain(value, feature, class_names):
     """Returns a NumPy value as plain Python; None if it has another form."""
     feature = getattr(feature, "feature", feature)  # That of a sequence's values.

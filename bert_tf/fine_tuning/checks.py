@@ -11,10 +11,8 @@ from typing import TypeVar
 import numpy as np
 
 from bert_tf import files
-from bert_tf.checkpoints import starting_point
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 DataT = TypeVar("DataT")
 
@@ -34,21 +32,15 @@ def run(
     if task.trained is not None:
         values = {name: getattr(task.trained, name) for name in declaration.FIXED}
         task.options = dataclasses.replace(task.options, **values)
-    findings = start_findings(task.start)
+    findings = text_checks.Findings()
+    for warning in task.start.warnings:
+        findings.warning("vocabulary", warning)
+    if (source := task.start.source) is not None:
+        for sentence in source.warnings:
+            findings.warning("checkpoint", f"{source.path}: {sentence}")
     task.read_for_check(findings)
     if task.examples:
         _check_examples(task, findings)
-    return findings
-
-
-def start_findings(start: starting_point.StartingPoint) -> text_checks.Findings:
-    """Returns the warnings about vocabulary and checkpoint as findings."""
-    findings = text_checks.Findings()
-    for warning in start.warnings:
-        findings.warning("vocabulary", warning)
-    if start.source is not None:
-        for sentence in start.source.warnings:
-            findings.warning("checkpoint", f"{start.source.path}: {sentence}")
     return findings
 
 
@@ -58,7 +50,15 @@ def _check_examples(task, findings):
     text_checks.check_texts(findings, items)
     task.check_items(findings, items)
     texts = [text for rows in items.values() for item in rows for text in item.texts]
-    tokenizer = checked_tokenizer(findings, task.start, texts)
+    arguments = task.start.tokenizer_arguments()
+    text_checks.check_casing(
+        findings,
+        texts,
+        task.vocabulary,
+        do_lower_case=task.start.do_lower_case,
+        never_split=arguments["never_split"],
+    )
+    tokenizer = in_graph.InGraphTokenizer(task.vocabulary, **arguments)
     num_rows = {
         name: _check_pieces(task, findings, name, rows, tokenizer)
         for name, rows in items.items()
@@ -163,31 +163,3 @@ def read_file(
         findings.passed("files", f"{name}: {path}")
     findings.broken_rows(f"reading {name}", broken)
     return found
-
-
-def checked_tokenizer(
-    findings: text_checks.Findings,
-    start: starting_point.StartingPoint,
-    texts: Sequence[str],
-) -> in_graph.InGraphTokenizer:
-    """Returns the tokenizer of the run, and reports whether its casing suits the texts.
-
-    Args:
-        findings: the list to extend.
-        start: provides vocabulary and casing.
-        texts: all texts of the data.
-
-    Raises:
-        ValueError: `start` has no vocabulary.
-    """
-    if not isinstance(start.vocabulary, vocabulary_module.Vocabulary):
-        raise ValueError("Checking the data of a task requires a vocabulary.")
-    arguments = start.tokenizer_arguments()
-    text_checks.check_casing(
-        findings,
-        texts,
-        start.vocabulary,
-        do_lower_case=start.do_lower_case,
-        never_split=arguments["never_split"],
-    )
-    return in_graph.InGraphTokenizer(start.vocabulary, **arguments)

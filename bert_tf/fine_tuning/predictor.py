@@ -210,8 +210,11 @@ class Predictor:
         raise NotImplementedError
 
     def outputs(self, features: Mapping[str, Any]) -> Any:
-        """Returns what `answers` needs of the model: a tensor, or a dict of tensors."""
-        raise NotImplementedError
+        """Returns what `answers` needs of the model: a tensor, or a dict of tensors.
+
+        The default: the logits.
+        """
+        return self.model(features)["logits"]
 
     @functools.cached_property
     def apply(self) -> backends.Compiled:

@@ -19,7 +19,6 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
-from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
@@ -105,6 +104,7 @@ class Task(abc.ABC):
 
     RECORD: ClassVar[type[task_record.TaskRecord]]
     PREDICTOR: ClassVar[type[fine_tuning_predictor.Predictor]]
+    PIPELINE_TAG: ClassVar[str]  # Task name on the Hub, such as "text-ranking".
     # Options that are also fields of the record. A finished run fixes them.
     FIXED: ClassVar[tuple[str, ...]] = ("max_seq_length", "do_lower_case")
     # Fields of the record that may differ when training is resumed.
@@ -158,26 +158,6 @@ class Task(abc.ABC):
         files = (f"{name}_file" for name in ("train", "eval", "predict"))
         paths = (getattr(self.options, name) for name in files)
         return dict(zip(("train", "dev", "test"), paths, strict=True))
-
-    def tfds_paths(
-        self, lines: named_datasets.Lines, extension: str
-    ) -> dict[str, str | None]:
-        """Returns `paths` for a data set of TensorFlow Datasets.
-
-        Args:
-            lines: see `named_datasets.part_file`.
-            extension: of the files that are written, such as ".jsonl".
-        """
-        return {
-            name: named_datasets.part_file(
-                self.options,
-                name,
-                lines,
-                extension,
-                is_needed=name in self.options.sets_to_read,
-            )
-            for name in ("train", "dev", "test")
-        }
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
         """Returns the identity of the data of each set, also of sets that are not read.
@@ -336,8 +316,18 @@ class Task(abc.ABC):
         return run_file.with_suffix(name, suffix)
 
     @abc.abstractmethod
+    def summary(self) -> str:
+        """Returns a sentence for the model card that says what the model does."""
+
     def card(self) -> model_card.Card:
         """Returns the part of the model card that does not depend on the results."""
+        return model_card.Card(
+            pipeline_tag=self.PIPELINE_TAG,
+            summary=self.summary(),
+            labels=getattr(self.record, "labels", None),
+            options=self.options,
+            data=self.data_files(),
+        )
 
     def data_files(self) -> tuple[model_card.DataFile, ...]:
         """Returns the files that the run read, for the model card."""

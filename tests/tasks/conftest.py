@@ -1,6 +1,7 @@
 """What the tests of all tasks share: their options, and one trained run of each."""
 
 import importlib
+import json
 
 import pytest
 
@@ -46,6 +47,42 @@ def task_options(contract_of, task_data, golden, quick_config):
 
 
 @pytest.fixture(scope="session")
+def weather_options(task_options):
+    """Returns options for the data of classification; keywords replace or add."""
+    return task_options("classification")
+
+
+@pytest.fixture(scope="session")
+def weather_run(trained):
+    """Folder of a run that learned the weather. Tests that change it copy it."""
+    return trained("classification")
+
+
+@pytest.fixture(scope="session")
+def choice_options(task_options):
+    """Returns options for the data of multiple choice; keywords replace or add."""
+    return task_options("multiple_choice")
+
+
+@pytest.fixture(scope="session")
+def retrieval_options(task_options):
+    """Returns options for the data of retrieval; keywords replace or add."""
+    return task_options("retrieval")
+
+
+@pytest.fixture(scope="session")
+def names_options(task_options):
+    """Returns options for the data of token classification; keywords replace or add."""
+    return task_options("token_classification")
+
+
+@pytest.fixture(scope="session")
+def names_run(trained):
+    """Folder of a run that learned the names. Tests that change it copy it."""
+    return trained("token_classification")
+
+
+@pytest.fixture(scope="session")
 def trained(contract_of, task_options, tmp_path_factory):
     """Returns the folder of a task's run that learned its data: trained("retrieval").
 
@@ -85,3 +122,17 @@ def opened_checkpoints(monkeypatch):
 
     monkeypatch.setattr(formats, "open_source", record)
     return paths
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a text, bytes, or a list as JSON lines; returns the path of the file."""
+
+    def write_file(name, content):
+        if isinstance(content, list):
+            content = "".join(json.dumps(record) + "\n" for record in content)
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write_file

@@ -71,6 +71,7 @@ class Bees(task_module.Task):
 
     RECORD = Record
     PREDICTOR = Predictor
+    PIPELINE_TAG = "text-classification"
 
     def check_head(self, head):
         # A finished run of this task has the head of a classifier.
@@ -129,13 +130,8 @@ class Bees(task_module.Task):
         lines = task_module.json_lines(map(answer, rows))
         return task_module.Predicted(files={task_module.PREDICTIONS_FILE: lines})
 
-    def card(self):
-        return model_card.Card(
-            pipeline_tag="text-classification",
-            summary="Finds texts about bees.",
-            options=self.options,
-            data=self.data_files(),
-        )
+    def summary(self):
+        return "Finds texts about bees."
 
     def item(self, example):
         return text_checks.Item(

@@ -55,14 +55,13 @@ def write(folder, questions):
     (folder / "qa" / "wikipedia-train.json").write_text(json.dumps(content))
 
 
-def convert(run_tool, release, **more):
+def convert(run_tool, release, **changes):
     flags = {
         "qa_file": release / "qa" / "wikipedia-train.json",
         "evidence_dir": release / "evidence" / "wikipedia",
         "output_file": release / "squad.json",
     }
-    given = [f"--{name}={value}" for name, value in (flags | more).items()]
-    return run_tool("convert_triviaqa", *given)
+    return run_tool("convert_triviaqa", **flags | changes)
 
 
 def test_paragraphs_are_the_first_words_of_documents_with_an_answer(

@@ -29,17 +29,18 @@ def files(tmp_path):
     return tmp_path
 
 
-def arguments(files, **changes):
+@pytest.fixture
+def evaluate(run_tool, files):
     flags = {
         "data_file": files / "data.json",
         "predictions_file": files / "predictions.json",
         "null_odds_file": files / "odds.json",
     }
-    return [f"--{k}={v}" for k, v in {**flags, **changes}.items() if v is not None]
+    return lambda *more, **changes: run_tool("evaluate_squad", *more, **flags | changes)
 
 
-def test_scores_are_printed_as_json(run_tool, files):
-    result = run_tool("evaluate_squad", *arguments(files, character_f1=True))
+def test_scores_are_printed_as_json(evaluate):
+    result = evaluate(character_f1=True)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["character_f1"] == found["f1"]  # The words of these answers.
@@ -61,8 +62,8 @@ def test_scores_are_printed_as_json(run_tool, files):
         (["--na_prob_thresh=-5"], 50.0),
     ],
 )
-def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
-    result = run_tool("evaluate_squad", *arguments(files), *flags)
+def test_answers_above_the_threshold_count_as_none(evaluate, flags, f1):
+    result = evaluate(*flags)
     assert json.loads(result.stdout)["f1"] == pytest.approx(f1)
     assert ("1 answers have scores above 1" in result.stderr) == (not flags)
 
@@ -75,24 +76,23 @@ def test_answers_above_the_threshold_count_as_none(run_tool, files, flags, f1):
     ],
 )
 def test_what_cannot_be_scored_ends_in_one_line(
-    run_tool, files, changes, exit_code, message
+    evaluate, files, changes, exit_code, message
 ):
     changes = {k: v and v.format(files=files) for k, v in changes.items()}
-    result = run_tool("evaluate_squad", *arguments(files, **changes))
+    result = evaluate(**changes)
     assert result.exit_code == exit_code
-    assert message in result.stderr.strip().splitlines()[-1]
-    assert "Traceback" not in result.stderr
+    assert message in result.refusal
 
 
-def test_empty_answers_are_reported_because_thresholds_need_all(run_tool, files):
+def test_empty_answers_are_reported_because_thresholds_need_all(evaluate, files):
     (files / "predictions.json").write_text(json.dumps({"a": "", "b": ""}))
-    result = run_tool("evaluate_squad", *arguments(files))
+    result = evaluate()
     assert json.loads(result.stdout)["best_exact"] == 50.0
     assert "2 answers in" in result.stderr
 
 
-def test_odds_of_other_predictions_are_refused(run_tool, files):
+def test_odds_of_other_predictions_are_refused(evaluate, files):
     (files / "odds.json").write_text(json.dumps({"a": 1.0}))
-    result = run_tool("evaluate_squad", *arguments(files))
+    result = evaluate()
     assert result.exit_code == 1
     assert "null odds lack 1 of 2 answered questions, for example b" in result.stderr

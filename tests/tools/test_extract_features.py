@@ -12,22 +12,15 @@ def extract(run_tool, golden, tmp_path):
     """Runs the tool on two lines; keywords replace or add flags."""
     (tmp_path / "input.txt").write_text("The bee ||| is slow\nthe lamp\n")
 
-    def run(**changes):
-        flags = {
-            "input_file": tmp_path / "input.txt",
-            "output_file": tmp_path / "output.jsonl",
-            "init_checkpoint": golden / "model" / "bert_model.ckpt",
-            "vocab_file": golden / "vocab.txt",
-            "layers": "-1",
-            "max_seq_length": 16,
-            **changes,
-        }
-        return run_tool(
-            "extract_features",
-            *(f"--{k}={v}" for k, v in flags.items() if v is not None),
-        )
-
-    return run
+    flags = {
+        "input_file": tmp_path / "input.txt",
+        "output_file": tmp_path / "output.jsonl",
+        "init_checkpoint": golden / "model" / "bert_model.ckpt",
+        "vocab_file": golden / "vocab.txt",
+        "layers": "-1",
+        "max_seq_length": 16,
+    }
+    return lambda **changes: run_tool("extract_features", **flags | changes)
 
 
 def records(path):
@@ -62,15 +55,7 @@ def test_dtype_and_backend_follow_their_flags(extract, tmp_path):
         return
     result = extract(backend="openvino")
     assert result.exit_code == 1
-    assert "pip install 'bert_tf[openvino]'" in refusal(result)
-
-
-def refusal(result):
-    """The one line of the error message."""
-    line = result.stderr.strip().splitlines()[-1]
-    assert line.startswith("extract_features: ")
-    assert "Traceback" not in result.stderr
-    return line
+    assert "pip install 'bert_tf[openvino]'" in result.refusal
 
 
 @pytest.mark.parametrize(
@@ -83,4 +68,4 @@ def refusal(result):
 def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message):
     result = extract(**changes)
     assert result.exit_code == exit_code
-    assert message in refusal(result)
+    assert message in result.refusal

@@ -45,14 +45,14 @@ def test_a_classifier_starts_from_the_same_encoder(
     (tmp_path / "train.tsv").write_text(TRAIN)
     done = run_tool(
         "run_classifier",
-        f"--init_checkpoint={checkpoint('hugging_face')}",
-        f"--train_file={tmp_path / 'train.tsv'}",
-        f"--output_dir={tmp_path / 'run'}",
-        "--do_train",
-        "--learning_rate=0",
-        "--train_batch_size=2",
-        "--max_seq_length=16",
-        "--num_train_epochs=1",
+        init_checkpoint=checkpoint("hugging_face"),
+        train_file=tmp_path / "train.tsv",
+        output_dir=tmp_path / "run",
+        do_train=True,
+        learning_rate=0,
+        train_batch_size=2,
+        max_seq_length=16,
+        num_train_epochs=1,
     )
     assert done.exit_code == 0, done.stderr
     run = tmp_path / "run"
@@ -115,5 +115,5 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
             "--do_train",
         )
         assert done.exit_code == 1
-        assert message in done.stderr.strip().splitlines()[-1]
+        assert message in done.refusal
         assert not (tmp_path / "run").exists()

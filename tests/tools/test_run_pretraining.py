@@ -137,7 +137,7 @@ def test_a_run_of_another_model_is_not_continued(pretrain, golden, tmp_path):
     other.write_text(json.dumps(config | {"num_attention_heads": 4}))
     done = pretrain(do_train=True, num_train_steps=4, bert_config_file=other)
     assert done.exit_code == 1
-    assert "num_attention_heads is 2 there, 4" in done.stderr.strip().splitlines()[-1]
+    assert "num_attention_heads is 2 there, 4" in done.refusal
 
     other.write_text(json.dumps(config | {"hidden_dropout_prob": 0.0}))
     changed = {"num_train_steps": 4, "bert_config_file": other}
@@ -214,8 +214,6 @@ MISTAKES = [
 )
 def test_a_mistake_ends_in_one_clear_line(pretrain, flags, code, said):
     done = pretrain(do_train=True if flags else None, **flags)
-    last_line = done.stderr.strip().splitlines()[-1]
     assert done.exit_code == code, done.stderr
-    assert last_line.startswith("run_pretraining: ")
-    assert said in last_line
-    assert "Traceback" not in done.stderr
+    assert done.refusal.startswith("run_pretraining: ")
+    assert said in done.refusal

@@ -54,7 +54,7 @@ def rows_of(
         tokenizer,
         progress,
         max_seq_length=record.max_seq_length,
-        longer_keeps_more=record.longer_keeps_more,
+        truncate_pair=record.truncate_pair,
         lengths=lengths,
     )
     columns |= label_columns(examples, record, weights)
@@ -90,65 +90,27 @@ def convert_examples_to_features(
 
 
 def _packed(examples, tokenizer, progress, **settings):
-    """Returns the encoder's columns; see `pack`."""
-    parts = []
-    for start in range(0, len(examples), EXAMPLES_PER_CALL):
-        part = examples[start : start + EXAMPLES_PER_CALL]
-        is_pair = part[0].text_b is not None
-        parts.append(
-            pack(
-                tokenizer,
-                [example.text_a for example in part],
-                texts_b=[example.text_b for example in part] if is_pair else None,
-                **settings,
-            )
-        )
-        progress("tokenize", start + len(part), len(examples), unit="examples")
-    # One column at a time, so that only one of them is in memory twice.
-    return {
-        name: np.concatenate([packed.pop(name) for packed in parts])
-        for name in packing.ENCODER_COLUMNS
-    }
-
-
-def pack(
-    tokenizer: Any,
-    texts: Sequence[str],
-    *,
-    texts_b: Sequence[str] | None = None,
-    max_seq_length: int,
-    longer_keeps_more: bool = False,
-    lengths: list[int] | None = None,
-) -> dict[str, np.ndarray]:
-    """Returns the encoder's features, one row per text or pair of texts.
+    """Returns the encoder's columns; `settings` are those of `packing.pack`.
 
     A pair is one sequence, [CLS] A [SEP] B [SEP], rather than two encoded separately:
     self-attention then compares both texts in every layer, which replaces the extra
     cross-attention of earlier pair models (section 3.2 of the paper). Segment ids mark
     the second text. Both texts share S positions, so the longer one is truncated first:
     a word piece of the shorter text is likely to say more.
-
-    Args:
-        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        texts: N texts.
-        texts_b: N second texts, or None.
-        max_seq_length: length of the rows, S.
-        longer_keeps_more: how pairs that are too long are truncated: by
-            `packing.truncate_longer` instead of `packing.truncate_pair`.
-        lengths: collects the lengths before truncation.
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [N, S].
     """
-    longer, shorter = packing.truncate_longer, packing.truncate_pair
-    return packing.pack(
-        tokenizer,
-        texts,
-        texts_b=texts_b,
-        max_seq_length=max_seq_length,
-        truncate_pair=longer if longer_keeps_more else shorter,
-        lengths=lengths,
-    )
+    parts = []
+    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+        part = examples[start : start + EXAMPLES_PER_CALL]
+        is_pair = part[0].text_b is not None
+        texts_b = [example.text_b for example in part] if is_pair else None
+        texts = [example.text_a for example in part]
+        parts.append(packing.pack(tokenizer, texts, texts_b=texts_b, **settings))
+        progress("tokenize", start + len(part), len(examples), unit="examples")
+    # One column at a time, so that only one of them is in memory twice.
+    return {
+        name: np.concatenate([packed.pop(name) for packed in parts])
+        for name in packing.ENCODER_COLUMNS
+    }
 
 
 def label_columns(

@@ -386,20 +386,11 @@ def tfds_processor(
     kind = checkpoint_heads.SINGLE_LABEL
     if labels is None:
         kind = checkpoint_heads.REGRESSION
-    train, dev, test = (
-        named_datasets.part_file(
-            options,
-            part,
-            _table_lines,
-            ".classes.jsonl",
-            is_needed=part in options.sets_to_read,
-        )
-        for part in ("train", "dev", "test")
-    )
+    paths = named_datasets.part_files(options, _table_lines, ".classes.jsonl")
     processor = examples_module.TableProcessor(
-        train_file=train,
-        eval_file=dev,
-        predict_file=test,
+        train_file=paths["train"],
+        eval_file=paths["dev"],
+        predict_file=paths["test"],
         columns=examples_module.Columns(
             text=texts[0], text_b=texts[1], label=label, kind=kind
         ),

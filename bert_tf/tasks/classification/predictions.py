@@ -13,6 +13,7 @@ import tensorflow as tf
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.data import batching
+from bert_tf.data import packing
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
@@ -69,6 +70,12 @@ class Record(task_record.TaskRecord):
     def num_segments(self) -> int:
         """See `TaskRecord.num_segments`."""
         return 2 if self.is_pair else 1
+
+    @property
+    def truncate_pair(self) -> packing.TruncatePair:
+        """How pairs that are too long are truncated."""
+        longer, shorter = packing.truncate_longer, packing.truncate_pair
+        return longer if self.longer_keeps_more else shorter
 
     @property
     def columns(self) -> examples_module.Columns:
@@ -325,22 +332,18 @@ class Predictor(fine_tuning_predictor.Predictor):
                 )
         return items
 
-    def outputs(self, features: Any) -> Any:
-        """See `Predictor.outputs`."""
-        return self.model(features)["logits"]
-
     def answers(self, items: Sequence[Any]) -> list[dict[str, Any]]:
         """See `Predictor.answers`."""
         texts, texts_b = items, None
         if not isinstance(items[0], str):
             texts, texts_b = zip(*items, strict=True)
         lengths: list[int] = []
-        packed = features_module.pack(
+        packed = packing.pack(
             self.tokenizer,
             texts,
             texts_b=texts_b,
             max_seq_length=self.task.max_seq_length,
-            longer_keeps_more=self.task.longer_keeps_more,
+            truncate_pair=self.task.truncate_pair,
             lengths=lengths,
         )
         room = self.task.max_seq_length - (2 if texts_b is None else 3)

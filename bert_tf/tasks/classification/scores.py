@@ -326,7 +326,7 @@ def glue_table(options: classification_options.EvaluateGlueOptions) -> str:
         OSError: a file cannot be read.
         ValueError: there are no runs, or scores of other data.
     """
-    scores = read_scores(options.input_dir)
+    scores = _read_scores(options.input_dir)
     means = {name: float(np.mean([*s.values()])) for name, s in scores.items()}
     missing = [name for name in IN_AVERAGE if name not in means]
     present = [means[name] for name in IN_AVERAGE if name in means]
@@ -346,12 +346,8 @@ def glue_table(options: classification_options.EvaluateGlueOptions) -> str:
     return "\n".join([*lines, average])
 
 
-def read_scores(input_dir: str) -> dict[str, dict[str, float]]:
-    """Returns the scores of the runs in a folder, by column and folder of the run.
-
-    Raises:
-        OSError, ValueError: see `glue_table`.
-    """
+def _read_scores(input_dir):
+    """Returns the scores of the runs in a folder, by column and folder of the run."""
     scores: dict[str, dict[str, float]] = {}
     for name in ["", *files.list_folder(input_dir)]:
         run_dir = os.path.join(input_dir, name) if name else input_dir

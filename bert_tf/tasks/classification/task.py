@@ -1,6 +1,7 @@
 """The declaration of classification: its data, training, scores and answers."""
 
 import collections
+import dataclasses
 import functools
 import logging
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ class Classification(task_module.Task):
 
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
+    PIPELINE_TAG = "text-classification"
 
     options: classification_options.RunClassifierOptions
     record: classification_predictions.Record
@@ -321,15 +323,12 @@ class Classification(task_module.Task):
             return name
         return super().file_name(name, suffix)
 
+    def summary(self) -> str:
+        return self.record.summary()
+
     def card(self) -> model_card.Card:
-        return model_card.Card(
-            pipeline_tag="text-classification",
-            summary=self.record.summary(),
-            labels=self.record.labels,
-            languages=tuple(self.processor.get_languages()),
-            options=self.options,
-            data=self.data_files(),
-        )
+        languages = tuple(self.processor.get_languages())
+        return dataclasses.replace(super().card(), languages=languages)
 
     def data_files(self) -> tuple[model_card.DataFile, ...]:
         """Returns one record per file, which may contain several sets."""

@@ -8,6 +8,8 @@ import itertools
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
 from typing import cast
 
 import numpy as np
@@ -15,7 +17,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import options as options_module
-from bert_tf.checkpoints import loading
+from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
@@ -23,11 +25,10 @@ from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
 from bert_tf.modeling import inspection
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
-from bert_tf.tokenization import in_graph
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
 # Texts are sorted by length within groups of this many batches. Without pooling, the
@@ -80,7 +81,17 @@ class Extracted:
     attention_weights: np.ndarray | None = None
 
 
-class Extractor:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Record(task_record.TaskRecord):
+    KIND = "encoder"
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> bert.BertModel:
+        return bert.BertModel(config, dtype=dtype)
+
+
+class Extractor(fine_tuning_predictor.Predictor):
     """Extracts vectors with a checkpoint's encoder.
 
     Args:
@@ -111,9 +122,7 @@ class Extractor:
             vocab_file=options.vocab_file,
             do_lower_case=options.do_lower_case,
         )
-        self.config = start.config
-        # `find` was given a checkpoint, so it returns a vocabulary and a source.
-        self.vocabulary = cast(vocabulary_module.Vocabulary, start.vocabulary)
+        # `find` was given a checkpoint, so it returns a source.
         source = cast(source_module.Source, start.source)
         self._prompt = ""
         if options.pooling == feature_extraction_options.OF_CHECKPOINT:
@@ -121,32 +130,32 @@ class Extractor:
         self.options = options = _with_settings(options, source)
         policy = backends.policy_of(options.dtype)
         backends.check(options.backend, policy)
-        self.config.check_sequence_length(options.max_seq_length)
-        self._check_layers()
+        _check_layers(options, start.config)
         if options.pooling != "none":
-            pooling_module.check(options.pooling, self.config)
-        self._tokenizer = in_graph.InGraphTokenizer(
-            self.vocabulary, **start.tokenizer_arguments()
-        )
-        # OpenVINO is given a model in float32 and casts it itself.
-        is_openvino = options.backend == backends.OPENVINO
-        self.model = bert.BertModel(
-            self.config, dtype="float32" if is_openvino else policy
-        )
-        report = loading.load_source(self.model, source)
-        # Hugging Face's checkpoints may lack the pooler, which is not used here.
-        missing = [name for name in report.missing if "/pooler/" not in name]
-        if missing:
-            raise ValueError(
-                f"{report.path} lacks {len(missing)} of the encoder's weights, such "
-                f"as {missing[0]}; expected a complete encoder."
-            )
-        self._compute = backends.compiled(
-            backends.with_constant_weights(self._outputs, self.model),
-            packing.ENCODER_COLUMNS,
+            pooling_module.check(options.pooling, start.config)
+        settings = fine_tuning_predictor.LoadSettings(
+            start=start,
+            dtype=policy,
             backend=options.backend,
-            policy=policy,
+            batch_size=options.batch_size,
         )
+        length, casing = options.max_seq_length, start.tokenizer_arguments()
+        record = _Record(max_seq_length=length, **casing)
+        super().__init__(options.init_checkpoint, record, settings=settings)
+        self._has_constant_weights = True
+        self._compute = self._compiled(self._outputs, packing.ENCODER_COLUMNS)
+
+    def embed(self, lines: Sequence[TextLine]) -> np.ndarray:
+        """Returns the pooled vectors of N texts, float32 [N, D]; long texts first."""
+        extracted = self._answered(
+            lines,
+            self._extract,
+            progress=progress_module.report,
+            length_of=lambda line: len(line.text_a) + len(line.text_b or ""),
+        )
+        width = self.config.hidden_size * len(self.options.layers)
+        vectors = [text.vector for text in extracted]
+        return np.array(vectors, np.float32).reshape(len(vectors), width)
 
     def extract_each(self, lines: Iterable[TextLine]) -> Iterator[Extracted]:
         """Yields the vectors of each text, in order.
@@ -163,15 +172,6 @@ class Extractor:
         batches = BATCHES_SORTED_POOLED if is_pooled else BATCHES_SORTED
         while part := list(itertools.islice(lines, batches * self.options.batch_size)):
             yield from self._extract(part)
-
-    def _check_layers(self):
-        num_layers = self.config.num_hidden_layers
-        for layer in self.options.layers:
-            if not -num_layers <= layer < num_layers:
-                raise ValueError(
-                    f"--layers: layer {layer} does not exist. The model has "
-                    f"{num_layers} layers; expected {-num_layers} to {num_layers - 1}."
-                )
 
     def _outputs(self, features):
         """Returns the requested values of a batch, [B, ...], in a graph."""
@@ -226,11 +226,9 @@ class Extractor:
 
     def _rows(self, lines):
         ids_a = packing.token_ids(
-            self._tokenizer, [f"{self._prompt}{line.text_a}" for line in lines]
+            self.tokenizer, [f"{self._prompt}{line.text_a}" for line in lines]
         )
-        ids_b = packing.token_ids(
-            self._tokenizer, [line.text_b or "" for line in lines]
-        )
+        ids_b = packing.token_ids(self.tokenizer, [line.text_b or "" for line in lines])
         rows = []
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
             try:
@@ -247,6 +245,16 @@ class Extractor:
                 )
             )
         return rows
+
+
+def _check_layers(options, config):
+    num_layers = config.num_hidden_layers
+    for layer in options.layers:
+        if not -num_layers <= layer < num_layers:
+            raise ValueError(
+                f"--layers: layer {layer} does not exist. The model has {num_layers} "
+                f"layers; expected {-num_layers} to {num_layers - 1}."
+            )
 
 
 def _with_settings(

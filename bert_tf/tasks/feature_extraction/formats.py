@@ -58,7 +58,7 @@ def open_writer(
     numbers = itertools.count()
     with files.complete_or_absent(options.output_file) as file:
         yield lambda extracted: file.write(
-            json_line(
+            _json_line(
                 extracted,
                 index=next(numbers),
                 layers=options.layers,
@@ -67,25 +67,13 @@ def open_writer(
         )
 
 
-def json_line(
-    extracted: extraction.Extracted,
-    *,
-    index: int,
-    layers: tuple[int, ...],
-    vocabulary: vocabulary_module.Vocabulary,
-) -> str:
+def _json_line(extracted, *, index, layers, vocabulary):
     """Returns the line of one text, with its line end.
 
     Without pooling it is the release's: `linex_index` (its spelling), and `features`
     with `token` and `layers` (`index` as in `layers`, and `values`) for every piece.
     With pooling there are `values` instead of features. Attention weights follow as
     `attention_weights`: for each layer `index` and `heads` [N][from][to].
-
-    Args:
-        extracted: the text's vectors.
-        index: number of the line, from 0.
-        layers: the requested layers.
-        vocabulary: for the tokens.
     """
     record: dict[str, Any] = {"linex_index": index}
     if extracted.vector is not None:

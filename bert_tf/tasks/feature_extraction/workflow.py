@@ -84,12 +84,9 @@ def extract(
     items = input_items.read(texts, "a list of texts")
     lines = [_line(index, item) for index, item in enumerate(items)]
     extractor = extraction.Extractor(options)
-    extracted = list(extractor.extract_each(lines))
     if options.pooling == "none":
-        return extracted
-    width = extractor.config.hidden_size * len(extractor.options.layers)
-    vectors = [text.vector for text in extracted]
-    return np.array(vectors, np.float32).reshape(len(vectors), width)
+        return list(extractor.extract_each(lines))
+    return extractor.embed(lines)
 
 
 def embed(
@@ -170,15 +167,7 @@ def embed(
         ),
         start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
     )
-    # The longest first, so that a batch that does not fit into memory fails at once.
-    lengths = [input_items.total_length(item) for item in items]
-    order = sorted(range(len(lines)), key=lambda index: -lengths[index])
-    vectors = np.zeros((len(lines), extractor.config.hidden_size), np.float32)
-    extracted = extractor.extract_each(lines[index] for index in order)
-    for done, (index, one) in enumerate(zip(order, extracted, strict=True), start=1):
-        vectors[index] = one.vector
-        progress_module.report("embed", done, len(lines), unit="texts")
-    return vectors
+    return extractor.embed(lines)
 
 
 def _line(index, item):

@@ -1,10 +1,15 @@
-"""Examples: a start and its endings, read from tables with named columns."""
+"""Examples: a start and its endings, read from tables with named columns.
+
+The published data sets are at the end: their files and columns.
+"""
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from bert_tf import files
 from bert_tf.data import tables
 
 ID_COLUMN = "id"
@@ -149,3 +154,48 @@ def _label(text, num_endings, place):
             f"ending, from 0 to {num_endings - 1}."
         )
     return int(text)
+
+
+_FOUR_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
+# Files to train on, to evaluate and to predict, and their columns.
+LAYOUTS: dict[str, tuple[tuple[str, str, str], Columns]] = {
+    # https://github.com/rowanz/swagaf, folder data. `startphrase` is sent1 plus the
+    # beginning of the next sentence, which every ending continues.
+    "SWAG": (("train.csv", "val.csv", "test.csv"), Columns(endings=_FOUR_ENDINGS)),
+    # https://github.com/Websail-NU/CODAH, one fold: tabs between columns, no header.
+    "CODAH": (
+        ("train.tsv", "dev.tsv", "test.tsv"),
+        Columns(
+            start="start",
+            endings=_FOUR_ENDINGS,
+            header=("category", "start", *_FOUR_ENDINGS, "label"),
+        ),
+    ),
+}
+# Columns of data sets of TensorFlow Datasets, by patterns of names. It has no SWAG;
+# HellaSwag is its successor.
+TFDS_COLUMNS: dict[str, Columns] = {
+    "hellaswag*": Columns(start="context", endings=("endings",)),
+    "openbookqa*": Columns(
+        start="question/stem",
+        endings=tuple(f"question/choice_{letter}" for letter in "ABCD"),
+        label="answerKey",
+    ),
+    "piqa*": Columns(start="goal", endings=("sol1", "sol2")),
+}
+
+
+def layout_of(data_dir: str) -> tuple[tuple[str, str, str], Columns]:
+    """Returns the layout of the data set in a folder.
+
+    Raises:
+        ValueError: the folder contains no file of a known data set.
+    """
+    for names, columns in LAYOUTS.values():
+        if any(files.exists(os.path.join(data_dir, name)) for name in names):
+            return names, columns
+    raise ValueError(
+        f"--data_dir={data_dir} contains no data set; expected train.csv, val.csv, "
+        "test.csv (SWAG) or train.tsv, dev.tsv, test.tsv (CODAH). For other files, use "
+        "--train_file, --eval_file and --predict_file."
+    )

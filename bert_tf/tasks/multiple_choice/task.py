@@ -25,7 +25,6 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
-from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
@@ -127,6 +126,7 @@ class MultipleChoice(task_module.Task):
 
     RECORD = Record
     PREDICTOR = Predictor
+    PIPELINE_TAG = "multiple-choice"
 
     options: multiple_choice_options.RunSwagOptions
     # Of all examples, because shapes are static and the loss of the model was trained
@@ -139,10 +139,10 @@ class MultipleChoice(task_module.Task):
         options = self.options
         known = self.trained.columns if self.trained else examples_module.Columns()
         if options.tfds_name is not None:
-            listed = named_datasets.declared(data_sets.TFDS_COLUMNS, options.tfds_name)
-            known = listed or known
+            listed = examples_module.TFDS_COLUMNS
+            known = named_datasets.declared(listed, options.tfds_name) or known
         elif options.data_dir is not None:
-            return data_sets.layout_of(options.data_dir).columns
+            return examples_module.layout_of(options.data_dir)[1]
         return examples_module.Columns(
             start=options.start_column or known.start,
             endings=options.ending_columns or known.endings,
@@ -153,11 +153,12 @@ class MultipleChoice(task_module.Task):
     def paths(self) -> dict[str, str | None]:
         options = self.options
         if options.tfds_name is not None:
-            return self.tfds_paths(data_sets.tfds_lines, ".jsonl")
+            # The label is the number of an ending.
+            lines = functools.partial(named_datasets.table_lines, class_names=False)
+            return named_datasets.part_files(options, lines, ".jsonl")
         if options.data_dir is None:
             return super().paths()
-        layout = data_sets.layout_of(options.data_dir)
-        names = (layout.train_file, layout.eval_file, layout.predict_file)
+        names, _ = examples_module.layout_of(options.data_dir)
         paths = (os.path.join(options.data_dir, name) for name in names)
         return dict(zip(("train", "dev", "test"), paths, strict=True))
 
@@ -302,15 +303,10 @@ class MultipleChoice(task_module.Task):
             header=self.options.header or self.record.header,
         )
 
-    def card(self) -> model_card.Card:
-        return model_card.Card(
-            pipeline_tag="multiple-choice",
-            summary=(
-                f"Chooses the most plausible of {self.record.num_endings} endings for "
-                "the start of a text."
-            ),
-            options=self.options,
-            data=self.data_files(),
+    def summary(self) -> str:
+        return (
+            f"Chooses the most plausible of {self.record.num_endings} endings for the "
+            "start of a text."
         )
 
     def item(self, example: examples_module.ChoiceExample) -> text_checks.Item:

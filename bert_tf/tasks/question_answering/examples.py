@@ -119,7 +119,7 @@ def parsed(content: Any, path: str) -> SquadFile:
     is_version_2 = False
     for paragraph in squad_json.paragraphs(content, path):
         text = squad_json.value(paragraph.record, "context", str, paragraph.place)
-        context = checked_context(text, paragraph.place)
+        context = _context(text, paragraph.place)
         questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
         for number, question in enumerate(questions, start=1):
             place = f"{paragraph.place}, question {number}"
@@ -286,37 +286,6 @@ def answer_words(example: SquadExample) -> tuple[int, int]:
     )
 
 
-def checked_context(text: str, place: str) -> Context:
-    """Returns the `Context` of a text.
-
-    Args:
-        text: the text.
-        place: description of its origin, for error messages.
-
-    Raises:
-        ValueError: the text is blank or longer than
-            `squad_json.MAX_CONTEXT_CHARACTERS`.
-    """
-    squad_json.check_context(text, place)
-    return Context(text)
-
-
-def records_of(squad_file: SquadFile) -> list[dict[str, Any]]:
-    """Returns the questions of a SQuAD file as records."""
-    return [
-        {
-            "id": example.qas_id,
-            "question": example.question_text,
-            "context": example.context.text,
-            "answers": [
-                {"text": one.text, "answer_start": one.start}
-                for one in (() if example.is_impossible else example.answers)
-            ],
-        }
-        for example in squad_file.examples
-    ]
-
-
 def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
     """Returns the (question, context) pairs that a Python caller passes to `predict`.
 
@@ -334,7 +303,7 @@ def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
             )
         question, text = item
         if text not in contexts:
-            contexts[text] = checked_context(text, f"Input {index}")
+            contexts[text] = _context(text, f"Input {index}")
         examples.append(
             SquadExample(
                 qas_id=str(index), question_text=question, context=contexts[text]
@@ -346,10 +315,23 @@ def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
 def given_rows(data: Any) -> list[dict[str, Any]]:
     """Returns questions as records, from memory, a table or a SQuAD file."""
     if not given_data.is_table_or_in_memory(data):
-        return records_of(read_squad(os.fspath(data)))
-    if isinstance(data, Mapping) and "data" in data:
-        return records_of(parsed(data, "the data"))
-    return given_data.rows_of(data, squad_json.FORMS)
+        squad_file = read_squad(os.fspath(data))
+    elif isinstance(data, Mapping) and "data" in data:
+        squad_file = parsed(data, "the data")
+    else:
+        return given_data.rows_of(data, squad_json.FORMS)
+    return [
+        {
+            "id": example.qas_id,
+            "question": example.question_text,
+            "context": example.context.text,
+            "answers": [
+                {"text": one.text, "answer_start": one.start}
+                for one in (() if example.is_impossible else example.answers)
+            ],
+        }
+        for example in squad_file.examples
+    ]
 
 
 def given_file(run: Any, data: Any, name: str) -> str:
@@ -359,6 +341,11 @@ def given_file(run: Any, data: Any, name: str) -> str:
     content = squad_json.from_rows(given_rows(data))
     text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == "train")
+
+
+def _context(text, place):
+    squad_json.check_context(text, place)
+    return Context(text)
 
 
 def _question(question, qas_id, context, place):

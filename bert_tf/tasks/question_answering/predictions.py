@@ -85,15 +85,6 @@ class Record(task_record.TaskRecord):
         )
 
     @property
-    def rules(self) -> Rules:
-        """The rules by which answers are chosen."""
-        return Rules(
-            n_best_size=self.n_best_size,
-            max_answer_length=self.max_answer_length,
-            version_2_with_negative=self.version_2_with_negative,
-        )
-
-    @property
     def threshold(self) -> float | None:
         """The null odds above which there is no answer; None: always answer."""
         if not self.version_2_with_negative:
@@ -162,7 +153,7 @@ class Prediction:
 def predictions_of(
     windows: features_module.Windows,
     logits: tuple[np.ndarray, np.ndarray],
-    rules: Rules,
+    rules: Rules | Record,
     aligner: alignment.Aligner,
     *,
     progress: progress_module.Progress = progress_module.report,

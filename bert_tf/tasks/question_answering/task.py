@@ -17,7 +17,6 @@ from bert_tf.data import named_datasets
 from bert_tf.data import squad_json
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
@@ -159,7 +158,7 @@ def _predictions(windows, logits, record, aligner):
         for name in LOGITS
     )
     return question_answering_predictions.predictions_of(
-        windows, (start_logits, end_logits), record.rules, aligner
+        windows, (start_logits, end_logits), record, aligner
     )
 
 
@@ -171,6 +170,7 @@ class QuestionAnswering(task_module.Task):
 
     RECORD = question_answering_predictions.Record
     PREDICTOR = Predictor
+    PIPELINE_TAG = "question-answering"
     FIXED = (
         "max_seq_length",
         "do_lower_case",
@@ -356,14 +356,9 @@ class QuestionAnswering(task_module.Task):
             files={name: [text] for name, text in contents.items()}
         )
 
-    def card(self) -> model_card.Card:
+    def summary(self) -> str:
         no_answer = "" if self.record.threshold is None else ", or that there is none"
-        return model_card.Card(
-            pipeline_tag="question-answering",
-            summary=f"Finds the answer to a question in a text{no_answer}.",
-            options=self.options,
-            data=self.data_files(),
-        )
+        return f"Finds the answer to a question in a text{no_answer}."
 
     def item(self, example: question_answering_examples.SquadExample) -> Any:
         return text_checks.Item(

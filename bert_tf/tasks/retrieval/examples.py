@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RankingExample:
-    """A query and the passage that answers it."""
+    """A query and the passage that answers it, or a passage of a corpus."""
 
     guid: str  # The row's id, or set and row number: "dev-7".
-    query: str
+    query: str = ""  # Empty in a corpus.
     passage: str | None = None  # None if it is to be predicted.
     negatives: tuple[str, ...] = ()  # Passages known to be wrong.
     place: str = ""  # "file:line", for error messages.
@@ -73,40 +73,46 @@ def read_examples(
             repeats, or a query's passage is also among its negatives. The message has
             file and line.
     """
-    name = path.lower()
-    if name.endswith(".json"):
+    columns = (QUERY_COLUMN, PASSAGE_COLUMN)[: 1 + with_passages]
+    if path.lower().endswith(".json"):
         examples = _questions(path, with_passages)
-    elif with_passages or name.endswith(_TABLES):
-        examples = _rows(path, set_type, with_passages, broken_rows)
+    elif with_passages or path.lower().endswith(_TABLES):
+        examples = _rows(path, columns, f"{set_type}-", broken_rows)
     else:
         examples = [
-            RankingExample(
-                guid=f"{set_type}-{number}", query=text, place=f"{path}:{number}"
-            )
-            for number, text in enumerate(files.read_lines(path), start=1)
-            if text.strip()
+            RankingExample(guid=f"{set_type}-{number}", query=text, place=place)
+            for number, text, place in _lines(path)
         ]
     if not examples and not broken_rows:
         raise ValueError(f"{path} has no queries; expected at least one.")
     return _with_different_ids(examples, broken_rows)
 
 
-def _rows(path, set_type, with_passages, broken_rows):
-    columns = [QUERY_COLUMN, PASSAGE_COLUMN] if with_passages else [QUERY_COLUMN]
-    has_lists = with_passages and path.lower().endswith(".jsonl")
+def _lines(path):
+    """Yields number, text and place of the lines of a file that are not blank."""
+    for number, text in enumerate(files.read_lines(path), start=1):
+        if text.strip():
+            yield number, text, f"{path}:{number}"
+
+
+def _rows(path, columns, prefix, broken_rows):
+    """Returns the rows of a table, named by row or, without a prefix, by line."""
+    has_lists = len(columns) == 2 and path.lower().endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
     rows = tables.read_table(
         path, columns, optional_lists=lists, broken_rows=broken_rows
     )
     examples = []
     for number, row in enumerate(rows, start=1):
+        name = f"{prefix}{number}" if prefix else row.place.rpartition(":")[2]
         with tables.row_faults(broken_rows):
-            for name in columns:
-                _check_text(row, name)
+            for column in columns:
+                _check_text(row, column)
+            texts = {column: row.cells[column] for column in columns}
             example = RankingExample(
-                guid=row.cells.get(ID_COLUMN) or f"{set_type}-{number}",
-                query=row.cells[QUERY_COLUMN],
-                passage=row.cells[PASSAGE_COLUMN] if with_passages else None,
+                guid=row.cells.get(ID_COLUMN) or name,
+                query=texts.get(QUERY_COLUMN, ""),
+                passage=texts.get(PASSAGE_COLUMN),
                 negatives=row.lists.get(NEGATIVES_COLUMN, ()),
                 place=row.place,
             )
@@ -253,16 +259,14 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
         ValueError: there are no passages, one is empty or malformed, or an id repeats.
             The message has file and line.
     """
-    name = path.lower()
-    if name.endswith(".json"):
+    if path.lower().endswith(".json"):
         rows = _squad_passages(path)
-    elif name.endswith(_TABLES):
-        rows = _passage_rows(path, broken_rows)
+    elif path.lower().endswith(_TABLES):
+        rows = _rows(path, (PASSAGE_COLUMN,), "", broken_rows)
     else:
         rows = [
-            _Passage(guid=str(number), text=text, place=f"{path}:{number}")
-            for number, text in enumerate(files.read_lines(path), start=1)
-            if text.strip()
+            RankingExample(guid=str(number), passage=text, place=place)
+            for number, text, place in _lines(path)
         ]
     rows = _with_different_ids(rows, broken_rows)
     if not rows:
@@ -270,26 +274,8 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     return Corpus(
         path=path,
         ids=tuple(row.guid for row in rows),
-        passages=tuple(row.text for row in rows),
+        passages=tuple(row.require_passage() for row in rows),
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Passage:
-    guid: str
-    text: str
-    place: str  # "file:line", for error messages.
-
-
-def _passage_rows(path, broken_rows):
-    passages = []
-    for row in tables.read_table(path, [PASSAGE_COLUMN], broken_rows=broken_rows):
-        with tables.row_faults(broken_rows):
-            _check_text(row, PASSAGE_COLUMN)
-            guid = row.cells.get(ID_COLUMN) or row.place.rpartition(":")[2]
-            text = row.cells[PASSAGE_COLUMN]
-            passages.append(_Passage(guid=guid, text=text, place=row.place))
-    return passages
 
 
 def _squad_passages(path):
@@ -309,9 +295,9 @@ def _squad_passages(path):
             if first != paragraph.article:
                 name += f" ({number})"
         passages.append(
-            _Passage(
+            RankingExample(
                 guid=f"{name}/{paragraph.number}",
-                text=_context(paragraph),
+                passage=_context(paragraph),
                 place=paragraph.place,
             )
         )

@@ -373,7 +373,7 @@ class RankingSource(batching.Source):
         passages = [data.passages[number] for number in candidates.ravel()]
         if not task.is_bi_encoder:
             repeated = [query for query in queries for _ in candidates[0]]
-            rows = pack_pairs(self._vocabulary, repeated, passages, task)
+            rows = pack_pairs(self._vocabulary, task, repeated, passages)
             return _by_example(rows, candidates.shape)
         packed = pack_rows(self._vocabulary, queries, task.max_query_length)
         rows = pack_rows(self._vocabulary, passages, task.max_seq_length)
@@ -395,17 +395,17 @@ class RankingSource(batching.Source):
 
 def pack_pairs(
     vocabulary: vocabulary_module.Vocabulary,
+    task: Record,
     queries: Sequence[Sequence[int]],
     passages: Sequence[Sequence[int]],
-    task: Record,
 ) -> dict[str, np.ndarray]:
     """Returns the features of pairs, int32 [B, S], for a cross-encoder.
 
     Args:
         vocabulary: supplies the special tokens.
+        task: its max_query_length and max_seq_length limit query and pair.
         queries: word piece ids of B queries.
         passages: word piece ids of B passages.
-        task: its max_query_length and max_seq_length limit query and pair.
     """
     room = task.max_seq_length - NUM_SPECIAL_OF_PAIR
     pairs: list[tuple[Sequence[int], Sequence[int]]] = []

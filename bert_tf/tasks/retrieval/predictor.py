@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,11 +13,8 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
-from bert_tf.data import packing
-from bert_tf.data import text_checks
 from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.modeling import output_activation
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
@@ -36,50 +32,40 @@ def load(
     ),
     *,
     searches: bool = False,
-) -> "TextEmbedder | CrossEncoderPredictor":
+) -> "EncoderPredictor | CrossEncoderPredictor":
     """Returns the predictor for the kind of model in a folder.
 
     Args:
         run_dir: `output_dir` of a training run, or the path of a checkpoint.
         settings: how to load the model.
-        searches: see `load_checkpoint`.
+        searches: whether the vectors of an encoder without a run are compared by their
+            dot product. False: they have the length that the checkpoint says, or 1.
 
     Raises:
         OSError: a file of the folder cannot be read.
-        ValueError: the folder has no trained retrieval model.
+        ValueError: the folder has no trained retrieval model; or an encoder without a
+            run lacks weights, is used for searches and does not say how it is pooled,
+            or is a ranker and `pooling` is set.
     """
     if settings.start is None:
         kind = companion_files.read_task(run_dir).get("task", _ENCODER)
         if kind == _ENCODER:
             start = starting_point.find(run_dir)
             settings = dataclasses.replace(settings, start=start, has_task_file=False)
-    if not settings.has_task_file:
-        return load_checkpoint(run_dir, settings, searches=searches)
-    task = features.Record.read(run_dir)
-    predictor = BiEncoderPredictor if task.is_bi_encoder else CrossEncoderPredictor
-    return predictor(run_dir, task, settings=settings)
+    if settings.has_task_file:
+        task = features.Record.read(run_dir)
+    else:
+        task = _record_of_checkpoint(run_dir, settings, searches=searches)
+    if not task.is_bi_encoder:
+        return CrossEncoderPredictor(run_dir, task, settings=settings)
+    kind = BiEncoderPredictor if settings.has_task_file else EncoderPredictor
+    return kind(run_dir, task, settings=settings)
 
 
-def load_checkpoint(
-    path: str,
-    settings: fine_tuning_predictor.LoadSettings,
-    *,
-    searches: bool = False,
-) -> "TextEmbedder | CrossEncoderPredictor":
-    """Returns the predictor of an encoder or ranker that is not a run.
+def _record_of_checkpoint(path, settings, *, searches):
+    """Returns the record of an encoder or ranker without a run.
 
-    An encoder treats queries and passages alike unless the checkpoint has prompts for
-    them.
-
-    Args:
-        path: the checkpoint, for messages.
-        settings: has the opened checkpoint.
-        searches: whether vectors are compared by their dot product. False: they have
-            the length that the checkpoint says, or 1.
-
-    Raises:
-        ValueError: the checkpoint lacks weights; it is used for searches but does not
-            say how it is pooled; or it is a ranker and `pooling` is set.
+    Queries and passages are treated alike unless the checkpoint has prompts for them.
     """
     text, pooling = settings.source.text, settings.pooling
     is_ranker = text.output_activation is not None
@@ -99,21 +85,19 @@ def load_checkpoint(
         "default_prompt_name": text.default_prompt_name,
     }
     if is_ranker:
-        task = features.Record(
+        return features.Record(
             model=retrieval_options.CROSS_ENCODER,
             output_activation=text.output_activation,
             longer_keeps_more=True,
             **values,
         )
-        return CrossEncoderPredictor(path, task, settings=settings)
     is_unit = text.normalize is not False
-    task = features.Record(
+    return features.Record(
         model=retrieval_options.BI_ENCODER,
         pooling=pooling or text.pooling or rankers.DEFAULT_POOLING,
         normalize=features.is_cosine(text, path) if searches else is_unit,
         **values,
     )
-    return EncoderPredictor(path, task, settings=settings)
 
 
 def answer(
@@ -138,46 +122,6 @@ def answer(
     return {"query": query, "passages": best}
 
 
-def score_pairs(
-    apply: search_module.Apply,
-    tokenizer: Any,
-    task: features.Record,
-    queries: Sequence[str],
-    passages: Sequence[str],
-) -> np.ndarray:
-    """Returns a cross-encoder's scores of N pairs, float32 [N].
-
-    Args:
-        apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
-            [B].
-        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        task: the task of the cross-encoder.
-        queries: N queries.
-        passages: N passages.
-    """
-    blocks = [np.zeros(0, np.float32)]
-    lengths: list[int] = []
-    queries = search_module.with_prompt(queries, task.query_prompt)
-    for start in range(0, len(queries), search_module.TEXTS_PER_BLOCK):
-        part = slice(start, start + search_module.TEXTS_PER_BLOCK)
-        ids = packing.token_ids(tokenizer, queries[part])
-        ids_b = packing.token_ids(tokenizer, passages[part])
-        lengths += [len(a) + len(b) for a, b in zip(ids, ids_b, strict=True)]
-        packed = features.pack_pairs(tokenizer.vocabulary, ids, ids_b, task)
-        blocks.append(search_module.apply_sorted(apply, packed))
-        done = min(part.stop, len(queries))
-        progress_module.report("score pairs", done, len(queries), unit="pairs")
-    limit = task.max_seq_length
-    text_checks.warn_of_truncated(
-        lengths,
-        room=limit - features.NUM_SPECIAL_OF_PAIR,
-        limit=f"max_seq_length={limit}",
-        inputs="pairs of query and passage",
-    )
-    scores = output_activation.apply(np.concatenate(blocks), task.output_activation)
-    return np.asarray(scores)
-
-
 class RetrievalPredictor(fine_tuning_predictor.Predictor):
     """The base of the predictors of retrieval; `load` chooses one of them."""
 
@@ -197,8 +141,8 @@ class RetrievalPredictor(fine_tuning_predictor.Predictor):
         return load(run_dir, settings)
 
 
-class TextEmbedder(RetrievalPredictor):
-    """A model that embeds texts; see `fine_tuning.predictor.Predictor`.
+class EncoderPredictor(RetrievalPredictor):
+    """An encoder without a run: it has no passages, so `predict` returns vectors.
 
     Attributes:
         retriever: embeds texts and searches a corpus.
@@ -224,6 +168,15 @@ class TextEmbedder(RetrievalPredictor):
             task,
             checkpoint=self.checkpoint,
         )
+
+    def predict(
+        self,
+        texts: Iterable[str],
+        *,
+        progress: progress_module.Progress = progress_module.report,
+    ) -> list[dict[str, Any]]:
+        """Returns `{"embedding": float32 [H]}` for each text; see `embed`."""
+        return [{"embedding": v} for v in self.embed(texts, progress=progress)]
 
     def embed(
         self,
@@ -256,7 +209,7 @@ class TextEmbedder(RetrievalPredictor):
         return vectors
 
 
-class BiEncoderPredictor(TextEmbedder):
+class BiEncoderPredictor(EncoderPredictor):
     """A trained bi-encoder with the corpus of its run."""
 
     _vectors: np.ndarray | None = None  # Of the passages, float32 [M, H].
@@ -330,19 +283,6 @@ class BiEncoderPredictor(TextEmbedder):
         return examples_module.read_corpus(path)
 
 
-class EncoderPredictor(TextEmbedder):
-    """An encoder without a run: it has no passages, so `predict` returns vectors."""
-
-    def predict(
-        self,
-        texts: Iterable[str],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> list[dict[str, Any]]:
-        """Returns `{"embedding": float32 [H]}` for each text; see `embed`."""
-        return [{"embedding": v} for v in self.embed(texts, progress=progress)]
-
-
 class CrossEncoderPredictor(RetrievalPredictor):
     """A trained cross-encoder; see `fine_tuning.predictor.Predictor`.
 
@@ -353,10 +293,6 @@ class CrossEncoderPredictor(RetrievalPredictor):
     """
 
     uses_pooler = True
-
-    def outputs(self, features: Mapping[str, Any]) -> Any:
-        """See `Predictor.outputs`."""
-        return self.model(features)["logits"]
 
     def predict(
         self,
@@ -389,7 +325,9 @@ class CrossEncoderPredictor(RetrievalPredictor):
     def _scores(self, pairs):
         queries, passages = map(list, zip(*pairs, strict=True))
         apply = functools.partial(self._applied, self.apply)
-        return score_pairs(apply, self.tokenizer, self.task, queries, passages)
+        return search_module.score_pairs(
+            apply, self.tokenizer, self.task, queries, passages
+        )
 
 
 def _texts(texts: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ Shape letters: N queries, K results per query, M passages, H hidden.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -27,6 +28,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
 from bert_tf.data import text_checks
+from bert_tf.modeling import output_activation
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -221,13 +223,13 @@ class Retriever:
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors of N queries, at least one: float32 [N, H]."""
-        texts = with_prompt(texts, self._task.query_prompt)
+        texts = _with_prompt(texts, self._task.query_prompt)
         blocks = self._blocks(texts, self._task.max_query_length, "queries")
         return np.concatenate(list(blocks))
 
     def passages(self, texts: Sequence[str]) -> Iterator[np.ndarray]:
         """Yields the vectors of passages in order, float32 [at most 1024, H]."""
-        texts = with_prompt(texts, self._task.passage_prompt)
+        texts = _with_prompt(texts, self._task.passage_prompt)
         yield from self._blocks(texts, self._task.max_seq_length, "passages")
 
     def index(self, corpus: examples_module.Corpus, folder: str) -> np.ndarray:
@@ -263,38 +265,69 @@ class Retriever:
         return search(self.queries(queries), vectors, top_k)
 
     def _blocks(self, texts, max_seq_length, unit):
-        lengths: list[int] = []
-        for start in range(0, len(texts), TEXTS_PER_BLOCK):
-            part = texts[start : start + TEXTS_PER_BLOCK]
-            pieces = packing.token_ids(self._tokenizer, part)
-            lengths += map(len, pieces)
-            packed = features.pack_rows(
-                self._tokenizer.vocabulary, pieces, max_seq_length
-            )
+        def pack(pieces):
+            vocabulary = self._tokenizer.vocabulary
+            packed = features.pack_rows(vocabulary, pieces, max_seq_length)
             del packed["segment_ids"]  # All 0.
-            yield apply_sorted(self._apply, packed)
-            done = start + len(part)
-            progress_module.report(f"embed {unit}", done, len(texts), unit=unit)
-        text_checks.warn_of_truncated(
-            lengths,
-            room=max_seq_length - 2,
-            limit=f"{max_seq_length} word pieces",
-            inputs=unit,
-        )
+            return packed
+
+        apply = functools.partial(_outputs, self._apply, self._tokenizer)
+        return apply([texts], pack, max_seq_length, stage=f"embed {unit}")
 
 
-def with_prompt(texts: Sequence[str], prompt: str) -> Sequence[str]:
+def score_pairs(
+    apply: Apply,
+    tokenizer: Any,
+    task: features.Record,
+    queries: Sequence[str],
+    passages: Sequence[str],
+) -> np.ndarray:
+    """Returns a cross-encoder's scores of N pairs, float32 [N].
+
+    Args:
+        apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
+            [B].
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        task: the task of the cross-encoder.
+        queries: N queries.
+        passages: N passages.
+    """
+    columns = [_with_prompt(queries, task.query_prompt), passages]
+    pack = functools.partial(features.pack_pairs, tokenizer.vocabulary, task)
+    outputs = _outputs(
+        apply, tokenizer, columns, pack, task.max_seq_length, stage="score pairs"
+    )
+    scores = np.concatenate([np.zeros(0, np.float32), *outputs])
+    return np.asarray(output_activation.apply(scores, task.output_activation))
+
+
+def _outputs(apply, tokenizer, columns, pack, max_seq_length, *, stage):
+    """Yields the outputs of a model for the next 1024 texts, or pairs of texts.
+
+    `columns` are the texts, or the first and the second texts. Within a block, rows are
+    sorted by length, because batches of similar length need little padding.
+    """
+    unit = stage.split()[1]
+    lengths: list[int] = []
+    for start in range(0, len(columns[0]), TEXTS_PER_BLOCK):
+        part = slice(start, start + TEXTS_PER_BLOCK)
+        pieces = [packing.token_ids(tokenizer, column[part]) for column in columns]
+        lengths += [sum(map(len, row)) for row in zip(*pieces, strict=True)]
+        packed = pack(*pieces)
+        order = np.argsort(np.sum(packed["input_mask"], axis=1), kind="stable")
+        outputs = apply({name: column[order] for name, column in packed.items()})
+        unsorted = np.empty_like(outputs)
+        unsorted[order] = outputs
+        yield unsorted
+        progress_module.report(stage, len(lengths), len(columns[0]), unit=unit)
+    text_checks.warn_of_truncated(
+        lengths,
+        room=max_seq_length - len(columns) - 1,
+        limit=f"{max_seq_length} word pieces",
+        inputs=unit,
+    )
+
+
+def _with_prompt(texts: Sequence[str], prompt: str) -> Sequence[str]:
     """Returns the texts with a prompt before each of them."""
     return [f"{prompt}{text}" for text in texts] if prompt else texts
-
-
-def apply_sorted(apply: Apply, packed: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Applies a model to rows sorted by length, and restores their order.
-
-    Sorted rows form batches of similar length, which need little padding.
-    """
-    order = np.argsort(np.sum(packed["input_mask"], axis=1), kind="stable")
-    results = apply({name: column[order] for name, column in packed.items()})
-    unsorted = np.empty_like(results)
-    unsorted[order] = results
-    return unsorted

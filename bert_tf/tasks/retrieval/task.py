@@ -49,6 +49,7 @@ class Retrieval(task_module.Task):
     RECORD = features.Record
     PREDICTOR = retrieval_predictor.RetrievalPredictor
     FIXED = ("max_query_length", "max_seq_length", "do_lower_case", "pooling")
+    PIPELINE_TAG = "sentence-similarity"
     PREDICTION_BATCH = "eval_batch_size"
 
     # None if none was given. The options require one for a run that searches.
@@ -219,14 +220,12 @@ class Retrieval(task_module.Task):
             files={task_module.PREDICTIONS_FILE: task_module.json_lines(records)}
         )
 
+    def summary(self) -> str:
+        return _SUMMARIES[self.record.model][1]
+
     def card(self) -> model_card.Card:
-        pipeline_tag, summary = _SUMMARIES[self.record.model]
-        return model_card.Card(
-            pipeline_tag=pipeline_tag,
-            summary=summary,
-            options=self.options,
-            data=self.data_files(),
-        )
+        pipeline_tag, _ = _SUMMARIES[self.record.model]
+        return dataclasses.replace(super().card(), pipeline_tag=pipeline_tag)
 
     def data_files(self) -> tuple[model_card.DataFile, ...]:
         files = super().data_files()
@@ -367,7 +366,7 @@ class Retrieval(task_module.Task):
     def _rerank(self, queries, candidates, predict):
         """Returns candidates in the order of the cross-encoder's scores."""
         numbers = candidates.numbers
-        scores = retrieval_predictor.score_pairs(
+        scores = search_module.score_pairs(
             _applied(predict, "logits"),
             self.tokenizer,
             self.record,

@@ -374,10 +374,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         """See `Predictor.length`."""
         return input_items.total_length(item.words)
 
-    def outputs(self, features: Mapping[str, Any]) -> Any:
-        """See `Predictor.outputs`."""
-        return self.model(features)["logits"]
-
     def answers(
         self, items: Sequence[words_module.Words], *, entities: bool = False
     ) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
+from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
@@ -41,6 +42,7 @@ class TokenClassification(task_module.Task):
 
     RECORD = features_module.Record
     PREDICTOR = features_module.Predictor
+    PIPELINE_TAG = "token-classification"
     FIXED = (
         "max_seq_length",
         "do_lower_case",
@@ -70,7 +72,8 @@ class TokenClassification(task_module.Task):
     def paths(self) -> dict[str, str | None]:
         paths: dict[str, str | None] = dict.fromkeys(FILES)
         if self.options.tfds_name is not None:
-            paths = self.tfds_paths(examples.tfds_lines, ".txt")
+            lines = examples.tfds_lines
+            paths = named_datasets.part_files(self.options, lines, ".txt")
         elif self.options.data_dir:
             folder = self.options.data_dir
             paths = {name: os.path.join(folder, file) for name, file in FILES.items()}
@@ -97,13 +100,10 @@ class TokenClassification(task_module.Task):
         return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
 
     def read(self) -> features_module.Record:
-        options = self.options
         if not self.trained:
             self._check_kind()
+        record: Any = super().read()
         paths = {name: str(path) for name, path in self.paths().items()}
-        for name in options.sets_to_read:
-            self.examples[name] = self.read_set(name, paths[name])
-        record = self.applied_record() if self.trained else self.new_record()
         for name, sentences in self.examples.items():
             if self.is_plain_text(name):
                 continue
@@ -260,19 +260,12 @@ class TokenClassification(task_module.Task):
             test_scores = self._scores("test", predicted, "test")
         return task_module.Predicted(files=contents, scores=test_scores)
 
-    def card(self) -> model_card.Card:
-        record = self.record
-        summary = f"Gives every word one of {len(record.labels)} tags."
-        if record.tag_scheme != schemes.NONE:
-            kinds = sorted({schemes.split_tag(tag)[1] for tag in record.labels} - {""})
-            summary = f"Finds entities of {len(kinds)} types: {', '.join(kinds)}."
-        return model_card.Card(
-            pipeline_tag="token-classification",
-            summary=summary,
-            labels=record.labels,
-            options=self.options,
-            data=self.data_files(),
-        )
+    def summary(self) -> str:
+        labels = self.record.labels
+        if self.record.tag_scheme == schemes.NONE:
+            return f"Gives every word one of {len(labels)} tags."
+        kinds = sorted({schemes.split_tag(tag)[1] for tag in labels} - {""})
+        return f"Finds entities of {len(kinds)} types: {', '.join(kinds)}."
 
     def item(self, example: examples.Sentence) -> text_checks.Item:
         return text_checks.Item(

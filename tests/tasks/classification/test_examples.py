@@ -7,15 +7,6 @@ COLUMNS = examples_module.Columns()
 PAIRS = examples_module.Columns(text="first", text_b="second", label="same")
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name, text):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return str(tmp_path / name)
-
-    return write_file
-
-
 def test_examples_are_named_by_their_row_as_in_2018(write):
     path = write("a.tsv", "text\tlabel\nx\t1\ny\t0\n")
     assert examples_module.read_examples(path, COLUMNS, "dev") == [

@@ -19,12 +19,13 @@ def answers_in(path):
 
 
 @pytest.fixture(scope="module")
-def weather_table(tmp_path_factory, weather):
+def weather_table(tmp_path_factory, task_data):
     """Returns the path of the weather's training table with other labels."""
     folder = tmp_path_factory.mktemp("tables")
 
     def write(name, label_of):
-        header, *rows = (weather / "train.tsv").read_text().splitlines()
+        path = task_data("classification") / "train.tsv"
+        header, *rows = path.read_text().splitlines()
         texts = [row.split("\t") for row in rows]
         lines = [f"{text}\t{label_of(text, label)}" for text, label in texts]
         (folder / name).write_text("\n".join([header, *lines]) + "\n")

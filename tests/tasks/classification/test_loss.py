@@ -23,9 +23,10 @@ def teacher(weather_run):
 
 
 @pytest.fixture(scope="module")
-def noisy(tmp_path_factory, weather):
+def noisy(tmp_path_factory, task_data):
     """The training table with 9 of its 24 labels wrong."""
-    lines = (weather / "train.tsv").read_text().splitlines()
+    path = task_data("classification") / "train.tsv"
+    lines = path.read_text().splitlines()
     other = {"rain": "sun", "sun": "rain"}
     for number in range(1, 25):
         text, label = lines[number].split("\t")

@@ -30,8 +30,9 @@ def test_both_files_of_predictions_say_the_same(weather_run):
 
 
 def test_a_finished_run_keeps_its_settings_and_results(
-    tmp_path, weather, weather_run, weather_options, quick_config
+    tmp_path, task_data, weather_run, weather_options, quick_config
 ):
+    weather = task_data("classification")
     config = config_module.BertConfig.from_json_file(quick_config)
     config_file = tmp_path / "other.json"
     config_file.write_text(

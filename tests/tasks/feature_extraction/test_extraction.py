@@ -182,7 +182,7 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint, repo
     )
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert reported[-1] == ("embed", 6, 6)
+    assert reported[-1] == ("predict", 6, 6)
     unscaled = bert_tf.embed(checkpoint, texts, normalize=False)
     np.testing.assert_allclose(
         unscaled, extract(checkpoint, texts, **values), atol=1e-5

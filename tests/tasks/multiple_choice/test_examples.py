@@ -3,7 +3,6 @@
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.multiple_choice import data_sets
 from bert_tf.tasks.multiple_choice import examples as examples_module
 
 SWAG_HEADER = (
@@ -23,7 +22,7 @@ def test_swags_table_as_it_is_published(write):
     row = '0,anet_1,3416,"He waits, then he","He waits, then",he,gold,sits.,runs.,eats.'
     path = write("train.csv", SWAG_HEADER + row + ',"says ""no"".",3\n')
     [example] = examples_module.read_examples(
-        path, data_sets.LAYOUTS["SWAG"].columns, "train"
+        path, examples_module.LAYOUTS["SWAG"][1], "train"
     )
     assert example == examples_module.ChoiceExample(
         guid="train-1",
@@ -36,7 +35,7 @@ def test_swags_table_as_it_is_published(write):
 def test_codahs_table_has_tabs_and_no_header(write):
     path = write("dev.tsv", 'o\tHe "waits". He\tsits.\truns.\teats.\tgoes.\t2\n')
     [example] = examples_module.read_examples(
-        path, data_sets.LAYOUTS["CODAH"].columns, "dev"
+        path, examples_module.LAYOUTS["CODAH"][1], "dev"
     )
     assert (example.guid, example.start) == ("dev-1", 'He "waits". He')
     assert (example.endings[0], example.label) == ("sits.", 2)
@@ -114,17 +113,19 @@ def test_a_folder_shows_by_its_files_which_data_set_it_is(tmp_path, name, found)
     (tmp_path / name).touch()
     if found is None:
         with pytest.raises(ValueError, match="contains no data set"):
-            data_sets.layout_of(str(tmp_path))
+            examples_module.layout_of(str(tmp_path))
     else:
-        assert data_sets.layout_of(str(tmp_path)) is data_sets.LAYOUTS[found]
+        assert (
+            examples_module.layout_of(str(tmp_path)) == examples_module.LAYOUTS[found]
+        )
 
 
 def test_the_shared_files_are_read_whole(shared):
     folder = shared / "data" / "swag_like"
-    layout = data_sets.layout_of(str(folder))
+    names, columns = examples_module.layout_of(str(folder))
     counts = [
-        len(examples_module.read_examples(str(folder / name), layout.columns, "dev"))
-        for name in (layout.train_file, layout.eval_file, layout.predict_file)
+        len(examples_module.read_examples(str(folder / name), columns, "dev"))
+        for name in names
     ]
     assert counts == [1665, 556, 555]
 

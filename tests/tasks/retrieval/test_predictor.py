@@ -29,16 +29,6 @@ def folder(tmp_path_factory):
     return create
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_lines(name, lines):
-        path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in lines))
-        return str(path)
-
-    return write_lines
-
-
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_scores_of_a_ranker_are_those_of_the_library(folder, name):
     model = bert_tf.load(folder(name))
@@ -97,8 +87,8 @@ def test_an_encoder_and_a_ranker_of_the_library_search_together(
         init_checkpoint=folder("ranker_shorter"),
         retrieve_with=folder("mean_unit_24"),
         do_predict=True,
-        predict_file=write("queries.txt", queries[:1]),
-        corpus_file=write("corpus.txt", passages),
+        predict_file=write("queries.txt", queries[0]),
+        corpus_file=write("corpus.txt", "\n".join(passages)),
         output_dir=str(tmp_path / "run"),
     )
     fine_tuning_run.run(options)
@@ -118,8 +108,8 @@ def test_a_search_compares_as_the_encoder_says(
     options = retrieval_options.RunRetrievalOptions(
         init_checkpoint=folder(name),
         do_predict=True,
-        predict_file=write("queries.txt", ["the cat"]),
-        corpus_file=write("corpus.txt", ["a dog ran far", "the cat sat"]),
+        predict_file=write("queries.txt", "the cat"),
+        corpus_file=write("corpus.txt", "a dog ran far\nthe cat sat\n"),
         output_dir=str(tmp_path / "run"),
     )
     task = fine_tuning_run.prepare(options).record
@@ -131,8 +121,8 @@ def test_a_ranker_is_not_an_encoder(folder, write, tmp_path):
     options = retrieval_options.RunRetrievalOptions(
         init_checkpoint=folder("ranker_short"),
         do_predict=True,
-        predict_file=write("queries.txt", ["the cat"]),
-        corpus_file=write("corpus.txt", ["a dog ran far"]),
+        predict_file=write("queries.txt", "the cat"),
+        corpus_file=write("corpus.txt", "a dog ran far"),
         output_dir=str(tmp_path / "run"),
     )
     with pytest.raises(ValueError, match="scores pairs of texts and has no vectors"):

@@ -118,7 +118,7 @@ def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
     assert pieces == ["[CLS]", "the", "clock", "[SEP]", "lamp", "[SEP]"]
     assert batch["segment_ids"][1, 0].tolist() == [0, 0, 0, 0, 1, 1]
     long = features.pack_pairs(
-        tokenizer.vocabulary, [[7] * 9], [[8] * 9], found._task
+        tokenizer.vocabulary, found._task, [[7] * 9], [[8] * 9]
     )  # Keeps two pieces of the query, and as much of the passage as fits.
     assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]
 

@@ -1,3 +1,5 @@
+import functools
+
 import pytest
 
 from bert_tf.tasks.token_classification import examples
@@ -19,13 +21,9 @@ BRUSSELS NNP B-NP B-LOC
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(content, name="train.txt"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write
+def write(write):
+    """Writes a column file and returns its path."""
+    return functools.partial(write, "train.txt")
 
 
 def test_sentences_end_at_blank_lines_and_at_documents(write):

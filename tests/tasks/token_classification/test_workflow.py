@@ -13,9 +13,10 @@ from bert_tf.training import plots
 from tests import runs
 
 
-def test_an_evaluation_writes_what_the_plots_need(names_run, names):
+def test_an_evaluation_writes_what_the_plots_need(names_run, task_data):
     data = plots.read_data(str(names_run))
-    lines = (names / "dev.txt").read_text().splitlines()
+    path = task_data("token_classification") / "dev.txt"
+    lines = path.read_text().splitlines()
     words = [line for line in lines if line and "-DOCSTART-" not in line]
     types = [line[-3:] if "-" in line else "O" for line in words]
     assert data["confusion"]["labels"] == ["LOC", "PER", "O"]
@@ -49,9 +50,10 @@ def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
     assert runs.scores(run_dir) == expected
 
 
-def test_predictions_are_the_test_file_with_the_models_tags(names_run, names):
+def test_predictions_are_the_test_file_with_the_models_tags(names_run, task_data):
     written = (names_run / "test_predictions.txt").read_text().splitlines()
-    original = (names / "test.txt").read_text().splitlines()
+    path = task_data("token_classification") / "test.txt"
+    original = path.read_text().splitlines()
     assert [line.split()[:1] for line in written] == [
         line.split()[:1] for line in original
     ]
