@@ -26,7 +26,6 @@ KERAS_HUB = ["keras-hub>=0.20"]
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 HUGGING_FACE = ["huggingface_hub>=0.26"]
 CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
-ENTITIES = ["seqeval>=1.2.2"]
 SERVER = [
     "orjson>=3.10",
     "prometheus-client>=0.20",
@@ -43,7 +42,6 @@ EXTRAS = {
     "keras-hub": KERAS_HUB,
     "datasets": DATASETS,
     "huggingface": HUGGING_FACE,
-    "entities": ENTITIES,
     "server": SERVER,
     "corpus": CORPUS,
     "chinese": CHINESE,
@@ -78,7 +76,6 @@ SEPARATE_EXTRAS = {
         *KERAS_HUB,
         *DATASETS,
         *HUGGING_FACE,
-        *ENTITIES,
         *CORPUS,
         *CHINESE,
         *SERVER,

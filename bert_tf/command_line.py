@@ -268,10 +268,13 @@ def _parse(
     except flags.Error as error:
         raise OptionError(str(error).rstrip(".") + ".") from None
     _check_replaced_flags(flag_values)
-    if left_over:
+    places = [n for n in options_class.POSITIONAL if not flag_values[n].present]
+    if len(left_over) > len(places):
         raise OptionError(
-            f"Unexpected {left_over[0]!r}; write every option as --flag=value."
+            f"Unexpected {left_over[-1]!r}; write every option as --flag=value."
         )
+    for name, value in zip(places, left_over, strict=False):
+        flag_values[name].parse(value)
     values: dict[str, Any] = {}
     for name, declaration in declared.items():
         flag: Any = flag_values[name]

@@ -146,6 +146,8 @@ class Options:
     flag_group: ClassVar[str] = TASK_AND_DATA
     # What a user should know and do after Ctrl-C; the command line prints it.
     after_interrupt: ClassVar[str] = "Nothing was written; run the same command again."
+    # Options whose values may be given without their flags, in this order.
+    POSITIONAL: ClassVar[tuple[str, ...]] = ()
     # Flags of similar tools that this one lacks, and what to do instead.
     OTHER_FLAGS: ClassVar[Mapping[str, str]] = {}
 

@@ -40,7 +40,6 @@ NEEDED_FOR = {
     "tensorflow-datasets": "data sets by name",
     "importlib-resources": "tensorflow-datasets, which does not require it",
     "huggingface-hub": "models on Hugging Face's hub",
-    "seqeval": "scores of entities",
     "sentencex": "sentence splitting",
     "mwparserfromhell": "Wikipedia's markup",
     "zstandard": "compressed input (.zst)",

@@ -68,6 +68,13 @@ def test_answers_above_the_threshold_count_as_none(evaluate, flags, f1):
     assert ("1 answers have scores above 1" in result.stderr) == (not flags)
 
 
+def test_both_files_may_be_given_as_to_the_official_script(run_tool, files):
+    paths = (files / "data.json", files / "predictions.json")
+    result = run_tool("evaluate_squad", *paths)
+    assert json.loads(result.stdout)["f1"] == pytest.approx(100 / 3)
+    assert "Unexpected 'x'" in run_tool("evaluate_squad", *paths, "x").refusal
+
+
 @pytest.mark.parametrize(
     "changes, exit_code, message",
     [

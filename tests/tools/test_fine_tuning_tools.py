@@ -110,6 +110,8 @@ def test_a_table_of_choices_in_scores_and_predictions_out(complete, tmp_path):
     assert (row["startphrase"], row["ending1"]) == ("the bee", "ball ball")
     assert row["predicted_label"] == answer["label"]
     assert row["predicted_ending"] == answer["ending"]
+    probability = answer["probabilities"][answer["label"]]
+    assert row["probability"] == f"{probability:.4f}"
 
 
 def test_queries_in_scores_and_rankings_out(complete, tmp_path):
@@ -150,6 +152,8 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
         ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
         ("run_ner", {"train_file": "a"}, 2, "the file train.txt of --data_dir is"),
+        ("run_ner", {"labels": "O"}, 2, "--labels=O: expected two or more different"),
+        ("run_ner", {"true_case": "true"}, 2, "--true_case has no effect on lowerca"),
         # The last file that is needed is read before the training, too.
         ("run_swag", {"do_eval": "true", "eval_file": "bad.tsv"}, 1, "bad.tsv:2: the"),
         ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),

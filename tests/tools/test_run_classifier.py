@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-TRAIN = "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n"
+LINES = ("wet\train", "dry\tsun", "very wet\train", "very dry\tsun")
+TRAIN = "\n".join(["text\tlabel", *LINES]) + "\n"
 
 
 @pytest.fixture
@@ -83,6 +84,16 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     split["validation_split"] = 0.5
     message = classify(do_eval="true", **again, **split).refusal
     assert "was trained with --validation_split=0.25" in message
+
+
+def test_a_table_may_be_one_json_array(classify, tmp_path):
+    rows = [
+        dict(zip(("text", "label"), line.split("\t"), strict=True)) for line in LINES
+    ]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    result = classify(train_file=tmp_path / "train.json")
+    assert result.exit_code == 0, result.stderr
+    assert "| train | train.json | 4 |" in (tmp_path / "run" / "README.md").read_text()
 
 
 def num_trained(result):

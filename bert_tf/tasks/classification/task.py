@@ -338,7 +338,12 @@ class Classification(task_module.Task):
         for part, rows in self.examples.items():
             # One file may contain several sets: XNLI's languages.
             part = part if part in paths else part.split("_")[0]
-            counts.update((part, str(row.place).rpartition(":")[0]) for row in rows)
+            of_part = [paths[part]]
+            if part == "train":
+                of_part = self.processor.get_train_files(self._folder)
+            for path in of_part:  # "file:line", or "file, row N".
+                places = (f"{path}:", f"{path}, ")
+                counts[part, path] += sum(row.place.startswith(places) for row in rows)
         for (part, path), count in counts.items():
             data.append(self.data_file(part, path, count))
         return tuple(data)

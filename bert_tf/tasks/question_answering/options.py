@@ -169,6 +169,9 @@ class EvaluateSquadOptions(options_module.Options):
     written without a threshold.
     """
 
+    # As in the official scripts: evaluate-v2.0.py dev.json predictions.json.
+    POSITIONAL: ClassVar[tuple[str, ...]] = ("data_file", "predictions_file")
+
     data_file: str = option(help="SQuAD JSON file with the correct answers.")
     predictions_file: str = option(
         help="JSON file {id: answer}, as bert_tf answer writes it."

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -104,7 +105,7 @@ def _rows(path, columns, prefix, broken_rows):
     )
     examples = []
     for number, row in enumerate(rows, start=1):
-        name = f"{prefix}{number}" if prefix else row.place.rpartition(":")[2]
+        name = f"{prefix}{number}" if prefix else re.split("[: ]", row.place)[-1]
         with tables.row_faults(broken_rows):
             for column in columns:
                 _check_text(row, column)

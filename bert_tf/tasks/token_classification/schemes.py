@@ -34,8 +34,6 @@ PREFIXES = {
 SCHEMES = (*PREFIXES, NONE)
 _ALL_PREFIXES = frozenset("BIESLU")
 _BEGIN, _LAST = frozenset("BSU"), frozenset("ESLU")
-# BILOU is IOBES with other letters for the last and the only word.
-_AS_IOBES = {"L": "E", "U": "S"}
 # In order of preference if several schemes fit equally well.
 _TRIED = ("iob2", "iob1", "iobes", "bilou")
 # Up to this share of tags without a prefix, not counting O, are assumed to be typing
@@ -283,16 +281,6 @@ def labels_of_training(
             "different tags (see --tag_column)."
         )
     return labels_of(seen, scheme)
-
-
-def convert_to_iobes(tags: Sequence[str], scheme: str) -> list[str]:
-    """Converts BILOU tags to IOBES for seqeval; leaves other schemes unchanged."""
-    if scheme != "bilou":
-        return list(tags)
-    return [
-        _AS_IOBES[tag[0]] + tag[1:] if split_tag(tag)[0] in _AS_IOBES else tag
-        for tag in tags
-    ]
 
 
 def _steps(tags: Sequence[str]) -> Iterable[tuple[str, str | None]]:

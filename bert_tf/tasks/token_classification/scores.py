@@ -31,10 +31,9 @@ def tag_scores(
         its first and last word are. A score of 0 / 0 is 0.
 
     Raises:
-        ImportError: the package seqeval is not installed.
         ValueError: the numbers of sentences or words differ or are 0.
 
-    Source: the package seqeval, which agrees with conlleval of CoNLL-2000.
+    Source: conlleval of CoNLL-2000.
     """
     hits = [
         true == found
@@ -46,14 +45,9 @@ def tag_scores(
     accuracy = {"accuracy": float(np.mean(hits))}
     if scheme == schemes.NONE:
         return accuracy
-    precision, recall, f1, _ = _seqeval().precision_recall_fscore_support(
-        _as_iobes(tags, scheme),
-        _as_iobes(predicted, scheme),
-        average="micro",
-        zero_division=0,
-    )
-    found = {"precision": precision, "recall": recall, "f1": f1}
-    return accuracy | {name: float(value) for name, value in found.items()}
+    counts = sum(_counts_by_type(tags, predicted, scheme).values(), np.zeros(3, int))
+    names = ("precision", "recall", "f1")
+    return accuracy | dict(zip(names, _ratios(*counts), strict=True))
 
 
 def report_by_type(
@@ -68,9 +62,15 @@ def report_by_type(
         predicted: the predicted tags of each sentence.
         scheme: one of `schemes.SCHEMES` except "none".
     """
-    return _seqeval().classification_report(
-        _as_iobes(tags, scheme), _as_iobes(predicted, scheme), zero_division=0
-    )
+    counts = _counts_by_type(tags, predicted, scheme)
+    width = max(map(len, (*counts, "type")))
+    lines = [f"{'type':{width}}  precision  recall    F1  support"]
+    for kind, row in sorted(counts.items()):
+        precision, recall, f1 = _ratios(*row)
+        lines.append(
+            f"{kind:{width}}  {precision:9.2f}  {recall:6.2f}  {f1:.2f}  {row[2]:7}"
+        )
+    return "\n".join(lines)
 
 
 def plot_values(
@@ -113,26 +113,19 @@ def plot_values(
     }
 
 
-def check_available(scheme: str) -> None:
-    """Checks before a long training that the package for scoring is installed.
-
-    Raises:
-        ImportError: the package seqeval is not installed.
-    """
-    if scheme != schemes.NONE:
-        _seqeval()
-
-
-def _as_iobes(sentences, scheme):
-    return [schemes.convert_to_iobes(tags, scheme) for tags in sentences]
+def _counts_by_type(tags, predicted, scheme):
+    """Returns the numbers of entities that are right, predicted and true, by type."""
+    counts: dict[str, Any] = collections.defaultdict(lambda: np.zeros(3, int))
+    for pair in zip(tags, predicted, strict=True):
+        true, guessed = (set(schemes.entities(one, scheme)) for one in pair)
+        for place, entities in enumerate((true & guessed, guessed, true)):
+            for kind, *_ in entities:
+                counts[kind][place] += 1
+    return counts
 
 
-def _seqeval():
-    try:
-        from seqeval.metrics import sequence_labeling
-    except ModuleNotFoundError:
-        raise ImportError(
-            "Scoring entities needs seqeval; install it with: pip install "
-            "'bert_tf[entities]'"
-        ) from None
-    return sequence_labeling
+def _ratios(hits, num_predicted, num_true):
+    """Returns precision, recall and F1; 0 / 0 is 0."""
+    precision = float(hits / max(num_predicted, 1))
+    recall = float(hits / max(num_true, 1))
+    return precision, recall, 2 * precision * recall / ((precision + recall) or 1.0)

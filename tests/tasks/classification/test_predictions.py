@@ -13,13 +13,6 @@ ANSWERS = [
 ]
 
 
-def test_a_prediction_names_its_class_and_all_probabilities():
-    assert classification_predictions.prediction(PROBABILITIES[0], ["rain", "sun"]) == {
-        "label": "sun",
-        "probabilities": {"rain": 0.25, "sun": 0.75},
-    }
-
-
 @pytest.mark.parametrize(
     "answers, lines",
     [

@@ -120,9 +120,3 @@ def test_tags_that_keep_to_a_scheme_pass(tags, scheme):
 )
 def test_labels_have_all_prefixes_of_every_type(tags, scheme, labels):
     assert schemes.labels_of(tags.split(), scheme) == labels.split()
-
-
-def test_bilou_becomes_iobes_and_others_stay():
-    tags = ["B-A", "I-A", "L-A", "U-L", "O"]
-    assert schemes.convert_to_iobes(tags, "bilou") == ["B-A", "I-A", "E-A", "S-L", "O"]
-    assert schemes.convert_to_iobes(["U-A", "L-A"], "iob2") == ["U-A", "L-A"]
