@@ -1,6 +1,7 @@
 """The calls of `bert_tf.fine_tune`, each from examples to answers."""
 
 import csv
+import functools
 import hashlib
 import json
 
@@ -35,9 +36,29 @@ TEXTS = [
 LABELS = ["rain"] * 16 + ["sun"] * 16
 
 
-def classify(train, output_dir, quick, **values):
-    values = {"progress": progress_module.report, **quick, **values}
-    return bert_tf.fine_tune.classify(train, None, output_dir, **values)
+# What the quick model needs besides `quick`, by function.
+VALUES = {
+    "answer_questions": {
+        "max_query_length": 8,
+        "max_seq_length": 32,
+        "train_batch_size": 2,
+    },
+    "retrieve": {"max_query_length": 8, "train_batch_size": 4},
+}
+
+
+def tune(name, train, output_dir, quick, **values):
+    """Calls a function of `fine_tune` without an `init_checkpoint`."""
+    values = {**quick, **VALUES.get(name, {}), **values}
+    values.setdefault("progress", progress_module.report)
+    return getattr(bert_tf.fine_tune, name)(train, None, output_dir, **values)
+
+
+classify = functools.partial(tune, "classify")
+tag = functools.partial(tune, "tag")
+answer_questions = functools.partial(tune, "answer_questions")
+choose = functools.partial(tune, "choose")
+retrieve = functools.partial(tune, "retrieve")
 
 
 def forms_of_texts(tmp_path):
@@ -144,11 +165,6 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
         classify((TEXTS, [[1, 0], [0, 1]] * 16), tmp_path / "other", quick)
 
 
-def tag(train, output_dir, quick, **values):
-    values = {"progress": progress_module.report, **quick, **values}
-    return bert_tf.fine_tune.tag(train, None, output_dir, **values)
-
-
 SENTENCES = [
     ([name, verb, "in", place], ["B-PER", "O", "O", "B-LOC"])
     for name in ("anna", "clara", "lena", "oslo")
@@ -218,14 +234,6 @@ SQUAD = {
 }
 
 
-def answer_questions(train, output_dir, quick, **values):
-    values = {"max_query_length": 8, "progress": progress_module.report, **values}
-    quick = {**quick, "max_seq_length": 32, "train_batch_size": 2}
-    return bert_tf.fine_tune.answer_questions(
-        train, None, output_dir, **{**quick, **values}
-    )
-
-
 @pytest.mark.slow
 def test_answer_questions_learns_from_records(quick, tmp_path):
     model = answer_questions(QUESTIONS, tmp_path / "run", quick, validation=0.25)
@@ -269,11 +277,6 @@ CHOICES = [
 ]
 
 
-def choose(train, output_dir, quick, **values):
-    values = {"progress": progress_module.report, **quick, **values}
-    return bert_tf.fine_tune.choose(train, None, output_dir, **values)
-
-
 @pytest.mark.slow
 def test_choose_learns_from_a_list_and_holds_some_out(quick, tmp_path):
     train = [
@@ -293,12 +296,6 @@ PAIRS = [
     ("the baker", "warm bread"),
     ("the river", "cold water"),
 ]
-
-
-def retrieve(train, output_dir, quick, **values):
-    values = {"max_query_length": 8, "progress": progress_module.report, **values}
-    quick = {**quick, "train_batch_size": 4}
-    return bert_tf.fine_tune.retrieve(train, None, output_dir, **{**quick, **values})
 
 
 @pytest.mark.slow
