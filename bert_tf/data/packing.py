@@ -166,16 +166,42 @@ def pack(
         ids_b = token_ids(tokenizer, texts_b)
     if lengths is not None:
         lengths += [len(a) + len(b or ()) for a, b in zip(ids_a, ids_b, strict=True)]
+    return pack_ids(
+        tokenizer.vocabulary,
+        ids_a,
+        max_seq_length,
+        ids_b,
+        truncate_pair=truncate_pair,
+    )
+
+
+def pack_ids(
+    vocabulary: Any,
+    ids_a: Sequence[Sequence[int]],
+    max_seq_length: int,
+    ids_b: Sequence[Sequence[int] | None] | None = None,
+    *,
+    truncate_pair: TruncatePair = truncate_pair,
+) -> dict[str, np.ndarray]:
+    """Returns `pack` of texts that are ids of word pieces already.
+
+    Args:
+        vocabulary: provides [CLS] and [SEP].
+        ids_a: ids of B texts.
+        max_seq_length: length of the rows, S.
+        ids_b: ids of B second segments, or None.
+        truncate_pair: see `pack_pair`.
+    """
     rows = [
         pack_pair(
             a,
             b,
             max_seq_length=max_seq_length,
-            cls=tokenizer.vocabulary.cls_id,
-            sep=tokenizer.vocabulary.sep_id,
+            cls=vocabulary.cls_id,
+            sep=vocabulary.sep_id,
             truncate_pair=truncate_pair,
         )
-        for a, b in zip(ids_a, ids_b, strict=True)
+        for a, b in zip(ids_a, ids_b or [None] * len(ids_a), strict=True)
     ]
     return padded_features(rows, max_seq_length)
 

@@ -79,17 +79,6 @@ class WrongExample:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluated:
-    """The results of an evaluation."""
-
-    results: Mapping[str, float]  # Contents of eval_results.txt.
-    wrong: Sequence[WrongExample]
-    num_examples: int
-    # What was evaluated. None: the run's own data.
-    data_set: run_file.DataSet | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Card:
     """The facts of a task about its run. Empty fields are unknown to this call."""
 
@@ -101,7 +90,12 @@ class Card:
     data: tuple[DataFile, ...] = ()
     training: run_file.TrainingFacts | None = None
     training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
-    evaluated: Evaluated | None = None
+    # Of an evaluation: the contents of eval_results.txt, the wrong ones of so many
+    # examples, and what was evaluated (None: the run's own data).
+    results: Mapping[str, float] | None = None
+    wrong: Sequence[WrongExample] = ()
+    num_examples: int | None = None
+    data_set: run_file.DataSet | None = None
 
 
 def read_facts(run_dir: str) -> dict[str, Any] | None:
@@ -147,7 +141,7 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
         earlier = read_facts(folder.path)
         if earlier is None and card.training is None:
             return None
-        if card.evaluated is not None and _write_wrong_examples(folder, card.evaluated):
+        if card.results is not None and _write_wrong_examples(folder, card):
             return None
         return _write(folder.path, _merged(earlier, _facts(card, folder)))
 
@@ -228,14 +222,14 @@ def _seal(text):
     return _SEAL.format(hashlib.sha256(text.encode("utf-8")).hexdigest())
 
 
-def _write_wrong_examples(folder, evaluated):
+def _write_wrong_examples(folder, card):
     """Writes the wrong examples. Returns the suffix of the file; see `run_file`."""
     suffix = ""
-    if evaluated.data_set is not None:
-        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, evaluated.data_set)
+    if card.data_set is not None:
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, card.data_set)
     name = run_file.with_suffix(WRONG_EXAMPLES_FILE, suffix)
     with files.complete_or_absent(os.path.join(folder.path, name)) as file:
-        for wrong in evaluated.wrong:
+        for wrong in card.wrong:
             record = dataclasses.asdict(wrong)
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
     return suffix
@@ -243,9 +237,9 @@ def _write_wrong_examples(folder, evaluated):
 
 def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
-    facts = dataclasses.asdict(card)
-    options, evaluated = card.options, card.evaluated
-    del facts["options"], facts["evaluated"]
+    evaluation = {"options", "results", "wrong", "num_examples", "data_set"}
+    facts = {k: v for k, v in dataclasses.asdict(card).items() if k not in evaluation}
+    options, results = card.options, card.results
     start = options.init_checkpoint
     facts |= {
         "labels": card.labels or (),
@@ -253,9 +247,9 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         or (start and run_file.short_name(start)),
         "settings": settings(options),
         # Lists, because a search records one value per seed.
-        "scores": {n: [v] for n, v in evaluated.results.items()} if evaluated else {},
-        "num_wrong": len(evaluated.wrong) if evaluated else None,
-        "num_evaluated": evaluated.num_examples if evaluated else None,
+        "scores": {name: [value] for name, value in (results or {}).items()},
+        "num_wrong": None if results is None else len(card.wrong),
+        "num_evaluated": card.num_examples,
     }
     return json.loads(json.dumps(facts))  # Lists in place of tuples.
 

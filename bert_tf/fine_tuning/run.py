@@ -184,12 +184,10 @@ class Run:
         results = self._write_results(evaluation.scores, data_set)
         details = self.task.details(evaluation)
         self._write_card(
-            evaluated=model_card.Evaluated(
-                results=results,
-                data_set=data_set,
-                wrong=details.wrong,
-                num_examples=details.num_examples,
-            )
+            results=results,
+            data_set=data_set,
+            wrong=details.wrong,
+            num_examples=details.num_examples,
         )
         suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         self._write_files({n: [text] for n, text in details.files.items()}, suffix)

@@ -32,9 +32,10 @@ def from_pretrained(
             for a `BertModel`; or the right one of several kinds, if the checkpoint does
             not say which it has; or a class, as in its `from_pretrained`. None: the
             checkpoint's.
-        **kwargs: `name` and `dtype`, as for every Keras model, and `preprocessor`; by
-            default the model takes texts with the preprocessor that a `.keras` file
-            contains, or else with the tokenizer.
+        **kwargs: `name` and `dtype`, as for every Keras model; `num_labels`, beside
+            `head`, for a head of that size, new if the checkpoint has no such; and
+            `preprocessor`; by default the model takes texts with the preprocessor that
+            a `.keras` file contains, or else with the tokenizer.
 
     Returns:
         The model (`BertClassifier` for a classifier's checkpoint, `BertModel` for an
@@ -59,6 +60,9 @@ def from_pretrained(
         if head not in checkpoint_heads.HEADS:
             kinds = ", ".join(checkpoint_heads.KINDS)
             raise ValueError(f"head is {head!r}; expected one of {kinds}.")
+        if checkpoint_heads.HEADS[head].has_labels and "num_labels" in kwargs:
+            name = checkpoint_heads.HEADS[head].models[checkpoint_heads.SINGLE_LABEL]
+            return _load(checkpoint_heads.model_class(name), source, **kwargs)
         source, _ = source.with_head(head, argument="head")
     tokenizer = tokenizer_module.FullTokenizer(source)
     kwargs = _with_preprocessor(kwargs, stored, tokenizer)

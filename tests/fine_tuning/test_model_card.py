@@ -63,10 +63,8 @@ RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
 
 def evaluated(*, results=RESULTS, num_wrong=12, **values):
-    found = model_card.Evaluated(
-        results=results, wrong=(WRONG,) * num_wrong, num_examples=120
-    )
-    return card(evaluated=found, **values)
+    wrong = (WRONG,) * num_wrong
+    return card(results=results, wrong=wrong, num_examples=120, **values)
 
 
 @pytest.fixture
@@ -193,13 +191,13 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     (run_dir / "run.json").write_text(json.dumps(record))
     write(run_dir, evaluated(training=TRAINING))
     before = [(run_dir / name).read_bytes() for name in NAMES]
-    found = model_card.Evaluated(
+    found = card(
         results={"eval_accuracy": 0.1},
         wrong=(WRONG,),
         num_examples=3,
         data_set=run_file.DataSet(name="moods"),
     )
-    assert write(run_dir, card(evaluated=found)) is None
+    assert write(run_dir, found) is None
     assert [(run_dir / name).read_bytes() for name in NAMES] == before
     others = (run_dir / "wrong_examples-moods.jsonl").read_text()
     assert len(others.splitlines()) == 1

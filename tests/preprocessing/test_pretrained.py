@@ -54,6 +54,16 @@ def test_a_head_that_the_checkpoint_lacks_is_refused(hugging_face, head, message
         bert_tf.from_pretrained(hugging_face / "classification", head=head)
 
 
+def test_a_number_of_labels_asks_for_a_head_of_that_size(hugging_face, caplog):
+    folder = hugging_face / "classification"
+    model, tokenizer = bert_tf.from_pretrained(
+        folder, head="token_classification", num_labels=4
+    )
+    assert isinstance(model, bert_tf.BertTokenClassifier)
+    assert model(tokenizer(["a"]))["logits"].shape[-1] == 4
+    assert "train the model before you use it" in caplog.text
+
+
 def test_the_kind_of_an_ambiguous_head_can_be_given(released, tmp_path):
     from bert_tf.checkpoints.release import bundle
 

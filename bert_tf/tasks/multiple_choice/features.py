@@ -102,14 +102,4 @@ def pack_endings(
     repeated = [ids for ids, own in zip(start_ids, endings, strict=True) for _ in own]
     if lengths is not None:
         lengths += [len(a) + len(b) for a, b in zip(repeated, ending_ids, strict=True)]
-    rows = [
-        packing.pack_pair(
-            start,
-            ending,
-            max_seq_length=max_seq_length,
-            cls=tokenizer.vocabulary.cls_id,
-            sep=tokenizer.vocabulary.sep_id,
-        )
-        for start, ending in zip(repeated, ending_ids, strict=True)
-    ]
-    return packing.padded_features(rows, max_seq_length)
+    return packing.pack_ids(tokenizer.vocabulary, repeated, max_seq_length, ending_ids)

@@ -6,6 +6,8 @@ import logging
 import os
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +30,11 @@ from bert_tf.modeling import numerics
 from bert_tf.tasks.multiple_choice import examples as examples_module
 from bert_tf.tasks.multiple_choice import features
 from bert_tf.tasks.multiple_choice import options as multiple_choice_options
-from bert_tf.tasks.multiple_choice import predictions
 from bert_tf.training import plots
 
 logger = logging.getLogger(__name__)
+
+RELEASE_FILE = "test_results.tsv"
 # Among so many examples, the first ending is the right one at least once.
 _MANY_EXAMPLES = 20
 
@@ -73,7 +76,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     """A trained multiple choice model; see `fine_tuning.predictor.Predictor`.
 
     An input is (start, endings), where endings are two or more texts. For the answers
-    see `predictions.prediction`.
+    see `_answer`.
     """
 
     RECORD = Record
@@ -114,7 +117,7 @@ class Predictor(fine_tuning_predictor.Predictor):
             self._num_truncated += bool(np.any(row > length - 3))
         ending_scores = self._applied(self.apply, packed)
         return [
-            predictions.prediction(np.asarray(numerics.softmax(row)), texts)
+            _answer(np.asarray(numerics.softmax(row)), texts)
             for row, texts in zip(
                 np.split(ending_scores, borders), endings, strict=True
             )
@@ -286,19 +289,17 @@ class MultipleChoice(task_module.Task):
         probabilities = predict(source, keys=("probabilities",))["probabilities"]
         examples = self.examples["test"]
         answers = [
-            predictions.prediction(row, example.endings)
+            _answer(row, example.endings)
             for example, row in zip(examples, probabilities, strict=True)
         ]
         ids = ({"id": example.guid} for example in examples)
         records = (a | b for a, b in zip(ids, answers, strict=True))
         return task_module.Predicted(
             files={
-                predictions.TABLE_FILE: predictions.release_lines(probabilities),
+                RELEASE_FILE: _release_lines(probabilities),
                 task_module.PREDICTIONS_FILE: task_module.json_lines(records),
             },
-            table=list(map(predictions.cells, answers))
-            if self.options.predict_file
-            else None,
+            table=list(map(_cells, answers)) if self.options.predict_file else None,
             # As the table was read; a run may be applied to one without it.
             header=self.options.header or self.record.header,
         )
@@ -372,3 +373,49 @@ def _table(run, rows, name, *, trains):
     ]
     content = given_data.json_lines(rows, (start, *endings, label))
     return run.add_file(f"{name}.jsonl", content, trains=trains)
+
+
+def _answer(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]:
+    """Returns the answer for one example.
+
+    Args:
+        probabilities: float [C].
+        endings: C texts.
+
+    Returns:
+        `label`: number of the most probable ending, as a string like all labels.
+        `ending`: its text. `probabilities`: by number.
+    """
+    chosen = int(np.argmax(probabilities))
+    by_number = {str(i): float(value) for i, value in enumerate(probabilities)}
+    return {
+        "label": str(chosen),
+        "ending": endings[chosen],
+        "probabilities": by_number,
+    }
+
+
+def _release_lines(probabilities: np.ndarray) -> Iterator[str]:
+    """Yields the lines of `test_results.tsv`.
+
+    The file has the format of the release's run_classifier.py: no header, one line per
+    example, and the probabilities of the endings, separated by tabs.
+
+    Args:
+        probabilities: float32 [N, C].
+    """
+    for row in probabilities:
+        yield "\t".join(str(value) for value in row) + "\n"
+
+
+def _cells(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the columns of an answer in `predictions.csv`.
+
+    Args:
+        answer: see `_answer`.
+    """
+    return {
+        "predicted_label": answer["label"],
+        "predicted_ending": answer["ending"],
+        "probability": f"{max(answer['probabilities'].values()):.4f}",
+    }

@@ -226,34 +226,6 @@ def convert_examples_to_features(
     )
 
 
-def pack_rows(
-    vocabulary: vocabulary_module.Vocabulary,
-    pieces: Sequence[Sequence[int]],
-    max_seq_length: int,
-    pieces_b: Sequence[Sequence[int]] | None = None,
-) -> dict[str, np.ndarray]:
-    """Returns `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
-
-    Args:
-        vocabulary: supplies [CLS] and [SEP].
-        pieces: word piece ids of B texts.
-        max_seq_length: S. Longer rows are truncated; of a pair, the longer text first.
-        pieces_b: word piece ids of B second texts.
-    """
-    seconds: Sequence[Sequence[int] | None] = pieces_b or [None] * len(pieces)
-    rows = [
-        packing.pack_pair(
-            a,
-            b,
-            max_seq_length=max_seq_length,
-            cls=vocabulary.cls_id,
-            sep=vocabulary.sep_id,
-        )
-        for a, b in zip(pieces, seconds, strict=True)
-    ]
-    return packing.padded_features(rows, max_seq_length)
-
-
 class RankingSource(batching.Source):
     """Queries with their relevant passage and wrong ones.
 
@@ -375,8 +347,8 @@ class RankingSource(batching.Source):
             repeated = [query for query in queries for _ in candidates[0]]
             rows = pack_pairs(self._vocabulary, task, repeated, passages)
             return _by_example(rows, candidates.shape)
-        packed = pack_rows(self._vocabulary, queries, task.max_query_length)
-        rows = pack_rows(self._vocabulary, passages, task.max_seq_length)
+        packed = packing.pack_ids(self._vocabulary, queries, task.max_query_length)
+        rows = packing.pack_ids(self._vocabulary, passages, task.max_seq_length)
         rows = _by_example(rows, candidates.shape)
         positive_ids = np.full(
             (len(indices), self._most_positives), NO_PASSAGE, np.int32
@@ -418,7 +390,7 @@ def pack_pairs(
         query = query[: task.max_query_length - 2]
         pairs.append((query, passage[: room - len(query)]))
     firsts, seconds = [a for a, _ in pairs], [b for _, b in pairs]
-    return pack_rows(vocabulary, firsts, task.max_seq_length, seconds)
+    return packing.pack_ids(vocabulary, firsts, task.max_seq_length, seconds)
 
 
 def _by_example(columns, shape):

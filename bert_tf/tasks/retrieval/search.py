@@ -267,7 +267,7 @@ class Retriever:
     def _blocks(self, texts, max_seq_length, unit):
         def pack(pieces):
             vocabulary = self._tokenizer.vocabulary
-            packed = features.pack_rows(vocabulary, pieces, max_seq_length)
+            packed = packing.pack_ids(vocabulary, pieces, max_seq_length)
             del packed["segment_ids"]  # All 0.
             return packed
 
