@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gc
 import importlib.util
 import io
 import json
@@ -56,6 +57,11 @@ runpy.run_path({path!r}, run_name="__main__")
 def pytest_configure():
     # Tests send Ctrl-C, which a shell makes its background jobs ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    # Otherwise a search for garbage looks at every object of TensorFlow, for a second.
+    gc.freeze()
 
 
 @wrapt.when_imported("tensorflow")
