@@ -6,30 +6,23 @@ import pickle
 import pytest
 
 from bert_tf import options as options_module
+from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackOptions(options_module.Options):
     """Packs text."""
 
-    input_file: tuple[str, ...] = options_module.option(help="Text files.")
-    vocab_file: str = options_module.option(help="Vocabulary.")
-    max_seq_length: int = options_module.option(
-        128, help="Length.", minimum=1, maximum=512
-    )
-    learning_rate: float = options_module.option(5e-5, help="Rate.", minimum=0.0)
-    dtype: str = options_module.option(
-        "float32", help="Type.", choices=("float32", "bfloat16")
-    )
-    do_train: bool = options_module.option(False, help="Whether to train.")
-    init_checkpoint: str | None = options_module.option(
-        None, help="Weights to begin with."
-    )
-    max_steps: int | None = options_module.option(None, help="Stop after.", minimum=1)
-    layers: tuple[int, ...] = options_module.option(
-        (-1, -2), help="Layers.", maximum=-1
-    )
-    text: tuple[str, ...] = options_module.option((), help="Texts.", repeated=True)
+    input_file: tuple[str, ...] = option(help="Text files.")
+    vocab_file: str = option(help="Vocabulary.")
+    max_seq_length: int = option(128, help="Length.", minimum=1, maximum=512)
+    learning_rate: float = option(5e-5, help="Rate.", minimum=0.0)
+    dtype: str = option("float32", help="Type.", choices=("float32", "bfloat16"))
+    do_train: bool = option(False, help="Whether to train.")
+    init_checkpoint: str | None = option(None, help="Weights to begin with.")
+    max_steps: int | None = option(None, help="Stop after.", minimum=1)
+    layers: tuple[int, ...] = option((-1, -2), help="Layers.", maximum=-1)
+    text: tuple[str, ...] = option((), help="Texts.", repeated=True)
 
 
 def _pack_options(**changes):
@@ -102,8 +95,8 @@ def test_parse_reads_what_the_command_line_gives(name, text, value):
 class DeviceOptions(options_module.Options):
     flag_group = "devices"
 
-    device: str = options_module.option("auto", help="Device.")
-    dry_run: bool = options_module.option(False, help="Plan.", group="advanced")
+    device: str = option("auto", help="Device.")
+    dry_run: bool = option(False, help="Plan.", group="advanced")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,7 +104,7 @@ class RunOptions(DeviceOptions):
     """Runs."""
 
     device: str = "cpu"  # Only the default changes.
-    task_name: str = options_module.option(help="Task.")
+    task_name: str = option(help="Task.")
 
 
 def test_the_help_group_comes_from_the_option_or_the_class_that_declares_it():
@@ -128,9 +121,6 @@ def test_an_error_carries_what_it_is_about():
     with pytest.raises(options_module.OptionError) as raised:
         _pack_options(max_seq_length=0)
     error = pickle.loads(pickle.dumps(raised.value))  # Worker processes return errors.
-    assert (error.flag, error.got, error.expected) == (
-        "max_seq_length",
-        0,
-        "at least 1",
-    )
+    facts = (error.flag, error.got, error.expected)
+    assert facts == ("max_seq_length", 0, "at least 1")
     assert options_module.OptionError("--a requires --b.").flag is None

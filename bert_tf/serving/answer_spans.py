@@ -86,7 +86,7 @@ def best_spans(
         logits: the start and the end scores, float32 [W, S] each; those of padding must
             be so low that it cannot be chosen.
         num_questions: int64 scalar, B.
-        rules: `predictions.Rules`, which spans are allowed.
+        rules: `predictions.Rules`, or the record of a run: which spans are allowed.
     """
     count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
     start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]

@@ -72,7 +72,7 @@ class SpanSignatures(signatures.TaskSignatures):
             self._tokenizer.basic_tokens,
         )
         is_blank = contexts.words.row_lengths() == 0
-        if not self.predictor.task.rules.version_2_with_negative:
+        if not self.predictor.task.version_2_with_negative:
             found["answer"] = tf.where(
                 best.is_found | is_blank,
                 found["answer"],
@@ -103,7 +103,7 @@ class SpanSignatures(signatures.TaskSignatures):
             )
             for name in LOGITS
         ]
-        best = answer_spans.best_spans(windows, logits, context_ids.nrows(), task.rules)
+        best = answer_spans.best_spans(windows, logits, context_ids.nrows(), task)
         # The lowest score of [CLS] among each question's windows.
         of_cls = tf.add(*(tf.cast(one[:, 0], tf.float64) for one in logits))
         return best, tf.math.segment_min(of_cls, windows.question)
@@ -115,15 +115,15 @@ class SpanSignatures(signatures.TaskSignatures):
         that of the best span by more than the threshold (section 4.3 of the paper).
         """
         score = best.start_logit + best.end_logit
-        rules, threshold = self.predictor.task.rules, self.predictor.task.threshold
-        if not rules.version_2_with_negative:
+        task = self.predictor.task
+        if not task.version_2_with_negative:
             return score, tf.zeros_like(score, bool)
         null_is_best = ~best.is_found
-        if rules.n_best_size == 1:
+        if task.n_best_size == 1:
             null_is_best |= score < no_answer
         null_odds = no_answer - best.start_logit - best.end_logit
         return tf.where(null_is_best, no_answer, score), null_is_best | (
-            null_odds > threshold
+            null_odds > task.threshold
         )
 
     def _piece(self, words, word, piece):

@@ -25,6 +25,13 @@ from tests import runs
 
 DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
 
+# Three trainings each; the loop, which is the same for all, is tested with the first.
+first_kind_or_slow = pytest.mark.parametrize(
+    "kind",
+    [DECLARED[0], *(pytest.param(k, marks=pytest.mark.slow) for k in DECLARED[1:])],
+    scope="session",
+)
+
 
 @pytest.fixture(scope="session", params=DECLARED)
 def kind(request):
@@ -106,6 +113,7 @@ def test_a_finished_run_is_not_trained_further(copied, create, contract):
     assert rotation.latest(str(copied)) == before
 
 
+@first_kind_or_slow
 def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
     tmp_path, create, recorded_config
 ):
