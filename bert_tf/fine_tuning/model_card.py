@@ -9,12 +9,12 @@ import hashlib
 import json
 import logging
 import os
-import statistics
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 import jinja2
+import numpy as np
 
 from bert_tf import files
 from bert_tf import json_values
@@ -43,9 +43,7 @@ ALWAYS_SHOWN = (
 # See `json_values.unexpected`.
 _FACTS_SHAPE = {
     "labels": [str],
-    "data": [
-        {"part": str, "name": str, "num_examples": int, "sha256": str | None},
-    ],
+    "data": [{"part": str, "name": str, "num_examples": int, "sha256": str | None}],
     "training_data": [str],
     "settings": dict,
     "scores": {str: [int | float | None]},
@@ -119,21 +117,13 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
     """Writes or completes README.md of a run, and lists the wrong examples.
 
     The card contains the data and settings of the steps that were trained, and the
-    scores on the run's own data. Wrong examples are only in wrong_examples.jsonl,
-    because they may be private.
-
-    Args:
-        folder: of the run.
-        card: facts about this call. Only a call that trained replaces the facts about
-            the training.
+    scores on the run's own data. Only a call that trained replaces facts about the
+    training. Wrong examples are in a file of their own, because they may be private.
 
     Returns:
         The path of the card. None if it was not written: the model in the folder was
         trained without a card, other data was evaluated, the card was edited manually,
         or this process is not the chief.
-
-    Raises:
-        OSError: a file cannot be written.
     """
     if not folder.is_written:
         return None
@@ -149,12 +139,7 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
 def rewrite_scores(
     folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
-    """Replaces the scores of a card; see `write`.
-
-    Args:
-        folder: of the run.
-        scores: values of each score, several if they are those of several seeds.
-    """
+    """Replaces the scores of a card; several values are those of several seeds."""
     if not folder.is_written:
         return None
     with _locked(folder):
@@ -178,6 +163,14 @@ def settings(options: options_module.Options) -> dict[str, Any]:
             field.name in ALWAYS_SHOWN or getattr(options, field.name) != field.default
         )
     }
+
+
+def with_spread(values: Sequence[float]) -> str:
+    """Returns a score, or the mean and the spread of those of several runs."""
+    if len(values) == 1:
+        return run_folder.format_score(values[0])
+    mean, deviation = np.mean(values), np.std(values, ddof=1)  # NaN if one is.
+    return f"{mean:.4f} ± {deviation:.4f} over {len(values)} runs"
 
 
 def render(template: str, **values: Any) -> str:
@@ -272,7 +265,8 @@ def _merged(earlier, facts):
 def _text(name, facts):
     """Returns the text of the card from the facts in model_card.json."""
     scores = {
-        score: _with_spread(values)
+        score: with_spread(values)
+        + (f" ({', '.join(map('{:.4f}'.format, values))})" if values[1:] else "")
         for score, values in sorted(facts["scores"].items())
         if score not in ("global_step", "loss")
     }
@@ -293,14 +287,6 @@ def _base_name(path):
     if "ckpt" in name:
         return folder or name
     return os.path.join(folder, name).removeprefix("hf://")
-
-
-def _with_spread(values):
-    if len(values) == 1:
-        return f"{values[0]:.4f}"
-    mean, deviation = statistics.fmean(values), statistics.stdev(values)
-    each = ", ".join(f"{value:.4f}" for value in values)
-    return f"{mean:.4f} ± {deviation:.4f} over {len(values)} runs ({each})"
 
 
 def _cell(value):

@@ -21,11 +21,7 @@ FILE = "report.html"
 CURVES_FILE = "curves.png"
 # A score must cover this share of the distance from the baseline to a perfect score.
 MARGIN = 0.02
-NOT_LEARNED = "not learned"
-_NO_FACTS = {
-    "summary": "A training run of bert_tf.",
-    "num_wrong": None,
-}
+_NO_FACTS = {"summary": "A training run of bert_tf.", "num_wrong": None}
 
 
 def plot_runs(options: training_options.PlotRunOptions) -> str:
@@ -59,13 +55,6 @@ def write(folder: run_folder.RunFolder) -> str | None:
     """Writes report.html; returns its path, or None if this process is not the chief.
 
     Without matplotlib, the report has no plots and says how to install it.
-
-    Args:
-        folder: of a run.
-
-    Raises:
-        OSError: a file cannot be read or written.
-        ValueError: a file of the run is damaged.
     """
     run_dir = folder.path
     if not folder.is_written or not files.is_folder(run_dir):
@@ -73,6 +62,7 @@ def write(folder: run_folder.RunFolder) -> str | None:
     data = plots.read_data(run_dir)
     facts = model_card.read_facts(run_dir) or _NO_FACTS
     images, no_plots = _images(run_dir, data)
+    flags = run_file.read_run(run_dir).get("flags", {})
     wrong_examples = model_card.WRONG_EXAMPLES_FILE
     text = model_card.render(
         "run_report.html.jinja",
@@ -83,7 +73,8 @@ def write(folder: run_folder.RunFolder) -> str | None:
         images=images,
         no_plots=no_plots,
         has_wrong_examples=files.exists(os.path.join(run_dir, wrong_examples)),
-        settings=facts.get("settings") or _flags(run_dir),
+        settings=facts.get("settings")
+        or {name: value for name, value in flags.items() if value is not None},
     )
     path = os.path.join(run_dir, FILE)
     with files.complete_or_absent(path) as file:
@@ -121,37 +112,24 @@ def score_lines(
 
 
 def verdict(
-    name: str,
-    score: float,
-    baseline: float | None,
-    *,
-    perfect: float | None = None,
+    name: str, score: float, baseline: float | None, *, perfect: float | None = None
 ) -> str:
-    """Returns "not learned" if a score is hardly better than its baseline.
+    """Returns "not learned" if a score is hardly better than its baseline, else "".
 
     Args:
         name: of the score. A loss or a perplexity is better if it is lower.
         score: of the model.
         baseline: the score of the simplest prediction. None: unknown.
-        perfect: the best possible score; losses ignore it. None: 100 if the score or
-            the baseline is above 1, else 1.
-
-    Returns:
-        `NOT_LEARNED`, or "" if the score is clearly better or there is no baseline.
-
-    Example:
-        >>> verdict("eval_accuracy", 0.51, baseline=0.5)
-        'not learned'
+        perfect: the best possible score. None: 100 if one is above 1, else 1.
     """
     if baseline is None:
         return ""
     if name.endswith(("loss", "perplexity")):
         learned = score < baseline * (1 - MARGIN)
     else:
-        if perfect is None:
-            perfect = 100 if max(score, baseline) > 1 else 1
+        perfect = perfect or (100 if max(score, baseline) > 1 else 1)
         learned = score > baseline + MARGIN * (perfect - baseline)
-    return "" if learned else NOT_LEARNED
+    return "" if learned else "not learned"
 
 
 def _images(run_dir, data):
@@ -168,8 +146,3 @@ def _images(run_dir, data):
         for name, figure in figures.items()
     }
     return images, "There is nothing to plot yet."
-
-
-def _flags(run_dir):
-    flags = run_file.read_run(run_dir).get("flags", {})
-    return {name: value for name, value in flags.items() if value is not None}

@@ -19,8 +19,6 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 
-import numpy as np
-
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf.fine_tuning import model_card
@@ -278,13 +276,7 @@ def _report(metric, results, best, spread):
     ]
     lines.append(f"Kept the best of {len(results)} runs: {best.name}.")
     for name, values in sorted(spread.items()):
-        if len(values) > 1:
-            lines.append(
-                f"{name} = {np.mean(values):.4f} ± {np.std(values, ddof=1):.4f} over "
-                f"{len(values)} runs"
-            )
-        else:
-            lines.append(f"{name} = {run_folder.format_score(values[0])}")
+        lines.append(f"{name} = {model_card.with_spread(values)}")
     return "\n".join(lines)
 
 

@@ -137,8 +137,12 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
 
 def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
     write(run_dir, evaluated(training=TRAINING))
-    rewrite_scores(run_dir, {"eval_accuracy": (0.8, 0.9, 1.0)})
-    assert "over 3 runs (0.8000, 0.9000, 1.0000)" in (run_dir / "README.md").read_text()
+    rewrite_scores(
+        run_dir, {"eval_accuracy": (0.8, 0.9, 1.0), "eval_f1": (float("nan"), 1.0)}
+    )
+    text = (run_dir / "README.md").read_text()
+    assert "0.9000 ± 0.1000 over 3 runs (0.8000, 0.9000, 1.0000)" in text
+    assert "nan ± nan over 2 runs (nan, 1.0000)" in text
 
 
 def test_a_later_evaluation_completes_the_card(run_dir, data):
