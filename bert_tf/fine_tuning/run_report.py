@@ -128,7 +128,7 @@ def verdict(
         learned = score < baseline * (1 - MARGIN)
     else:
         perfect = perfect or (100 if max(score, baseline) > 1 else 1)
-        learned = score > baseline + MARGIN * (perfect - baseline)
+        learned = score > baseline + MARGIN * (perfect - baseline) or score >= perfect
     return "" if learned else "not learned"
 
 

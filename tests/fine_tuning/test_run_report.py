@@ -25,3 +25,5 @@ def test_a_score_must_be_clearly_better_than_its_baseline(
 def test_a_percentage_below_one_is_measured_by_its_scale():
     assert run_report.verdict("eval_f1", 0.8, 0.0, perfect=100) == "not learned"
     assert run_report.verdict("eval_f1", 2.5, 0.0, perfect=100) == ""
+    # In a corpus of ten passages, any order has them all among the first ten.
+    assert run_report.verdict("eval_recall_at_10", 1.0, 1.0) == ""
