@@ -114,6 +114,18 @@ def test_recorded_ids_of_the_released_vocabularies(
     assert ids == [row["ids"][name] for row in rows]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_both_tokenizers_agree_on_every_code_point(shared, do_lower_case):
+    path = shared / "data" / "vocab" / "bert-base-multilingual-cased" / "vocab.txt"
+    plain, ops = (tokenizer(path, do_lower_case) for tokenizer in TOKENIZERS)
+    codes = [code for code in range(0x110000) if code not in range(0xD800, 0xE000)]
+    for start in range(0, len(codes), 50_000):
+        texts = [f"a{chr(code)}b {chr(code)}" for code in codes[start : start + 50_000]]
+        rows = zip(texts, all_ids(ops, texts), all_ids(plain, texts), strict=True)
+        assert [ascii(text) for text, row, expected in rows if row != expected] == []
+
+
 def all_ids(tokenizer, texts):
     if isinstance(tokenizer, in_graph.InGraphTokenizer):
         return tokenizer.tokenize(texts).to_list()
