@@ -145,7 +145,10 @@ def _refusal_reason(error):
     text = text.rpartition("<stack traces unavailable> ")[2]
     # From a Python function in the graph.
     text = text.split(" Traceback (most recent")[0].removeprefix("ValueError: ")
-    return text.split(" [[{{node")[0].split(" [Op:")[0]
+    text = text.split(" [[{{node")[0].split(" [Op:")[0]
+    if text.startswith(check := "assertion failed: ["):  # Each value has brackets.
+        text = text.removeprefix(check).removesuffix("]").replace("] [", " ")
+    return text
 
 
 def _array(name, values, spec):

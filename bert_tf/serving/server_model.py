@@ -209,6 +209,9 @@ class Queue:
                 for job, count in batch.items():
                     self._compute({job: count})
                 return
+            if isinstance(error, ValueError) and first.num_done:
+                place = f"counted from row {first.num_done} of the request"
+                error = ValueError(f"{error} ({place})")
             if first.outputs.set_running_or_notify_cancel():
                 first.outputs.set_exception(error)
             if isinstance(error, OSError):

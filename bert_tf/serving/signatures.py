@@ -195,9 +195,11 @@ def _count_check(inputs):
 def _below(limit, ids, name):
     """Returns ids after the check that all of them are in [0, limit)."""
     is_wrong = (ids < 0) | (ids >= limit)
+    place = tf.where(is_wrong)[:1]  # [1, 2] or [0, 2]
+    message = f"{name} must be at least 0 and below {limit}, got"
     refusal = tf.debugging.Assert(
         ~tf.reduce_any(is_wrong),
-        [f"{name} must be at least 0 and below {limit}, got", ids[is_wrong][:1]],
+        [message, ids[is_wrong][:1], "in row", place[:, 0], "column", place[:, 1]],
     )
     with tf.control_dependencies([refusal]):
         return tf.identity(ids)

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints.release import rotation
@@ -116,6 +117,12 @@ def exports(runs, tmp_path_factory):
         return runs[kind], export.export_saved_model(runs[kind], export_dir)
 
     return Written(write)
+
+
+@pytest.fixture(scope="session")
+def signatures(exports):
+    """By kind: the signatures of the SavedModel in memory."""
+    return Written(lambda kind: tf.saved_model.load(exports[kind][1]).signatures)
 
 
 def run_of(kind):

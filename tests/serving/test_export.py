@@ -106,8 +106,8 @@ def requests(exports):
 
 # The tests of each task's signatures and of the client compare them with Python.
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_are_the_same_where_only_tensorflow_is(kind, exports, requests):
-    functions = tf.saved_model.load(exports[kind][1]).signatures
+def test_answers_are_the_same_where_only_tensorflow_is(kind, signatures, requests):
+    functions = signatures[kind]
     for name, (inputs, found) in requests[kind].items():
         columns = {key: tf.constant(rows) for key, rows in inputs.items()}
         expected = functions[name](**columns)
@@ -139,11 +139,10 @@ def test_ids_give_what_the_model_gives(kind, exports, requests):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_export_uses_no_op_that_servers_lack(kind, exports):
+def test_the_export_uses_no_op_that_servers_lack(kind, signatures):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}
-    model = tf.saved_model.load(exports[kind][1])
-    graph = model.signatures["serving_default"].graph.as_graph_def()
+    graph = signatures[kind]["serving_default"].graph.as_graph_def()
     nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
     ops = {node.op for node in nodes}
     core_ops = {"Const", *dir(tf.raw_ops)} - {"EagerPyFunc", "PyFunc"}

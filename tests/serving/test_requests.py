@@ -4,34 +4,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.data import packing
 from bert_tf.serving import class_signatures
-from bert_tf.serving import predictors
-from bert_tf.serving import signatures
+from bert_tf.serving.signatures import real_mask
 
 KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
 SHORT, LONG = "the [MASK]", "the [MASK] rain in spain " * 2
 
 
-@pytest.fixture(scope="module")
-def loaded(exports):
-    """By kind: the predictor of a run, and the signatures of its export."""
-    return {
-        kind: (
-            predictors.load(exports[kind][0]),
-            tf.saved_model.load(exports[kind][1]).signatures,
-        )
-        for kind in KINDS
-    }
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_are_the_same_under_any_padding(loaded, kind):
-    trained, functions = loaded[kind]
-    alone = packing.pack(trained.tokenizer, [SHORT], max_seq_length=16)
+def test_ids_are_the_same_under_any_padding(signatures, golden, kind):
+    functions = signatures[kind]
+    tokenizer = bert_tf.FullTokenizer(str(golden / "vocab.txt"), do_lower_case=True)
+    alone = packing.pack(tokenizer, [SHORT], max_seq_length=16)
     length = int(alone["input_mask"].sum())
     alone = {name: rows[:, :length] for name, rows in alone.items()}
-    longer = packing.pack(trained.tokenizer, [LONG], max_seq_length=16)
+    longer = packing.pack(tokenizer, [LONG], max_seq_length=16)
     expected = functions["ids"](**as_tensors(alone))
 
     def padded(rows, name, of_server):
@@ -59,12 +48,12 @@ def test_ids_are_the_same_under_any_padding(loaded, kind):
 def test_a_mask_in_the_middle_of_a_row_is_kept():
     ids = tf.constant([[2, 5, 2, 0, 3, 2, 0, 2], [2, 2, 2, 2, 2, 2, 2, 2]])
     mask = tf.constant([[1, 0, 1, 1, 1, 1, 1, 1], [1] * 8])
-    assert signatures.real_mask(ids, mask, cls_id=2, pad_id=0).numpy().tolist() == [
+    assert real_mask(ids, mask, cls_id=2, pad_id=0).numpy().tolist() == [
         [1, 0, 1, 1, 1, 0, 0, 0],
         [1, 0, 0, 0, 0, 0, 0, 0],
     ]
     # A vocabulary without [PAD]: 0 is a word.
-    found = signatures.real_mask(ids, mask, cls_id=2, pad_id=None)
+    found = real_mask(ids, mask, cls_id=2, pad_id=None)
     assert found[0].numpy().tolist() == [1, 0, 1, 1, 1, 1, 1, 0]
 
 
@@ -87,8 +76,8 @@ def test_endings_that_a_server_repeats_are_absent():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_rows_give_no_rows(loaded, kind):
-    for name, function in loaded[kind][1].items():
+def test_no_rows_give_no_rows(signatures, kind):
+    for name, function in signatures[kind].items():
         inputs = {
             key: tf.zeros([size or 0 for size in spec.shape], spec.dtype)
             for key, spec in function.structured_input_signature[1].items()
@@ -99,8 +88,8 @@ def test_no_rows_give_no_rows(loaded, kind):
         ), name
 
 
-def test_a_text_above_the_limit_is_an_error_that_names_it(loaded):
-    function = loaded["single"][1]["serving_default"]
+def test_a_text_above_the_limit_is_an_error_that_names_it(signatures):
+    function = signatures["single"]["serving_default"]
     longest = "é" * 2**19
     assert function(text=tf.constant(["the rain", longest]))["label"].shape == (2,)
     with pytest.raises(
@@ -111,8 +100,8 @@ def test_a_text_above_the_limit_is_an_error_that_names_it(loaded):
 
 @pytest.mark.parametrize("kind", ["pair", "choice", "squad"])
 @pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
-def test_inputs_with_different_numbers_of_rows_are_refused(loaded, kind, counts):
-    function = loaded[kind][1]["serving_default"]
+def test_inputs_with_different_numbers_of_rows_are_refused(signatures, kind, counts):
+    function = signatures[kind]["serving_default"]
     specs = function.structured_input_signature[1]
     inputs = {
         name: tf.fill([count, 2][: specs[name].shape.rank], "rain")
@@ -132,16 +121,20 @@ def as_tensors(columns):
 @pytest.mark.parametrize(
     "name, values, message",
     [
-        ("input_ids", [[2, -1, 3]], r"at least 0 and below [0-9]+, got.*\[-1\]"),
+        (
+            "input_ids",
+            [[2, -1, 3]],
+            r"below [0-9]+, got.*\[-1\] .*row.* \[0\] .*column.* \[1\]",
+        ),
         ("input_ids", [[2, 10**6, 3]], r"below [0-9]+, got.*\[1000000\]"),
         ("segment_ids", [[0, 0, 2]], r"at least 0 and below 2, got.*\[2\]"),
         ("input_mask", [[1, 1]], "must have the same shape"),
         ("input_mask", [[1, 5, 1]], r"at least 0 and below 2, got.*\[5\]"),
     ],
 )
-def test_ids_outside_their_tables_are_refused(loaded, kind, name, values, message):
+def test_ids_outside_their_tables_are_refused(signatures, kind, name, values, message):
     row = {"input_ids": [[2, 7, 3]], "input_mask": [[1] * 3], "segment_ids": [[0] * 3]}
     tensors = as_tensors(row | {name: values})
-    _, functions = loaded[kind]
+    functions = signatures[kind]
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         functions["ids"](**tensors)

@@ -129,12 +129,18 @@ def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
     assert answer["starts"][0].tolist() == [0, 4, *[-1] * 28]
 
 
-def test_a_bad_request_fails_alone(model):
+def test_a_bad_request_fails_alone(model, monkeypatch):
     good, bad = ("ids", ids(2, 9, 3)), ("ids", ids(2, 10**6, 3))
     outputs = answers(model, [good, bad, good])
     assert "logits" in outputs[0].keys() & outputs[2].keys()
     assert isinstance(outputs[1], ValueError)
-    assert "input_ids must be at least 0" in str(outputs[1])
+    assert str(outputs[1]).endswith("got 1000000 in row 0 column 1")
+    monkeypatch.setattr(server_model, "_MAX_ROWS", 1)
+    columns = {
+        name: np.concatenate([rows, bad[1][name]]) for name, rows in good[1].items()
+    }
+    [error] = answers(model, [("ids", columns)])
+    assert str(error).endswith("row 0 column 1 (counted from row 1 of the request)")
 
 
 def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):

@@ -10,13 +10,11 @@ from bert_tf.serving import warm_up
 
 
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
-def test_every_signature_answers_its_warm_up_requests(exports, kind):
-    folder = exports[kind][1]
-    signatures = tf.saved_model.load(folder).signatures
-    asked = {}
-    for name, arrays in warm_up.read(os.path.join(folder, *warm_up.PATH)):
+def test_every_signature_answers_its_warm_up_requests(exports, signatures, kind):
+    functions, asked = signatures[kind], {}
+    for name, arrays in warm_up.read(os.path.join(exports[kind][1], *warm_up.PATH)):
         inputs = {key: tf.constant(array) for key, array in arrays.items()}
-        answer = signatures[name](**inputs)
+        answer = functions[name](**inputs)
         rows = {int(values.shape[0]) for values in (*inputs.values(), *answer.values())}
         assert len(rows) == 1
         asked.setdefault(name, []).extend(rows)
@@ -24,7 +22,7 @@ def test_every_signature_answers_its_warm_up_requests(exports, kind):
         if texts is not None and len(texts) > 1:
             assert len({len(text) for text in texts.numpy()}) > 2
             assert any(not text.isascii() for text in texts.numpy())
-    assert asked == {name: [1, 4, 32] for name in signatures}
+    assert asked == {name: [1, 4, 32] for name in functions}
 
 
 def test_the_serving_library_reads_a_warm_up_request():
