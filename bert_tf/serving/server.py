@@ -103,11 +103,13 @@ def _load_versions(options, app):
     while app.queue.busy_seconds() < limit:
         previous = seen
         try:
-            with contextlib.suppress(OSError):  # The storage may be away for a moment.
+            seen = None
+            # Later on, the storage may be away for a moment.
+            with contextlib.suppress(*([] if app.model is None else [OSError])):
                 folder, name, version = find_model(options.export_dir)
                 seen = (version, _sizes(folder))
             # A version that is still being copied changes.
-            if app.model is None or (seen == previous and seen != tried):
+            if app.model is None or (seen == previous and seen not in (None, tried)):
                 tried = seen
                 model = server_model.ServedModel(
                     folder, options.backend, options.dtype, version
