@@ -270,9 +270,8 @@ def _parse(
     _check_replaced_flags(flag_values)
     places = [n for n in options_class.POSITIONAL if not flag_values[n].present]
     if len(left_over) > len(places):
-        raise OptionError(
-            f"Unexpected {left_over[-1]!r}; write every option as --flag=value."
-        )
+        shown = repr(left_over[len(places)])
+        raise OptionError(f"Unexpected {shown}; write every option as --flag=value.")
     for name, value in zip(places, left_over, strict=False):
         flag_values[name].parse(value)
     values: dict[str, Any] = {}

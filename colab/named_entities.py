@@ -32,7 +32,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     is_checkout = os.path.exists("../setup.py")
-    package = "..[plots,entities]" if is_checkout else "bert_tf[plots,entities]==0.1.0"
+    package = "..[plots]" if is_checkout else "bert_tf[plots]==0.1.0"
     get_ipython().run_line_magic("pip", f"install --quiet '{package}'")
 
 import bert_tf

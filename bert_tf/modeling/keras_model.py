@@ -440,8 +440,8 @@ def _set_trainable(model, differing):
 
 def _is_for_logits(item):
     """Returns whether a loss or metric is for logits; None if it does not say so."""
-    if isinstance(item, str):
-        name = item.lower()
+    if item is None or isinstance(item, str):  # None: an output without a loss.
+        name = str(item).lower()
         is_for_probabilities = "crossentropy" in name or name in ("ce", "bce", "auc")
         return False if is_for_probabilities else None
     if hasattr(item, "get_config"):

@@ -33,9 +33,9 @@ def from_pretrained(
             not say which it has; or a class, as in its `from_pretrained`. None: the
             checkpoint's.
         **kwargs: `name` and `dtype`, as for every Keras model; `num_labels`, beside
-            `head`, for a head of that size, new if the checkpoint has no such; and
-            `preprocessor`; by default the model takes texts with the preprocessor that
-            a `.keras` file contains, or else with the tokenizer.
+            `head`, for a head of that size, newly initialized if the checkpoint has
+            none; and `preprocessor`; by default the model takes texts with the
+            preprocessor that a `.keras` file contains, or else with the tokenizer.
 
     Returns:
         The model (`BertClassifier` for a classifier's checkpoint, `BertModel` for an

@@ -178,7 +178,8 @@ def _array(name, values, spec):
         converted.append([*map(convert, row)])
         if None in converted[-1]:
             index = converted[-1].index(None)
-            raise ValueError(f"{place}[{index}]: no {item}, but {row[index]!r:.80}.")
+            shown = f"{row[index]!r:.80}"
+            raise ValueError(f"{place}[{index}]: expected {item}, got {shown}.")
     array = np.array(converted or np.empty([0, 0]), kind)
     return array if rank > 1 else array[0]
 

@@ -211,6 +211,9 @@ def _uvicorn_server(app):
     config = uvicorn.Config(
         app,
         http=_Protocol,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -148,7 +148,7 @@ class Application:
             self._record(request, status)
 
     async def _answer(self, request):
-        """Returns the answer, or the one that gives an error in the form of its API."""
+        """Returns the answer, or that of an error, in TensorFlow Serving's form."""
         limit = self._options.queue_timeout_seconds
         try:
             async with asyncio.timeout(limit):
@@ -165,22 +165,22 @@ class Application:
             message = f"The server has an error; see {request.id} in its log."
             refusal = HTTPException(500, message)
         status, content = refusal.status_code, {"error": refusal.detail}
-        return responses.JSONResponse(content, status, _HEADERS.get(status))
+        headers = refusal.headers or _HEADERS.get(status)
+        return responses.JSONResponse(content, status, headers)
 
     async def _response(self, request):
         self._check_access(request)
         version = r"\d+" if self.model is None else self.model.version
         versions = rf"^(/v1/models/{self._name})/versions/{version}\b"
         path = re.sub(versions, r"\1", request.path)
-        if request.method == "POST" and path in self._readers:
-            return await self._compute(self._readers[path], request)
-        is_document = request.method in ("GET", "HEAD") and path in self._documents
-        message = (
-            f"No such path: {request.method:.10} {request.path:.80}; "
-            "GET /v1/models names the model."
-        )
-        _require(is_document, 404, message)
-        return self._documents[path]()
+        message = f"No such path: {request.path:.80}; GET /v1/models names the model."
+        _require(path in self._readers or path in self._documents, 404, message)
+        methods = "POST" if path in self._readers else "GET, HEAD"
+        if request.method not in methods.split(", "):
+            raise HTTPException(405, f"Expected {methods}.", {"Allow": methods})
+        if path in self._documents:
+            return self._documents[path]()
+        return await self._compute(self._readers[path], request)
 
     def _check_access(self, request):
         # h11 accepts longer headers that arrive at once.

@@ -183,6 +183,11 @@ def read_embeddings(body: dict[str, Any], model: ServedModel, name: str) -> Job:
     signature = model.signatures.get(client.DEFAULT_SIGNATURE)
     if signature is None or "embedding" not in signature.outputs:
         raise ValueError(f"The model {name} returns no embeddings.")
+    if body.get("input_type") not in (None, "document"):
+        raise ValueError(
+            "input_type is not supported: these are vectors of passages. For vectors "
+            "of queries, call :predict with the signature_name query."
+        )
     if body.get("encoding_format") not in (None, "float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
     most = signature.outputs["embedding"].shape[-1]
@@ -201,7 +206,8 @@ def read_embeddings(body: dict[str, Any], model: ServedModel, name: str) -> Job:
     if not isinstance(items, list) or items == [[]]:
         raise ValueError("input must be a text or a list of texts.")
     if isinstance(items[0], list):
-        signature, items = model.signatures["ids"], _framed(items, model)
+        items = _framed(items, model)
+        signature = model.signatures["ids"]
     return Job(model, signature, signature.arrays(items), encode)
 
 
@@ -209,7 +215,7 @@ def _framed(rows, model):
     """Returns the inputs of the signature `ids` for rows of word piece ids."""
     vocabulary = model.vocabulary
     has_prompt = model.task.get("query_prompt") or model.task.get("passage_prompt")
-    if vocabulary is None or has_prompt:
+    if vocabulary is None or has_prompt or "ids" not in model.signatures:
         raise ValueError("input must be texts: the model has no word pieces of a text.")
     for number, row in enumerate(rows):
         if not isinstance(row, list):

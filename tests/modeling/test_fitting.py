@@ -94,6 +94,14 @@ def test_metrics_get_the_probabilities_and_labels_from_either_place():
     np.testing.assert_allclose(in_features, [loss, accuracy, nll], rtol=1e-6)
 
 
+def test_an_output_may_have_no_loss_and_no_metric():
+    metrics = {"logits": None, "probabilities": ["accuracy"]}
+    model = classifier(loss={"logits": SPARSE(from_logits=True)}, metrics=metrics)
+    assert evaluate(model, X, Y).shape == (2,)
+    loss = {"logits": SPARSE(from_logits=True), "probabilities": None}
+    assert evaluate(classifier(loss=loss), X, Y).shape == ()
+
+
 def test_missing_labels_are_named():
     compiled = bert_tf.BertClassifier(CONFIG, num_labels=3)
     compiled.compile("sgd")

@@ -23,10 +23,10 @@ def test_inputs_become_arrays(signatures, exports):
     [
         ({"text_b": ["a"]}, "takes text, got text_b"),
         ({"text": "a"}, "text: expected a list of Unicode texts, got 'a'"),
-        ({"text": [1]}, r"text\[0\]: no Unicode text, but 1\."),
-        ({"text": ["a", ["b"]]}, r"text\[1\]: no Unicode text, but \['b'\]"),
-        ([{"b64": "?"}], r"text\[0\]: no Unicode text, but \{'b64': '\?'\}"),
-        (["é", "\ud800"], r"text\[1\]: no Unicode text, but '\\ud800'"),
+        ({"text": [1]}, r"text\[0\]: expected Unicode text, got 1\."),
+        ({"text": ["a", ["b"]]}, r"text\[1\]: expected Unicode text, got \['b'\]"),
+        ([{"b64": "?"}], r"text\[0\]: expected Unicode text, got \{'b64': '\?'\}"),
+        (["é", "\ud800"], r"text\[1\]: expected Unicode text, got '\\ud800'"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
@@ -40,10 +40,13 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
         ([[1, 2], [3, 4], [3]], r"input_ids\[2\]: .* all of one length, got \[3\]\."),
         (
             [[1, 2], [1.5, 3]],
-            r"input_ids\[1\]\[0\]: no whole number \(int32\), but 1\.5\.",
+            r"input_ids\[1\]\[0\]: expected whole number \(int32\), got 1\.5\.",
         ),
-        ([[1], [2], [2**40]], r"input_ids\[2\]\[0\]: no whole number .* but 1099"),
-        ([[2**70]], r"input_ids\[0\]\[0\]: no whole number \(int32\), but"),
+        (
+            [[1], [2], [2**40]],
+            r"input_ids\[2\]\[0\]: expected whole number .* got 1099",
+        ),
+        ([[2**70]], r"input_ids\[0\]\[0\]: expected whole number \(int32\), got"),
         ([1], r"input_ids\[0\]: expected .* non-empty lists of .* got 1\."),
         (
             [[], []],

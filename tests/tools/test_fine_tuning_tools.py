@@ -152,6 +152,7 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
         ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
         ("run_ner", {"train_file": "a"}, 2, "the file train.txt of --data_dir is"),
+        ("run_ner", {"vocab_file": None}, 2, "without --init_checkpoint needs --voc"),
         ("run_ner", {"labels": "O"}, 2, "--labels=O: expected two or more different"),
         ("run_ner", {"true_case": "true"}, 2, "--true_case has no effect on lowerca"),
         # The last file that is needed is read before the training, too.

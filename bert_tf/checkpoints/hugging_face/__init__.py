@@ -6,6 +6,7 @@ needed.
 """
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -87,7 +88,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
         by_name = {known[n]: one for n, one in tensors.items() if n in known}
     shapes = {n: weights.transposed_shape(n, one.shape) for n, one in by_name.items()}
-    checkpoint_heads.check_weights(folder, shapes, described.config, head, own=_own)
+    own = functools.partial(_own, by_name)
+    checkpoint_heads.check_weights(folder, shapes, described.config, head, own=own)
     text = tokenizer.read(folder)
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
@@ -321,10 +323,12 @@ def _head(
 
 
 def _own(
-    name: str, shape: checkpoint_names.Shape
+    by_name: _Tensors, name: str, shape: checkpoint_names.Shape
 ) -> tuple[str, checkpoint_names.Shape]:
     """Returns a weight's name and shape in a Hugging Face folder."""
-    return weights.hugging_face_name(name), weights.transposed_shape(name, shape)
+    stored = by_name.get(name)
+    own = weights.hugging_face_name(name) if stored is None else stored.name
+    return own, weights.transposed_shape(name, shape)
 
 
 def _vocabulary_notes(

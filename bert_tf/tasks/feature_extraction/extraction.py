@@ -146,7 +146,7 @@ class Extractor(fine_tuning_predictor.Predictor):
         self._compute = self._compiled(self._outputs, packing.ENCODER_COLUMNS)
 
     def embed(self, lines: Sequence[TextLine]) -> np.ndarray:
-        """Returns the pooled vectors of N texts, float32 [N, D]; long texts first."""
+        """Returns the pooled vectors of N texts in their order, float32 [N, D]."""
         extracted = self._answered(
             lines,
             self._extract,

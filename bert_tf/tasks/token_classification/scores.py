@@ -55,7 +55,7 @@ def report_by_type(
     predicted: Sequence[Sequence[str]],
     scheme: str,
 ) -> str:
-    """Returns a text table with the scores of each entity type.
+    """Returns a text table with the scores of each entity type, and of all entities.
 
     Args:
         tags: the correct tags of each sentence.
@@ -65,7 +65,8 @@ def report_by_type(
     counts = _counts_by_type(tags, predicted, scheme)
     width = max(map(len, (*counts, "type")))
     lines = [f"{'type':{width}}  precision  recall    F1  support"]
-    for kind, row in sorted(counts.items()):
+    total = sum(counts.values(), np.zeros(3, int))
+    for kind, row in [*sorted(counts.items()), ("all", total)]:
         precision, recall, f1 = _ratios(*row)
         lines.append(
             f"{kind:{width}}  {precision:9.2f}  {recall:6.2f}  {f1:.2f}  {row[2]:7}"

@@ -2,9 +2,11 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.tasks.multiple_choice import task
 from tests import runs
 
 
@@ -22,6 +24,17 @@ def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
     first = fine_tuning_run.prepare(options).examples["train"][0]
     assert (first.guid, first.start, first.label) == ("x", "He", 1)
     assert first.endings == ("sits", "runs")
+
+
+def test_the_first_of_equally_probable_endings_is_the_answer():
+    answer = task._answer(np.array([0.25, 0.75, 0.75], "float32"), ("a", "b", "c"))
+    probabilities = {"0": 0.25, "1": 0.75, "2": 0.75}
+    assert answer == {"label": "1", "ending": "b", "probabilities": probabilities}
+
+
+def test_the_release_has_a_line_of_probabilities_per_example():
+    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]], "float32")
+    assert [*task._release_lines(probabilities)] == ["0.25\t0.75\n", "0.5\t0.5\n"]
 
 
 def test_a_run_is_applied_to_a_table_without_a_header_line(
