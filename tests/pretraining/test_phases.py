@@ -115,6 +115,7 @@ def test_phases_of_the_same_length_equal_one_run_even_if_killed_in_each(
     assert "Trained to step 7," in pretraining_workflow.run(options)  # Nothing is left.
 
 
+@pytest.mark.slow
 def test_each_phase_reads_the_records_of_its_length(
     options_in, golden, short_records, tmp_path, signal_at
 ):

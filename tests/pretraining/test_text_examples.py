@@ -84,6 +84,7 @@ def assert_same_batches(batches, expected):
             np.testing.assert_array_equal(batch[name], values, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_same_batches_at_any_step(
     examples, whole, tmp_path, monkeypatch
 ):

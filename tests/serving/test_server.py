@@ -131,7 +131,7 @@ def test_the_server_describes_itself(port):
     assert "<form" in get(port, "/").text
     assert 'status="200"' in get(port, "/metrics").text
     error = get(port, "/v1/models/other", status=404).json()["error"]
-    assert error.startswith("No such path: GET /v1/models/other; GET /v1/models ")
+    assert error.startswith("No such path: /v1/models/other; GET /v1/models ")
     assert predict(port, inputs=["a" * 2**20]).status_code == 413
 
 

@@ -51,15 +51,21 @@ def ask(trained, asked):
     "task",
     [
         {},
-        {"do_lower_case": False},
+        pytest.param({"do_lower_case": False}, marks=pytest.mark.slow),
         {"version_2_with_negative": True, "null_score_diff_threshold": -0.1},
         # [CLS] is then the only candidate where its score is the highest.
-        {"version_2_with_negative": True, "n_best_size": 1},
+        pytest.param(
+            {"version_2_with_negative": True, "n_best_size": 1}, marks=pytest.mark.slow
+        ),
         # Mostly no span at all; the release says "empty".
-        {"n_best_size": 1, "max_answer_length": 1},
+        pytest.param(
+            {"n_best_size": 1, "max_answer_length": 1}, marks=pytest.mark.slow
+        ),
         # Every window differs from the next by one piece.
         {"doc_stride": 1, "max_seq_length": 16},
-        {"doc_stride": 100},  # Windows that touch.
+        pytest.param(
+            {"doc_stride": 100}, marks=pytest.mark.slow
+        ),  # Windows that touch.
     ],
     ids=str,
 )

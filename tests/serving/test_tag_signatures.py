@@ -96,9 +96,12 @@ def test_sentences_in_capitals_are_written_as_python_writes_them():
     "task",
     [
         {},
-        {"doc_stride": 1},
+        pytest.param({"doc_stride": 1}, marks=pytest.mark.slow),
         {"doc_stride": 14},  # Windows that touch.
-        {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
+        pytest.param(
+            {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
+            marks=pytest.mark.slow,
+        ),
         {"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"},
     ],
     ids=str,
