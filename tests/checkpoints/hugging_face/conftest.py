@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -58,6 +59,33 @@ def transformers_python():
         "transformers and torch are not installed; pass the Python of an environment "
         "that has them (and sentence-transformers) as BERT_TF_TRANSFORMERS_PYTHON"
     )
+
+
+@pytest.fixture
+def check_there(tmp_path, transformers_python, project_root):
+    """Writes the folders of a script in `foreign/`, and checks them in the libraries.
+
+    Returns a function from its name to the script's module and the lines it printed.
+    """
+
+    def run(name):
+        path = project_root / "tests/checkpoints/foreign" / name
+        spec = importlib.util.spec_from_file_location("check", path)
+        check = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(check)
+        check.write(tmp_path)
+        done = subprocess.run(
+            [transformers_python, path, "check", tmp_path],
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+            env={**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"},
+        )
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
+        return check, done.stdout.splitlines()
+
+    return run
 
 
 @pytest.fixture(scope="session")

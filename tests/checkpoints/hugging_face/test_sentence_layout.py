@@ -1,11 +1,8 @@
 """Folders of sentence-transformers, as two of its versions wrote them."""
 
 import dataclasses
-import importlib.util
 import json
-import os
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
@@ -22,7 +19,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation:DeprecationWarning"
 )
 
-CHECK = "tests/checkpoints/foreign/check_sentence_transformers.py"
 VERSIONS = (folders.NEW, folders.OLD)
 BI_ENCODERS = [
     (version, name)
@@ -178,23 +174,9 @@ def test_the_vectors_are_those_of_the_library(tmp_path, version, name):
     np.testing.assert_allclose(bert_tf.embed(folder, texts), vectors, atol=1e-6)
 
 
-def test_the_library_computes_the_same_with_what_is_written(
-    tmp_path, transformers_python, project_root
-):
-    spec = importlib.util.spec_from_file_location("check", project_root / CHECK)
-    check = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(check)
-    check.write(tmp_path)
-    done = subprocess.run(
-        [transformers_python, project_root / CHECK, "check", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-        env={**os.environ, "PYTHONPATH": "", "HF_HUB_OFFLINE": "1"},
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
-    assert len(done.stdout.splitlines()) == 32
+def test_the_library_computes_the_same_with_what_is_written(check_there):
+    _, lines = check_there("check_sentence_transformers.py")
+    assert len(lines) == 32
 
 
 def test_a_format_that_cannot_say_it_needs_a_flag(tmp_path):
