@@ -128,18 +128,14 @@ from bert_tf.training import plots
 plots.curves({"run": setup.path("run")})
 
 # %% [markdown]
-# ## 5. Which classes are confused, and how sure is the model?
+# ## 5. Which classes are confused?
 #
-# In the second plot, points below the diagonal mean that the model is overconfident.
 # All plots and the settings are also in `report.html` in the folder of the run.
 
 # %%
 data = plots.read_data(setup.path("run"))
 majority = data["baselines"]["eval_accuracy"]["value"]
 plots.confusion(**data["confusion"])
-
-# %%
-plots.calibration(data["calibration"])
 
 # %%
 from bert_tf import files

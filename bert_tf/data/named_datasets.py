@@ -7,7 +7,7 @@ plain Python values:
     next(data.records("train"))
     # {"idx": 0, "label": "equivalent", "sentence1": "...", "sentence2": "..."}
 
-A task that reads files gets each split as a file in its own format (`part_file`), with
+A task that reads files gets each split as a file in its own format (`part_files`), with
 a checksum and line numbers like any other file.
 """
 
@@ -17,7 +17,6 @@ import functools
 import json
 import logging
 import os
-import re
 import urllib.parse
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -33,7 +32,6 @@ from bert_tf import files
 
 logger = logging.getLogger(__name__)
 
-_SPLIT_NAME = re.compile(r"[\w-]+")
 # Names of the splits of each set, the preferred one first.
 _SPLITS = {
     "train": ("train", "translate-train"),
@@ -43,7 +41,6 @@ _SPLITS = {
 # Folder of the written files, in that of the prepared data set. Increase the number
 # when a task's conversion changes, so that files from before the change are not used.
 _FOLDER = os.path.join("bert_tf", "v1")
-_CACHE = "~/.cache/bert_tf"  # For what cannot be written there.
 
 _Value = TypeVar("_Value")
 
@@ -87,13 +84,6 @@ def open_data_set(name: str, data_dir: str | None) -> "DataSet":
         raise ValueError(
             f"--tfds_name={name}: the data set does not exist ({reason:.200})."
         ) from None
-    if not builder.is_prepared():
-        logger.info(
-            "Downloading and preparing %s in %s. If there is no network, this fails "
-            "after about three minutes.",
-            name,
-            builder.data_dir,
-        )
     try:
         builder.download_and_prepare()
     # Builders raise errors of any class: each has its own code for its files.
@@ -101,8 +91,8 @@ def open_data_set(name: str, data_dir: str | None) -> "DataSet":
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise OSError(
             f"--tfds_name={name} cannot be downloaded or prepared: {reason}. Without a "
-            "network, prepare the data set on another machine (bert_tf does so with "
-            f"the same --tfds_name) and copy its folder to {builder.data_dir}."
+            "network, prepare the data set on another machine and copy its folder to "
+            f"{builder.data_dir}."
         ) from error
     return DataSet(name=name, builder=builder)
 
@@ -115,52 +105,41 @@ class DataSet:
     builder: Any  # Of tensorflow-datasets.
 
     @property
-    def full_name(self) -> str:
-        """Name, configuration and version, such as "glue/mrpc/2.0.0"."""
-        return self.builder.info.full_name
-
-    @property
     def features(self) -> Any:
         """Features of TensorFlow Datasets by column."""
         return self.builder.info.features
 
-    @property
-    def splits(self) -> Mapping[str, Any]:
-        """Facts about each split, such as `num_examples`, by name."""
-        return self.builder.info.splits
-
-    def check_split(self, split: str) -> None:
-        """Raises a ValueError unless there is a split such as "train[:10%]"."""
-        name = _SPLIT_NAME.match(split)
-        if name is None or name[0] not in self.splits:
-            raise ValueError(
-                f"--tfds_name={self.name} has no split {split}, only "
-                f"{', '.join(self.splits)}; write the splits to files of your own."
-            )
-
-    def split_of(self, part: str) -> str | None:
+    def split_of(self, part: str, *, is_needed: bool) -> str | None:
         """Returns the split of a set, "train", "dev" or "test"; None if it is missing.
 
         A data set without a development set is evaluated on its test set.
+
+        Args:
+            part: the set.
+            is_needed: whether a missing split is a ValueError.
         """
-        split = next(filter(self.splits.__contains__, _SPLITS[part]), None)
+        splits = self.builder.info.splits
+        split = next(filter(splits.__contains__, _SPLITS[part]), None)
+        if split is None and is_needed:
+            raise ValueError(
+                f"--tfds_name={self.name} has no split {_SPLITS[part][0]}, only "
+                f"{', '.join(splits)}; write the splits to files of your own."
+            )
         if (part, split) == ("dev", "test"):
             logger.warning(
-                "--tfds_name=%s has no development set, so its test set is evaluated. "
-                "Scores that choose a step, a threshold or settings are then no test "
-                "scores.",
+                "--tfds_name=%s has no development set, so its test set is evaluated; "
+                "do not choose a step, a threshold or settings by its scores.",
                 self.name,
             )
         return split
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raises a ValueError unless there are these columns."""
-        for name in names:
-            if name not in self.features:
-                raise ValueError(
-                    f"--tfds_name={self.name} has no column {name}; the columns are "
-                    f"{', '.join(self.features)}."
-                )
+        if missing := [name for name in names if name not in self.features]:
+            raise ValueError(
+                f"--tfds_name={self.name} has no column {missing[0]}; the columns are "
+                f"{', '.join(self.features)}."
+            )
 
     def only_text(self) -> str:
         """Returns the name of the only column of text, or raises a ValueError."""
@@ -194,20 +173,15 @@ class DataSet:
             )
         return names
 
-    def records(self, split: str, class_names: bool = True) -> Iterator[dict[str, Any]]:
+    def records(
+        self, split: str, *, class_names: bool = True
+    ) -> Iterator[dict[str, Any]]:
         """Yields the examples of a split, always in the same order.
 
-        Args:
-            split: such as "train" or "train[:10%]".
-            class_names: whether a class is its name (and None if it is unknown) rather
-                than its number.
-
-        Raises:
-            ValueError: there is no such split.
+        A class is its name, None if it is unknown; or its number, if not `class_names`.
         """
         import tensorflow_datasets
 
-        self.check_split(split)
         # Files are read one after the other, without shuffling.
         config = tensorflow_datasets.ReadConfig(
             interleave_cycle_length=1, try_autocache=False
@@ -217,83 +191,55 @@ class DataSet:
             yield _plain(record, self.features, class_names)
 
 
-# A data set and a split -> pieces of the text of a file.
-Lines = Callable[[DataSet, str], Iterator[str]]
+def table_lines(data: DataSet, split: str) -> Iterator[str]:
+    """Yields the lines of a table (.jsonl), with the numbers of classes.
+
+    A nested value is named "outer/inner".
+    """
+    for record in data.records(split, class_names=False):
+        cells: dict[str, Any] = {}
+        for name, value in record.items():
+            if isinstance(value, dict):
+                cells |= {f"{name}/{inner}": v for inner, v in value.items()}
+            else:
+                cells[name] = value
+        yield json.dumps(cells, ensure_ascii=False) + "\n"
 
 
-def table_lines(data: DataSet, split: str, class_names: bool = True) -> Iterator[str]:
-    """Yields the lines of a table (.jsonl); a nested value is named "outer/inner"."""
-    for record in data.records(split, class_names):
-        yield json.dumps(dict(_cells(record)), ensure_ascii=False) + "\n"
-
-
-def _cells(values):
-    for name, value in values.items():
-        if isinstance(value, dict):
-            for inner_name, inner_value in _cells(value):
-                yield f"{name}/{inner_name}", inner_value
-        else:
-            yield name, value
-
-
-def part_file(
-    options: Any, part: str, lines: Lines, extension: str, *, is_needed: bool = True
-) -> str | None:
-    """Returns the path of a set as a file, which is written if there is none yet.
+def part_files(
+    options: Any,
+    lines: Callable[[DataSet, str], Iterator[str]],
+    extension: str,
+    needed: Iterable[str] | None = None,
+) -> dict[str, str | None]:
+    """Returns the path of each set as a file, which is written if there is none yet.
 
     Args:
         options: of the run, with `tfds_name` and `data_dir`.
-        part: the set, "train", "dev" or "test".
-        lines: yields the text of the file.
-        extension: of the file, such as ".json".
-        is_needed: whether a missing split is an error. Otherwise, None is returned.
+        lines: yields the text of a split's file.
+        extension: of the files, such as ".jsonl".
+        needed: the sets whose splits must exist; the path of another set may be None.
+            None: those that the run reads.
 
     Raises:
-        ImportError, OSError, ValueError: as `open_data_set`; or the split does not
-            exist, the task cannot use this data set, or the file cannot be written.
+        ImportError, OSError, ValueError: as `open_data_set`; or a split does not
+            exist, the task cannot use this data set, or a file cannot be written.
     """
+    needed = options.sets_to_read if needed is None else needed
     data = open_data_set(options.tfds_name, options.data_dir)
-    split = data.split_of(part)
-    if split is None and not is_needed:
-        return None
-    split = split or _SPLITS[part][0]
-    data.check_split(split)
-    name = data.full_name.replace("/", "-") + "-" + urllib.parse.quote(split)
-
-    def written(folder):
-        path = os.path.join(folder, _FOLDER, name + extension)
-        if not files.exists(path):
-            logger.info("Writing the split %s once as %s.", split, path)
-            with files.complete_or_absent(path) as file:
-                for text in lines(data, split):
-                    file.write(text)
-        return path
-
-    folder = os.fspath(data.builder.data_dir)
-    try:
-        return written(folder)
-    except OSError as error:
-        cache = os.path.expanduser(os.environ.get("BERT_TF_CACHE") or _CACHE)
-        place = urllib.parse.quote(os.path.abspath(folder), safe="")
-        folder = os.path.join(cache, "tfds", place)
-        logger.warning("%s Its files are written to %s instead.", error, folder)
-        return written(folder)
-
-
-def part_files(options: Any, lines: Lines, extension: str) -> dict[str, str | None]:
-    """Returns `part_file` of each set; only those that the run reads are needed.
-
-    Args:
-        options: of the run, with `sets_to_read`.
-        lines: see `part_file`.
-        extension: of the files, such as ".jsonl".
-    """
-    return {
-        part: part_file(
-            options, part, lines, extension, is_needed=part in options.sets_to_read
-        )
-        for part in _SPLITS
-    }
+    folder = os.path.join(os.fspath(data.builder.data_dir), _FOLDER)
+    name = data.builder.info.full_name.replace("/", "-")
+    paths: dict[str, str | None] = {}
+    for part in _SPLITS:
+        paths[part] = None
+        if split := data.split_of(part, is_needed=part in needed):
+            file_name = f"{name}-{urllib.parse.quote(split)}{extension}"
+            path = paths[part] = os.path.join(folder, file_name)
+            if not files.exists(path):
+                logger.info("Writing the split %s once as %s.", split, path)
+                with files.complete_or_absent(path) as file:
+                    file.writelines(lines(data, split))
+    return paths
 
 
 def _plain(value, feature, class_names):

@@ -165,13 +165,7 @@ def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
     Raises:
         ValueError: the data set has other features.
     """
-    for name in ("id", "context", "question", "answers"):
-        if name not in data.features:
-            raise ValueError(
-                f"The TensorFlow dataset has no column {name}, only "
-                f"{', '.join(data.features)}; expected a data set in SQuAD's form, "
-                "such as squad/v1.1."
-            )
+    data.check_columns(("id", "context", "question", "answers"))
     articles: dict[tuple[str, str], dict[str, Any]] = {}
     for record in data.records(split):
         title, context = record.get("title", ""), record["context"]

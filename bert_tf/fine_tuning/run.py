@@ -167,9 +167,6 @@ class Run:
         self._write_card(
             training=self.trainer.facts(), training_data=data.facts if data else ()
         )
-        if data is not None and data.lengths is not None:
-            lengths = plots.lengths_data(data.lengths, self.task.record.max_seq_length)
-            plots.update_data(self.trainer.folder, {"lengths": lengths})
         return reached
 
     def evaluate(self) -> dict[str, float]:

@@ -44,8 +44,6 @@ class TrainingData:
 
     source: batching.Source
     facts: tuple[str, ...] = ()  # Sentences for the log and the model card.
-    # Word pieces of each example before truncation, with special tokens. None: unknown.
-    lengths: Sequence[int] | np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -242,5 +242,5 @@ class PlotRunOptions(options_module.Options):
     tensorboard: bool = option(
         False,
         help="Also write what TensorBoard lacks into each run: the baselines, and the "
-        "confusion matrix, calibration and lengths as images.",
+        "confusion matrix as an image.",
     )

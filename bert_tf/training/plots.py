@@ -1,4 +1,4 @@
-"""Plots of runs: curves, confusion matrices, calibration and lengths.
+"""Plots of runs: curves and confusion matrices.
 
 Evaluations write what the plots need besides metrics.jsonl to plot_data.json:
 
@@ -6,8 +6,6 @@ Evaluations write what the plots need besides metrics.jsonl to plot_data.json:
 |---|---|
 | `baselines` | name of a score -> `name` and `value` of the simplest prediction |
 | `confusion` | `labels`, and `counts`: rows are true classes, columns predicted ones |
-| `calibration` | bins of confidence, each with `count`, `confidence`, `accuracy` |
-| `lengths` | `edges` and `counts` of a histogram, and the `limit` of the lengths |
 
 Functions that draw return a `matplotlib.figure.Figure`, which a notebook shows and
 `save` writes.
@@ -39,16 +37,12 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 GRAY = "#777777"
 WIDTH, HEIGHT = 5.0, 3.6  # Of a panel, in inches.
 MAX_CLASSES = 30  # Names and counts of more classes are not readable.
-NUM_CALIBRATION_BINS = 10
-_NUM_LENGTH_BINS = 30
 _DPI = 120
 _NOT_DRAWN = {"step", "examples_per_second", "global_grad_norm"}
 _NUMBER = int | float | None
 _SHAPE = {
     "baselines?": {str: {"name": str, "value": _NUMBER}},
     "confusion?": {"labels": [str], "counts": [[int]]},
-    "calibration?": [{"count": int, "confidence": _NUMBER, "accuracy": _NUMBER}],
-    "lengths?": {"edges": [_NUMBER], "counts": [int], "limit": int},
 }
 
 
@@ -122,46 +116,6 @@ def confusion_data(
     return {"labels": list(labels), "counts": counts.tolist()}
 
 
-def calibration_data(logits: np.ndarray, truth: npt.ArrayLike) -> list[dict[str, Any]]:
-    """Returns accuracy and mean confidence in bins of equal width, without empty ones.
-
-    The confidence is the probability of the predicted class.
-
-    Args:
-        logits: float32 [N, C].
-        truth: int [N], the true classes.
-    """
-    # The largest logit is subtracted, so that its exponential is 1.
-    highest = np.max(logits, axis=-1, keepdims=True)
-    sure = np.asarray(1 / np.sum(np.exp(logits - highest), axis=-1), np.float64)
-    correct = np.argmax(logits, axis=-1) == np.asarray(truth)
-    last = NUM_CALIBRATION_BINS - 1
-    bins = np.minimum((sure * NUM_CALIBRATION_BINS).astype(int), last)
-    return [
-        {
-            "count": int(np.sum(bins == number)),
-            "confidence": float(np.mean(sure[bins == number])),
-            "accuracy": float(np.mean(correct[bins == number])),
-        }
-        for number in np.unique(bins)
-    ]
-
-
-def lengths_data(num_pieces: npt.ArrayLike, limit: int) -> dict[str, Any]:
-    """Returns a histogram of lengths.
-
-    Args:
-        num_pieces: int [N], word pieces of each example before it is truncated or
-            divided into windows, with [CLS] and [SEP].
-        limit: `max_seq_length`.
-    """
-    pieces = np.asarray(num_pieces, np.int64)
-    width = max(1, -(-int(pieces.max() + 1) // _NUM_LENGTH_BINS))
-    edges = np.arange(0, pieces.max() + width + 1, width)
-    counts, _ = np.histogram(pieces, edges)
-    return {"edges": edges.tolist(), "counts": counts.tolist(), "limit": int(limit)}
-
-
 def curves(run_dirs: Mapping[str, str]) -> Any:
     """Plots the losses, scores and learning rates of runs into one figure.
 
@@ -206,14 +160,9 @@ def curves(run_dirs: Mapping[str, str]) -> Any:
 
 def figures(data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the figures of the values in plot_data.json by name."""
-    drawn = {}
-    if len((data.get("confusion") or {}).get("labels", ())) > 1:
-        drawn["confusion"] = confusion(**data["confusion"])
-    if data.get("calibration"):
-        drawn["calibration"] = calibration(data["calibration"])
-    if data.get("lengths"):
-        drawn["lengths"] = lengths(**data["lengths"])
-    return drawn
+    if len(data.get("confusion", {}).get("labels", ())) < 2:
+        return {}
+    return {"confusion": confusion(**data["confusion"])}
 
 
 def image(figure: Any, image_format: str = "png") -> bytes:
@@ -350,28 +299,4 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:
         for (row, column), count in np.ndenumerate(counts):
             color = "white" if shares[row][column] > 0.5 else "black"
             axes.text(column, row, f"{count:,}", ha="center", va="center", color=color)
-    return figure
-
-
-def calibration(bins: Sequence[Mapping[str, float]]) -> Any:
-    """Plots how often the model is right, by its confidence; see `calibration_data`."""
-    figure, [axes] = create()
-    axes.plot([0, 1], [0, 1], "--", color=GRAY, label="perfectly calibrated")
-    confidences = [one["confidence"] for one in bins]
-    accuracies = [one["accuracy"] for one in bins]
-    axes.plot(confidences, accuracies, "o-", color=COLORS[0], label="model")
-    axes.set(title="calibration", xlim=(0, 1.03), ylim=(-0.03, 1.05))
-    axes.set(xlabel="probability of the predicted class", ylabel="accuracy")
-    axes.legend(frameon=False, fontsize="small")
-    return figure
-
-
-def lengths(edges: Sequence[float], counts: Sequence[int], limit: int) -> Any:
-    """Plots a histogram of the lengths of the training examples; see `lengths_data`."""
-    figure, [axes] = create()
-    axes.stairs(counts, edges, fill=True, color=COLORS[0], alpha=0.8)
-    axes.axvline(limit, color=COLORS[1], linestyle="--", label=f"limit: {limit:,}")
-    axes.set(title="lengths of the training examples", xlim=(0, None))
-    axes.set(xlabel="word pieces, before truncation or windows", ylabel="examples")
-    axes.legend(frameon=False, fontsize="small")
     return figure

@@ -28,31 +28,21 @@ def test_a_failed_download_names_the_folder_to_copy(tmp_path, monkeypatch):
     def fail():
         raise ConnectionError("Max retries\nexceeded.")
 
-    builder = types.SimpleNamespace(
-        data_dir=tmp_path, is_prepared=lambda: False, download_and_prepare=fail
-    )
+    builder = types.SimpleNamespace(data_dir=tmp_path, download_and_prepare=fail)
     monkeypatch.setattr(tensorflow_datasets, "builder", lambda *_, **__: builder)
     with pytest.raises(OSError, match=r"Max retries exceeded\. Without.*copy its fold"):
         named_datasets.open_data_set("squad/v1.1", str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    "split, is_known",
-    [
-        ("train", True),
-        ("train[:10%]", True),
-        ("translate-train", True),  # Of xquad.
-        ("translate", False),
-        ("", False),
-    ],
-)
-def test_a_split_is_a_name_or_a_part_of_it(split, is_known):
-    info = types.SimpleNamespace(splits=("train", "translate-train"))
+def test_the_names_of_splits_decide_what_they_are_for(caplog):
+    info = types.SimpleNamespace(splits=("translate-train", "test"))
     data = named_datasets.DataSet(
         name="xquad/de", builder=types.SimpleNamespace(info=info)
     )
-    if is_known:
-        data.check_split(split)
-        return
-    with pytest.raises(ValueError, match="--tfds_name=xquad/de has no split"):
-        data.check_split(split)
+    assert data.split_of("train", is_needed=True) == "translate-train"
+    assert data.split_of("dev", is_needed=True) == "test"
+    assert "has no development set" in caplog.text
+    info.splits = ("train",)
+    assert data.split_of("test", is_needed=False) is None
+    with pytest.raises(ValueError, match="--tfds_name=xquad/de has no split test"):
+        data.split_of("test", is_needed=True)

@@ -76,9 +76,7 @@ def test_a_run_has_all_its_files(run_dir, kind):
     task = json.loads((run_dir / "task.json").read_text())
     assert (task["task"], task["max_seq_length"]) == (kind, 24)
     assert "pipeline_tag: " in (run_dir / "README.md").read_text()
-    data = plots.read_data(str(run_dir))
-    assert data["lengths"]["limit"] == 24
-    assert data["baselines"]
+    assert plots.read_data(str(run_dir))["baselines"]
 
 
 def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(

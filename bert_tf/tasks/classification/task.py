@@ -213,9 +213,7 @@ class Classification(task_module.Task):
         )
         facts.append(f"Of the training texts, {described}.")
         return task_module.TrainingData(
-            source=batching.ArraySource(columns),
-            facts=tuple(facts),
-            lengths=rows.lengths + special,
+            source=batching.ArraySource(columns), facts=tuple(facts)
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
@@ -264,10 +262,8 @@ class Classification(task_module.Task):
             if record.label_kind != checkpoint_heads.REGRESSION:
                 tables.append(scores.class_table(truth, predicted, record.labels))
             if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:
-                plot_values = {
-                    "confusion": plots.confusion_data(truth, predicted, record.labels),
-                    "calibration": plots.calibration_data(logits, truth),
-                }
+                confusion = plots.confusion_data(truth, predicted, record.labels)
+                plot_values["confusion"] = confusion
         named = scores.named(baselines, self.processor.get_eval_languages())
         plot_values["baselines"] = {
             name: plots.baseline(plots.MAJORITY_CLASS, value)

@@ -157,7 +157,7 @@ class MultipleChoice(task_module.Task):
         options = self.options
         if options.tfds_name is not None:
             # The label is the number of an ending.
-            lines = functools.partial(named_datasets.table_lines, class_names=False)
+            lines = named_datasets.table_lines
             return named_datasets.part_files(options, lines, ".jsonl")
         if options.data_dir is None:
             return super().paths()
@@ -238,7 +238,6 @@ class MultipleChoice(task_module.Task):
                 f"{text_checks.balance(labels)}.",
                 f"Of the training examples, {lengths}.",
             ),
-            lengths=converted.lengths + self.num_special,
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
@@ -279,8 +278,7 @@ class MultipleChoice(task_module.Task):
             plots={
                 "baselines": {
                     "eval_accuracy": plots.baseline(plots.MAJORITY_CLASS, share)
-                },
-                "calibration": plots.calibration_data(logits, label_ids),
+                }
             },
         )
 

@@ -113,13 +113,6 @@ class Windows:
         """The number of pieces in each row without padding: int64 [W]."""
         return self.context_offset + self.num_pieces + 1
 
-    @property
-    def example_lengths(self) -> np.ndarray:
-        """The number of pieces of each example in one row: int64 [examples]."""
-        ends = np.zeros(len(self.examples), np.int64)  # Of the contexts.
-        np.maximum.at(ends, self.example_index, self.first_piece + self.num_pieces)
-        return np.diff(self.question_splits) + ends + 3  # [CLS] and two [SEP].
-
     def rows(self, indices: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the features of windows.
 

@@ -194,9 +194,12 @@ class QuestionAnswering(task_module.Task):
         options = self.options
         train, predicted = options.train_file, options.predict_file
         if options.tfds_name is not None:
-            train = self._tfds_path("train", is_needed=options.trains)
-            is_needed = options.evaluates or options.do_predict
-            predicted = self._tfds_path("dev", is_needed=is_needed)
+            # The development set is the one to predict.
+            needed = {{"test": "dev"}.get(name, name) for name in options.sets_to_read}
+            paths = named_datasets.part_files(
+                options, squad_json.tfds_lines, ".json", needed
+            )
+            train, predicted = paths["train"], paths["dev"]
         paths = {"train": train, "dev": predicted}
         return paths if options.check else {**paths, "test": predicted}
 
@@ -267,10 +270,7 @@ class QuestionAnswering(task_module.Task):
     def training_data(self) -> task_module.TrainingData:
         windows = self.features("train")
         logger.info("  Num split examples = %d", len(windows))
-        return task_module.TrainingData(
-            source=features_module.WindowSource(windows),
-            lengths=windows.example_lengths,
-        )
+        return task_module.TrainingData(source=features_module.WindowSource(windows))
 
     @functools.cached_property
     def tokenizer(self) -> full.FullTokenizer:
@@ -413,16 +413,6 @@ class QuestionAnswering(task_module.Task):
         run.values["train_file"] = paths[0]
         if validation is not None:
             run.values |= {"predict_file": paths[1], "do_eval": True}
-
-    def _tfds_path(self, name, *, is_needed):
-        """Returns the path of a split; None if it is neither present nor needed."""
-        return named_datasets.part_file(
-            self.options,
-            name,
-            squad_json.tfds_lines,
-            ".json",
-            is_needed=is_needed,
-        )
 
     def _with_stored_rules(self, record, stored):
         """Returns a record that chooses answers as stored, unless a flag differs."""

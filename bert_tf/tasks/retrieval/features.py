@@ -146,8 +146,13 @@ class TrainingData:
             room=task.max_query_length - 2,
             limit=f"--max_query_length={task.max_query_length}",
         )
+        # The row of a cross-encoder has the query as well.
+        passages = np.array([len(self.passages[i]) for i in self.passage_ids])
+        if not task.is_bi_encoder:
+            queries = np.array([len(pieces) for pieces in self.queries])
+            passages = passages + np.minimum(queries, task.max_query_length - 2)
         of_passages = text_checks.truncation(
-            self.passage_lengths(task) - task.num_special,
+            passages,
             room=task.max_seq_length - task.num_special,
             limit=f"--max_seq_length={task.max_seq_length}",
         )
@@ -156,18 +161,6 @@ class TrainingData:
             f"Of the training queries, {of_queries}.",
             f"Of the training passages{suffix}, {of_passages}.",
         )
-
-    def passage_lengths(self, task: Record) -> np.ndarray:
-        """Returns the pieces of each relevant passage in its row, before truncation.
-
-        These are int [N], with special tokens; the row of a cross-encoder has the query
-        as well.
-        """
-        passages = np.array([len(self.passages[i]) for i in self.passage_ids])
-        if not task.is_bi_encoder:
-            queries = np.array([len(pieces) for pieces in self.queries])
-            passages = passages + np.minimum(queries, task.max_query_length - 2)
-        return passages + task.num_special
 
 
 def convert_examples_to_features(

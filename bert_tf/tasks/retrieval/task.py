@@ -163,7 +163,6 @@ class Retrieval(task_module.Task):
         return task_module.TrainingData(
             source=self._source,
             facts=data.length_facts(self.record),
-            lengths=data.passage_lengths(self.record),
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:

@@ -104,9 +104,6 @@ class Features:
     # int64 [W], the row of each word; in ascending order, except for `selected` rows.
     rows: np.ndarray
     positions: np.ndarray  # int64 [W], the position of its first piece in the row.
-    # Pieces of each sentence (with `document_context` document) before it is divided
-    # into windows, with [CLS] and [SEP]. None for a part of the features.
-    lengths: np.ndarray | None = None
 
     def first_pieces(self, values: np.ndarray) -> np.ndarray:
         """Returns the values [W, ...] of [N, S, ...] at the words' first pieces."""
@@ -154,13 +151,12 @@ def convert_sentences_to_features(
     label_ids = {label: index for index, label in enumerate(record.labels)}
     cls, sep = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
     input_ids: list[np.ndarray] = []  # Of each row, without padding.
-    rows, positions, tag_ids, lengths = [], [], [], []
+    rows, positions, tag_ids = [], [], []
     for unit in _units(sentences, record):
         ids = [piece_ids[word] for index in unit for word in words[index]]
         pieces = np.concatenate(ids)
         sizes = np.array([len(one) for one in ids])
         first = np.cumsum(sizes) - sizes  # The index of each word's first piece.
-        lengths.append(len(pieces) + 2)
         spans = packing.window_spans(len(pieces), record.capacity, record.doc_stride)
         chosen = packing.most_context(spans, first)
         for number, (start, end) in enumerate(spans):
@@ -183,7 +179,6 @@ def convert_sentences_to_features(
         columns=columns,
         rows=words_rows,
         positions=words_positions,
-        lengths=np.array(lengths),
     )
 
 

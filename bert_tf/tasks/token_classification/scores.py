@@ -78,9 +78,8 @@ def plot_values(
     tags: Sequence[Sequence[str]],
     predicted: Sequence[Sequence[str]],
     scheme: str,
-    calibration: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Returns baselines, confusion matrix and calibration.
+    """Returns baselines and confusion matrix.
 
     The confusion matrix counts words. Its classes are the types of entities and "O"; if
     the tags mark no entities, they are the tags.
@@ -89,7 +88,6 @@ def plot_values(
         tags: the correct tags of each sentence.
         predicted: the predicted tags of each sentence.
         scheme: one of `schemes.SCHEMES`.
-        calibration: of the predicted tags.
     """
     true = list(itertools.chain.from_iterable(tags))
     [(constant, _)] = collections.Counter(true).most_common(1)
@@ -110,7 +108,6 @@ def plot_values(
         "confusion": plots.confusion_data(
             [numbers[one] for one in types], [numbers[one] for one in found], labels
         ),
-        "calibration": calibration,
     }
 
 

@@ -27,7 +27,6 @@ from bert_tf.tasks.token_classification import options as token_classification_o
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tokenization import words as words_module
-from bert_tf.training import plots
 from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
@@ -189,14 +188,12 @@ class TokenClassification(task_module.Task):
         return task_module.TrainingData(
             source=batching.ArraySource(features.columns),
             facts=(f"Scheme of the tags: {self.record.tag_scheme}.",),
-            lengths=features.lengths,
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores of "dev"; `eval_loss` is the mean over words.
 
-        The outputs are the logits of all words, float32 [W, C], and the tags predicted
-        for each sentence.
+        The outputs are the tags predicted for each sentence.
         """
         logits = self._word_logits("dev", predict)
         losses = np.asarray(kernels.current().cross_entropy(logits, self._tag_ids()))
@@ -207,12 +204,12 @@ class TokenClassification(task_module.Task):
                 **self._scores("dev", predicted, "eval"),
                 "eval_loss": float(np.mean(losses, dtype=np.float64)),
             },
-            outputs=(logits, predicted),
+            outputs=predicted,
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         """Returns the wrong sentences, in which any tag is wrong, and the plots."""
-        logits, predicted = evaluation.outputs
+        predicted = evaluation.outputs
         self._log_types("dev", predicted)
         return task_module.Details(
             wrong=[
@@ -226,10 +223,7 @@ class TokenClassification(task_module.Task):
             ],
             num_examples=len(predicted),
             plots=scores.plot_values(
-                self._true_tags("dev"),
-                predicted,
-                self.record.tag_scheme,
-                plots.calibration_data(logits, self._tag_ids()),
+                self._true_tags("dev"), predicted, self.record.tag_scheme
             ),
         )
 

@@ -23,7 +23,7 @@ def test_the_report_has_scores_plots_and_commands(untrained_run):
     assert "<title>a&lt;b&gt;</title>" in text
     assert "<td>eval_accuracy</td>" in text
     assert "majority class" in text
-    for name in ("curves", "confusion", "calibration", "lengths"):
+    for name in ("curves", "confusion"):
         assert f'alt="{name}"' in text
     assert "bert_tf export --output_dir=&#39;" in text
     assert "http" not in text.replace("data:image/svg+xml", "").split("<pre>")[0]

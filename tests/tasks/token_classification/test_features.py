@@ -80,7 +80,6 @@ def test_a_long_sentence_has_windows_and_each_word_most_context(plain):
         [sentence("a b c a b c a b c a")], plain, record(length=8, stride=2)
     )
     assert found.columns["input_ids"][:, 1].tolist() == [A, C, B]
-    assert found.lengths.tolist() == [12]  # Before the windows.
     # Of words 3 and 4 the second window has two pieces on the worse side, and so on.
     assert found.rows.tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
     assert found.positions.tolist() == [1, 2, 3, 4, 3, 4, 3, 4, 5, 6]
