@@ -25,7 +25,7 @@ KERAS_HUB = ["keras-hub>=0.20"]
 # Its dependency etils imports importlib_resources without requiring it.
 DATASETS = ["tensorflow-datasets>=4.9.6", "importlib_resources>=5"]
 HUGGING_FACE = ["huggingface_hub>=0.26"]
-CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7", "zstandard>=0.22"]
+CORPUS = ["sentencex>=1.0.20", "mwparserfromhell>=0.7"]
 SERVER = [
     "orjson>=3.10",
     "prometheus-client>=0.20",

@@ -42,7 +42,6 @@ NEEDED_FOR = {
     "huggingface-hub": "models on Hugging Face's hub",
     "sentencex": "sentence splitting",
     "mwparserfromhell": "Wikipedia's markup",
-    "zstandard": "compressed input (.zst)",
     "jieba": "Chinese words",
     "openvino": "fast inference on Intel processors",
     "nncf": "int8 weights of OpenVINO's models",

@@ -72,7 +72,6 @@ ONLY_HERE = {
     "apache_beam": "bert_tf/data/parallel.py",
     "sentencex": "bert_tf/data/sentences.py",
     "mwparserfromhell": "bert_tf/preparation/wikitext.py",
-    "zstandard": "bert_tf/preparation/reading.py",
     "absl.flags": "bert_tf/command_line.py",
     "absl.app": "bert_tf/command_line.py",
     "tensorflow_text": "bert_tf/tokenization/in_graph.py",

@@ -1,14 +1,11 @@
 """Reads sources of every format as documents of paragraphs of sentences."""
 
 import collections
-import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree
 
-from bert_tf import json_values
 from bert_tf.data import sentences
 from bert_tf.data import tables
 from bert_tf.preparation import inputs
@@ -45,18 +42,14 @@ def read(
         return
     if source.format == "table":
         rows = tables.read_table(source.path, [options.text_field])
-        texts = (row.cells[options.text_field] for row in rows)
-        yield from _split(map(_paragraphs, texts), options)
+        texts = (row.cells[options.text_field].split("\n") for row in rows)
+        # Each line that is not blank is a paragraph, with single spaces.
+        spaced = ((" ".join(line.split()) for line in text) for text in texts)
+        yield from _split((filter(None, one) for one in spaced), options)
         on_bytes(source.num_bytes)
         return
     lines = reading.lines(source.path, on_bytes)
-    if source.format == "sentences":
-        yield from _sentences(lines)
-    elif source.format == "json":
-        documents = _json_lines(lines, source.path, options.text_field)
-        yield from _split(documents, options)
-    else:
-        yield from _split([prose.paragraphs(lines, counts)], options)
+    yield from _split([prose.paragraphs(lines, counts)], options)
 
 
 def _split(
@@ -66,68 +59,14 @@ def _split(
         yield (sentences.split(text, options.language) for text in paragraphs)
 
 
-def _sentences(lines: Iterable[str]) -> Iterator[Iterable[list[str]]]:
-    lines = (" ".join(line.split()) for line in lines)
-    for has_text, document in itertools.groupby(lines, key=bool):
-        if has_text:
-            yield ([line] for line in document)
-
-
-def _json_lines(lines: Iterable[str], path: str, field: str) -> Iterator[Iterable[str]]:
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        place = f"{path}:{number}"
-        try:
-            fields = json_values.parse(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{place}: invalid JSON ({error}); expected one object per line."
-            ) from None
-        if not isinstance(fields, dict):
-            raise ValueError(
-                f"{place}: expected one JSON object per line, got {_kind(fields)}."
-            )
-        yield _paragraphs(_field_text(fields, field, place))
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Returns the lines of a text that are not blank, with single spaces."""
-    return filter(None, (" ".join(line.split()) for line in text.split("\n")))
-
-
-def _field_text(fields: dict, name: str, place: str) -> str:
-    """Returns the text in a field; dots in the name lead into nested objects."""
-    value: Any = fields
-    for key in [name] if name in fields else name.split("."):
-        if not isinstance(value, dict) or key not in value:
-            known = ", ".join(map(str, fields)) or "none"
-            raise ValueError(
-                f"{place}: there is no field {name!r}; the fields are {known}."
-            )
-        value = value[key]
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{place}: expected text in the field {name!r}, got {_kind(value)}."
-        )
-    return value
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "text", type(None): "null"}
-    return names.get(type(value), f"{value!r:.40}")
-
-
 def _wikipedia(
     path: str, counts: collections.Counter[str], on_bytes: Callable[[int], None]
 ) -> Iterator[Iterable[str]]:
     """Yields articles. Redirects and pages that are not articles are only counted."""
-    parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    dump: Any = None
-    try:
-        for block in reading.blocks(path, on_bytes):
-            parser.feed(block)
-            for event, page in parser.read_events():
+    dump: ElementTree.Element | None = None
+    with reading.open_text(path, on_bytes) as stream:
+        try:
+            for event, page in ElementTree.iterparse(stream, ("start", "end")):
                 dump = page if dump is None else dump
                 if event != "end" or page.tag.rpartition("}")[2] != "page":
                     continue
@@ -137,11 +76,10 @@ def _wikipedia(
                     counts["skipped_pages"] += 1
                 else:
                     yield wikitext.paragraphs(text, counts)
-        parser.close()
-    except ElementTree.ParseError as error:
-        raise ValueError(
-            f"{path}: not a complete Wikipedia dump ({error}); download it again."
-        ) from None
+        except ElementTree.ParseError as error:
+            raise ValueError(
+                f"{path}: not a complete Wikipedia dump ({error}); download it again."
+            ) from None
 
 
 def _article(page: ElementTree.Element) -> str | None:

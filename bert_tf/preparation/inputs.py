@@ -13,11 +13,10 @@ _LOG = logging.getLogger(__name__)
 # The size of a unit: small enough to keep many machines busy and to lose little when a
 # run is killed. It does not depend on the number of workers.
 _UNIT_BYTES = 8_000_000
-_PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2|zst)$", re.IGNORECASE)
+_PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2)$", re.IGNORECASE)
 # Files in a folder with other names are skipped.
 _FORMATS = {
-    "json": re.compile(r"\.(?:json|jsonl|ndjson)$", re.IGNORECASE),
-    "table": re.compile(r"\.(?:csv|tsv|parquet)$", re.IGNORECASE),
+    "table": re.compile(r"\.(?:csv|tsv|json|jsonl|parquet)$", re.IGNORECASE),
     "wikipedia": re.compile(r"\.xml(?:-p\d+p\d+)?$", re.IGNORECASE),
     "prose": re.compile(r"(?:\.(?:txt|text)|^[^.]*)$", re.IGNORECASE),
 }
@@ -31,7 +30,7 @@ class Source:
     """A file to read."""
 
     path: str
-    format: str  # "prose", "sentences", "json", "table" or "wikipedia".
+    format: str  # "prose", "table" or "wikipedia".
     num_bytes: int  # Size on disk, for progress.
 
 
@@ -73,11 +72,11 @@ def find(
             ".txt, .json, .jsonl, .csv, .tsv or .xml, compressed or not."
         )
     formats = {source.format for source in sources}
-    if not options.is_default("text_field") and not formats & {"json", "table"}:
+    if not options.is_default("text_field") and "table" not in formats:
         raise ValueError(
-            "--text_field names a field of JSON objects or a column, but the input is "
-            f"read as {', '.join(sorted(formats))}; omit the flag. If the files "
-            "contain JSON lines, pass --format=json."
+            "--text_field names a column, but the input is read as "
+            f"{', '.join(sorted(formats))}; omit the flag, or give files of JSON lines "
+            "names that end in .jsonl."
         )
     return list(_grouped(sources)), skipped
 

@@ -1,8 +1,8 @@
-"""The work of prepare_corpus: raw text to parts, parts to the files of the corpus.
+"""The work of prepare_corpus: raw text to the files of the corpus.
 
 A task writes the text of some sources as a part, and then a JSON file with counts: if
-that exists, the part is complete. All parts stay in a folder of finished work until the
-corpus is complete, so that a killed run resumes.
+that exists, the part is complete. The parts stay in a folder of finished work until all
+are complete, so that a killed run resumes. Then they are moved to the output folder.
 """
 
 import collections
@@ -13,8 +13,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,13 +23,12 @@ from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
 from bert_tf.preparation.options import PrepareCorpusOptions
 
-_MEGABYTE = 1_000_000
 _REPORT = "report.json"
 _FOLDER = ".prepare_corpus"
 _JOB = "job.json"
 _CORPUS = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
 # What this tool writes into its folder.
-_WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)|shard-\d{5}\.txt")
+_WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
 _LEFT_OUT = {
@@ -66,9 +63,8 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
     """Writes raw text as `corpus-*.txt`, with one sentence per line.
 
     A blank line follows each document. Finished parts are kept in `output_dir` until
-    all is complete: if the run is killed, the same call resumes it. Until then, the
-    disk contains a second copy of the text. A call whose corpus is already there does
-    nothing.
+    all is complete: if the run is killed, the same call resumes it. A call whose corpus
+    is already there does nothing.
 
     Args:
         options: what to read and write.
@@ -125,17 +121,21 @@ def _create(options, units, skipped, fingerprint):
     ]
     num_bytes = sum(task.num_bytes for task in tasks)
     parallel.run(extract, tasks, options, stage="read", num_bytes=num_bytes)
-    num_files = 0
-    for shard in _shards(_documents(tasks), options.shard_mb * _MEGABYTE):
-        with files.complete_or_absent(_shard_path(work, num_files), "wb") as file:
-            for document in shard:
-                file.write(document)
-        num_files += 1
-    if not num_files:
+    parts: list[str] = []
+    counts: collections.Counter[str] = collections.Counter()
+    for task in tasks:
+        task_counts = files.read_json(task.counts_path)
+        counts.update(task_counts)
+        if task_counts["documents"]:
+            parts.append(task.text_path)
+    if not parts:
         patterns = ", ".join(options.input_file)
         raise ValueError(f"Found no running text in {patterns}.")
-    counts = sum(map(_counts, tasks), collections.Counter())
-    names = [f"corpus-{n:05d}-of-{num_files:05d}.txt" for n in range(num_files)]
+    names = [f"corpus-{n:05d}-of-{len(parts):05d}.txt" for n in range(len(parts))]
+    for part, name in zip(parts, names, strict=True):
+        path = os.path.join(options.output_dir, name)
+        if not files.exists(path):  # Otherwise a killed call has moved it.
+            files.rename(part, path)
     report = {
         **{name: counts[name] for name in ("documents", "sentences", "words")},
         "read": {name: counts[name] for name in ("bytes", "paragraphs", *_LEFT_OUT)},
@@ -143,8 +143,6 @@ def _create(options, units, skipped, fingerprint):
         "output_files": names,
         "fingerprint": fingerprint,
     }
-    for number, name in enumerate(names):
-        files.rename(_shard_path(work, number), os.path.join(options.output_dir, name))
     with files.complete_or_absent(os.path.join(options.output_dir, _REPORT)) as file:
         file.write(json.dumps(report, indent=2) + "\n")
     return report
@@ -183,39 +181,6 @@ def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
         json.dump(counts, file)
 
 
-def _counts(task: Task) -> collections.Counter[str]:
-    return collections.Counter(files.read_json(task.counts_path))
-
-
-def _documents(tasks: Iterable[Task]) -> Iterator[bytes]:
-    for task in tasks:
-        document: list[bytes] = []
-        with files.open_file(task.text_path, "rb") as file:
-            for line in file:
-                document.append(line)
-                if line == b"\n":
-                    yield b"".join(document)
-                    document = []
-
-
-def _shards(documents: Iterator[bytes], max_bytes: float) -> Iterator[Iterable[bytes]]:
-    """Yields the documents of each file. Read them before the next file."""
-    following = next(documents, None)
-
-    def shard():
-        nonlocal following
-        size = 0
-        while following is not None and (
-            not size or size + len(following) <= max_bytes
-        ):
-            yield following
-            size += len(following)
-            following = next(documents, None)
-
-    while following is not None:
-        yield shard()
-
-
 def _prepare_work(work, output_dir, fingerprint):
     """Creates the folder of finished work; keeps what the same command finished."""
     files.make_folders(output_dir)
@@ -232,10 +197,6 @@ def _prepare_work(work, output_dir, fingerprint):
     files.make_folders(work)
     with files.complete_or_absent(job) as file:
         json.dump({"fingerprint": fingerprint}, file)
-
-
-def _shard_path(work: str, number: int) -> str:
-    return os.path.join(work, f"shard-{number:05d}.txt")
 
 
 def _remove_work(work: str) -> None:

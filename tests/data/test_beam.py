@@ -98,7 +98,7 @@ def main():
         where = dict(runner=runner, pipeline_options=pipeline_options)
         print(workflow.prepare_corpus(options.PrepareCorpusOptions(
             input_file=f"{folder}/in", output_dir=f"{folder}/{runner}/text",
-            shard_mb=0.003, **where,
+            **where,
         )))
         print(data_workflow.create_data(data_options.CreatePretrainingDataOptions(
             input_file=f"{folder}/{runner}/text/corpus-*.txt",
