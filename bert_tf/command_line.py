@@ -5,8 +5,8 @@ process can run several tools.
 """
 
 import atexit
-import contextlib
 import difflib
+import functools
 import gc
 import importlib
 import itertools
@@ -18,7 +18,6 @@ import signal
 import sys
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -70,8 +69,6 @@ _REPLACED_FLAGS = {
         "released model",
     ),
 }
-# Flag spellings of programs that a tool replaces, here SQuAD's evaluate-v2.0.py.
-_ALIASES = {"na-prob-thresh": "na_prob_thresh"}
 _RECIPES = pathlib.Path(__file__).parent / "recipes"
 _RECIPE_PREFIX = "recipe:"  # --flagfile=recipe:NAME is _RECIPES / NAME.flags.
 
@@ -83,20 +80,17 @@ def main(argv: list[str] | None = None) -> int:
         argv: arguments without the program's name; None takes the process's own.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    if argv[:1] == ["help"]:  # `bert_tf help classify`, as in git.
-        argv = [*argv[1:2], "--help"]
     if not argv or argv[0] in HELP_FLAGS:
         return print_report(subcommands.overview(bert_tf.__version__))
     name, *rest = argv
-    if name in ("--version", "-V"):
+    if name == "--version":
         return print_report(f"bert_tf {bert_tf.__version__}")
     if name.startswith("-"):
         advice = f"Expected a subcommand before {name}; `bert_tf --help` lists them."
         return complain("bert_tf", advice, WRONG_USAGE)
     subcommand = subcommands.find(name)
     if subcommand is None:
-        known = [name for s in subcommands.SUBCOMMANDS for name in (s.name, s.tool)]
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+        near = difflib.get_close_matches(name.lower(), subcommands.BY_NAME, n=1)
         advice = "`bert_tf --help` lists them all."
         hint = f"did you mean {near[0]}?" if near else advice
         return complain("bert_tf", f"Unknown subcommand {name!r}; {hint}", WRONG_USAGE)
@@ -111,11 +105,26 @@ def run_tool(
     assert subcommand is not None  # Tools name themselves.
 
     def work(record: Any) -> object:
-        with _without_garbage_collection():
+        is_first = "tensorflow" not in sys.modules
+        if is_first:
+            # TensorFlow and Keras are 800,000 objects, which live until the process
+            # ends. Scanning them during the import and at the end takes a second each.
+            gc.disable()
+            atexit.register(gc.freeze)
+        try:
             function = load(subcommand.work)
+        finally:
+            if is_first:
+                gc.freeze()
+                gc.enable()
         return function(record)
 
     return run(tool, load(subcommand.options), work, argv, typed=typed)
+
+
+def tool_main(tool: str) -> Callable[..., int]:
+    """Returns the function `main` of a tool's script."""
+    return functools.partial(run_tool, tool)
 
 
 def load(name: str) -> Any:
@@ -175,7 +184,14 @@ def run(
             raise
         return complain(typed, error, FAILED)
     except KeyboardInterrupt as interrupt:
-        return _complain_of_interrupt(typed, interrupt, options_class.after_interrupt)
+        number, saved = signal.SIGINT, ""
+        if len(interrupt.args) == 2:  # From `training.stopping`.
+            number, saved = interrupt.args
+        is_terminated = number == signal.SIGTERM
+        sentence = "terminated" if is_terminated else "interrupted"
+        sentence += f"; {saved}." if saved else "."
+        code = TERMINATED if is_terminated else INTERRUPTED
+        return complain(typed, f"{sentence} {options_class.after_interrupt}", code)
     if report:
         print_report(str(report))
     return FAILED if isinstance(report, options_module.FailureReport) else DONE
@@ -215,40 +231,6 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(descriptor, "w"))
 
 
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Speeds up the first import of TensorFlow, and the end of the process.
-
-    TensorFlow and Keras consist of 800,000 objects, nearly all of which live until the
-    process ends. The garbage collector would scan them many times during the import,
-    and once more at the end; each takes about a second.
-    """
-    if "tensorflow" in sys.modules or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        atexit.register(gc.freeze)
-        gc.enable()
-
-
-def _complain_of_interrupt(
-    typed: str, interrupt: KeyboardInterrupt, after_interrupt: str
-) -> int:
-    """Writes how a tool was interrupted, what is saved, and how to continue."""
-    number, saved = signal.SIGINT, ""
-    if len(interrupt.args) == 2:  # From `training.stopping`.
-        number, saved = interrupt.args
-    is_terminated = number == signal.SIGTERM
-    sentence = "terminated" if is_terminated else "interrupted"
-    sentence += f"; {saved}." if saved else "."
-    code = TERMINATED if is_terminated else INTERRUPTED
-    return complain(typed, f"{sentence} {after_interrupt}", code)
-
-
 def _parse(
     options_class: type[options_module.Options], argv: list[str]
 ) -> tuple[dict[str, Any], flags.FlagValues]:
@@ -259,12 +241,20 @@ def _parse(
     try:
         left_over = flag_values(["tool", *argv])[1:]
     except flags.UnrecognizedFlagError as error:
-        if instead := options_class.OTHER_FLAGS.get(error.flagname):
-            message = f"Unknown flag --{error.flagname}; {instead}."
-            raise OptionError(message) from None
-        raise OptionError(_unknown_flag(error.flagname, declared)) from None
+        name = error.flagname
+        near = difflib.get_close_matches(name.replace("-", "_"), flag_values, n=1)
+        hint = f"did you mean --{near[0]}?" if near else "--help lists all flags."
+        if name in options_class.OTHER_FLAGS:
+            hint = f"{options_class.OTHER_FLAGS[name]}."
+        raise OptionError(f"Unknown flag --{name}; {hint}") from None
     except flags.IllegalFlagValueError as error:
-        raise _wrong_boolean(str(error)) from None
+        # absl parses booleans only; it takes all other flags as text.
+        match = re.match(r"flag --(\w+)=(.*): \(", str(error))
+        if match is None:
+            raise OptionError(str(error)) from None
+        raise OptionError(
+            flag=match[1], got=match[2], expected="true or false"
+        ) from None
     except flags.Error as error:
         raise OptionError(str(error).rstrip(".") + ".") from None
     _check_replaced_flags(flag_values)
@@ -280,13 +270,10 @@ def _parse(
         if declaration.is_repeated and flag.value:
             items = [options_module.parse(declaration, text) for text in flag.value]
             values[name] = tuple(itertools.chain.from_iterable(items))
+        elif flag.present and declaration.kind is bool:
+            values[name] = flag.value
         elif flag.present:
-            is_parsed = declaration.kind is bool
-            values[name] = (
-                flag.value
-                if is_parsed
-                else options_module.parse(declaration, flag.value)
-            )
+            values[name] = options_module.parse(declaration, flag.value)
         elif declaration.is_required:
             raise OptionError(f"--{name} is required: {declaration.help}")
     return values, flag_values
@@ -317,22 +304,15 @@ def _check_given_once(
     A flag may replace one of a --flagfile.
     """
     given = set()
-    arguments = iter(argv)
-    for argument in arguments:
-        name, has_value, _ = argument.lstrip("-").partition("=")
-        name = _ALIASES.get(name, name)
+    for argument in argv:
+        name = argument.lstrip("-").partition("=")[0]
         declaration = declared.get(name) or declared.get(name.removeprefix("no"))
         if declaration is None or not argument.startswith("-"):
             continue
-        if declaration.kind is not bool and not has_value:
-            next(arguments, None)  # Its value.
         if declaration.name in given and not declaration.is_repeated:
-            items = (
-                ", with commas between its items" if declaration.kind is tuple else ""
-            )
-            raise OptionError(
-                f"--{declaration.name} is given twice; give it once{items}."
-            )
+            is_list = declaration.kind is tuple
+            advice = "once, with commas between its items" if is_list else "once"
+            raise OptionError(f"--{declaration.name} is given twice; give it {advice}.")
         given.add(declaration.name)
 
 
@@ -381,9 +361,6 @@ def _define(declared: Iterable[options_module.Declaration]) -> flags.FlagValues:
         is_boolean = without_effect is False
         define = flags.DEFINE_boolean if is_boolean else flags.DEFINE_string
         define(name, None, "", flag_values=flag_values)
-    for alias, name in _ALIASES.items():
-        if name in flag_values:
-            flags.DEFINE_alias(alias, name, flag_values=flag_values)
     return flag_values
 
 
@@ -395,19 +372,3 @@ def _check_replaced_flags(flag_values: flags.FlagValues) -> None:
             continue
         value = str(flag.value).lower() if isinstance(flag.value, bool) else flag.value
         raise OptionError(f"--{name}={value} is no longer supported: {advice}.")
-
-
-def _unknown_flag(name: str, declared: Mapping[str, options_module.Declaration]) -> str:
-    names = [*declared, *(f"no{n}" for n, d in declared.items() if d.kind is bool)]
-    underscored = name.replace("-", "_")
-    nearest = difflib.get_close_matches(underscored, names, n=1, cutoff=0.6)
-    hint = f"did you mean --{nearest[0]}?" if nearest else "--help lists all flags."
-    return f"Unknown flag --{name}; {hint}"
-
-
-def _wrong_boolean(message: str) -> OptionError:
-    # absl parses booleans only; it takes all other flags as text.
-    match = re.match(r"flag --(\w+)=(.*): \(", message)
-    if match is None:
-        return OptionError(message)
-    return OptionError(flag=match[1], got=match[2], expected="true or false")

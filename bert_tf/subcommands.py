@@ -11,12 +11,9 @@ import dataclasses
 import functools
 import inspect
 import itertools
-from collections.abc import Iterator
 
 from bert_tf import options as options_module
 
-# Different records declare these flags, but users read them together, in this order.
-_ACTIONS = ("do_train", "do_eval", "do_predict", "dry_run")
 _KINDS = {str: "TEXT", int: "INT", float: "NUMBER", bool: "true|false"}
 # Flags of every tool that no options record declares.
 _SHARED_FLAGS = {
@@ -47,7 +44,7 @@ class Subcommand:
     tool: str  # The name of the tool, which is also a separate command.
     options: str  # "module:class" of the record that declares the flags.
     summary: str  # One line in `bert_tf --help`.
-    examples: tuple[str, ...]  # Flags of one complete command each.
+    example: str  # The flags of a complete command.
     # "module:function" that takes the record; the tool prints its result.
     work: str = "bert_tf.fine_tuning.run:run"
 
@@ -61,7 +58,7 @@ STAGES = {
             options="bert_tf.demo:RunDemoOptions",
             work="bert_tf.demo:run",
             summary="Run every stage on sample text, in minutes on a CPU",
-            examples=("--output_dir=demo_run", "--corpus_file=my_text.txt"),
+            example="--output_dir=demo_run",
         ),
     ),
     "Prepare data": (
@@ -71,11 +68,7 @@ STAGES = {
             options="bert_tf.preparation.options:PrepareCorpusOptions",
             work="bert_tf.preparation.workflow:prepare_corpus",
             summary="Turn raw text into one sentence per line",
-            examples=(
-                "--input_file=novels/ --output_dir=corpus",
-                "--input_file=enwiki-latest-pages-articles.xml.bz2 --output_dir=corpus "
-                "--num_workers=8",
-            ),
+            example="--input_file=novels/ --output_dir=corpus",
         ),
         Subcommand(
             name="vocabulary",
@@ -83,11 +76,7 @@ STAGES = {
             options="bert_tf.tokenization.options:BuildVocabularyOptions",
             work="bert_tf.tokenization.workflow:build_vocabulary",
             summary="Learn a WordPiece vocabulary, or add words to one",
-            examples=(
-                "--input_file='corpus/*.txt' --vocab_file=vocab.txt --vocab_size=30522",
-                "--vocab_file=vocab.txt --fill_unused=new_words.txt "
-                "--output_file=vocab_extended.txt",
-            ),
+            example="--input_file='corpus/*.txt' --vocab_file=vocab.txt",
         ),
         Subcommand(
             name="create-data",
@@ -95,12 +84,8 @@ STAGES = {
             options="bert_tf.pretraining_data.options:CreatePretrainingDataOptions",
             work="bert_tf.pretraining_data.workflow:run",
             summary="Turn sentences into masked pretraining examples (TFRecord)",
-            examples=(
-                "--input_file='corpus/*.txt' --output_file=train.tfrecord "
-                "--vocab_file=vocab.txt",
-                "--input_file='corpus/*.txt' --output_file=unmasked.tfrecord "
-                "--vocab_file=vocab.txt --dynamic_masking --packed_rows",
-            ),
+            example="--input_file='corpus/*.txt' --output_file=train.tfrecord "
+            "--vocab_file=vocab.txt",
         ),
         Subcommand(
             name="triviaqa",
@@ -108,11 +93,9 @@ STAGES = {
             options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
             work="bert_tf.data.triviaqa:convert",
             summary="Convert TriviaQA into the format of SQuAD",
-            examples=(
-                "--qa_file=triviaqa-rc/qa/wikipedia-train.json "
-                "--evidence_dir=triviaqa-rc/evidence/wikipedia "
-                "--output_file=triviaqa.json",
-            ),
+            example="--qa_file=triviaqa-rc/qa/wikipedia-train.json "
+            "--evidence_dir=triviaqa-rc/evidence/wikipedia "
+            "--output_file=triviaqa.json",
         ),
     ),
     "Pretrain": (
@@ -122,13 +105,8 @@ STAGES = {
             options="bert_tf.pretraining.options:RunPretrainingOptions",
             work="bert_tf.pretraining.workflow:run",
             summary="Pretrain BERT, or continue pretraining a checkpoint",
-            examples=(
-                "--recipe=auto --input_file='corpus/*.txt' --vocab_file=vocab.txt "
-                "--output_dir=runs/corpus --do_train --max_train_minutes=60",
-                "--recipe=auto --init_checkpoint=bert-base-uncased "
-                "--input_file='domain/*.txt' --eval_input_file=heldout.txt "
-                "--output_dir=runs/domain --do_train --do_eval --max_train_minutes=60",
-            ),
+            example="--recipe=auto --input_file='corpus/*.txt' --vocab_file=vocab.txt "
+            "--output_dir=runs/corpus --do_train --max_train_minutes=60",
         ),
         Subcommand(
             name="fill-mask",
@@ -136,10 +114,8 @@ STAGES = {
             options="bert_tf.pretraining.options:FillMaskOptions",
             work="bert_tf.pretraining.fill_mask:run",
             summary="Predict the words behind [MASK], or score whole texts",
-            examples=(
-                "--init_checkpoint=bert-tf-mini "
-                "--text='She opened the [MASK] and went into the garden.'",
-            ),
+            example="--init_checkpoint=bert-tf-mini "
+            "--text='She opened the [MASK] and went into the garden.'",
         ),
         Subcommand(
             name="plot",
@@ -147,10 +123,7 @@ STAGES = {
             options="bert_tf.training.options:PlotRunOptions",
             work="bert_tf.fine_tuning.run_report:plot_runs",
             summary="Plot the losses and scores of training runs",
-            examples=(
-                "--run_dir=runs/base",
-                "--run_dir=runs/a,runs/b --plot_file=ab.png",
-            ),
+            example="--run_dir=runs/base",
         ),
     ),
     "Fine-tune and predict": (
@@ -159,63 +132,43 @@ STAGES = {
             tool="run_classifier",
             options="bert_tf.tasks.classification.options:RunClassifierOptions",
             summary="Classify texts or pairs of texts (GLUE, XNLI, your own tables)",
-            examples=(
-                "--recipe=auto --train_file=train.csv --eval_file=dev.csv "
-                "--text_column=review --label_column=stars --output_dir=runs/reviews "
-                "--do_train --do_eval",
-                "--task_name=MRPC --data_dir=glue/MRPC "
-                "--init_checkpoint=bert-base-uncased --output_dir=runs/mrpc "
-                "--do_train --do_eval",
-                "--predict_file=new.csv --output_dir=runs/reviews --do_predict",
-            ),
+            example="--recipe=auto --train_file=train.csv --eval_file=dev.csv "
+            "--text_column=review --label_column=stars --output_dir=runs/reviews "
+            "--do_train --do_eval",
         ),
         Subcommand(
             name="answer",
             tool="run_squad",
             options="bert_tf.tasks.question_answering.options:RunSquadOptions",
             summary="Find answers to questions in a text (SQuAD)",
-            examples=(
-                "--train_file=train-v1.1.json --predict_file=dev-v1.1.json "
-                "--init_checkpoint=bert-base-uncased --output_dir=runs/squad "
-                "--do_train --do_predict --do_eval",
-            ),
+            example="--train_file=train-v1.1.json --predict_file=dev-v1.1.json "
+            "--init_checkpoint=bert-base-uncased --output_dir=runs/squad "
+            "--do_train --do_predict --do_eval",
         ),
         Subcommand(
             name="tag",
             tool="run_ner",
             options="bert_tf.tasks.token_classification.options:RunNerOptions",
             summary="Tag words: named entities, parts of speech",
-            examples=(
-                "--data_dir=conll2003 --init_checkpoint=bert-base-cased "
-                "--do_lower_case=False --output_dir=runs/ner --do_train --do_eval",
-                "--predict_file=sentences.txt --do_lower_case=False "
-                "--output_dir=runs/ner --do_predict",
-            ),
+            example="--data_dir=conll2003 --init_checkpoint=bert-base-cased "
+            "--do_lower_case=False --output_dir=runs/ner --do_train --do_eval",
         ),
         Subcommand(
             name="choose",
             tool="run_swag",
             options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
             summary="Choose one of several endings (SWAG, CODAH)",
-            examples=(
-                "--data_dir=swag --init_checkpoint=bert-base-uncased "
-                "--output_dir=runs/swag --do_train --do_eval",
-            ),
+            example="--data_dir=swag --init_checkpoint=bert-base-uncased "
+            "--output_dir=runs/swag --do_train --do_eval",
         ),
         Subcommand(
             name="retrieve",
             tool="run_retrieval",
             options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
             summary="Find the passages that answer a query",
-            examples=(
-                "--train_file=train.jsonl --eval_file=dev.jsonl "
-                "--corpus_file=passages.txt --init_checkpoint=bert-base-uncased "
-                "--output_dir=runs/passages --do_train --do_eval",
-                "--model=cross_encoder --train_file=train.jsonl --eval_file=dev.jsonl "
-                "--corpus_file=passages.txt --retrieve_with=runs/passages "
-                "--init_checkpoint=bert-base-uncased --output_dir=runs/ranking "
-                "--do_train --do_eval",
-            ),
+            example="--train_file=train.jsonl --eval_file=dev.jsonl "
+            "--corpus_file=passages.txt --init_checkpoint=bert-base-uncased "
+            "--output_dir=runs/passages --do_train --do_eval",
         ),
         Subcommand(
             name="embed",
@@ -223,13 +176,8 @@ STAGES = {
             options="bert_tf.tasks.feature_extraction.options:ExtractFeaturesOptions",
             work="bert_tf.tasks.feature_extraction.workflow:run",
             summary="Write the vectors of word pieces or of whole texts",
-            examples=(
-                "--input_file=lines.txt --output_file=vectors.jsonl "
-                "--init_checkpoint=bert-base-uncased",
-                "--input_file=lines.txt --output_file=vectors.npz "
-                "--init_checkpoint=bert-base-uncased --output_format=npz --layers=-1 "
-                "--pooling=mean --normalize",
-            ),
+            example="--input_file=lines.txt --output_file=vectors.jsonl "
+            "--init_checkpoint=bert-base-uncased",
         ),
     ),
     "Evaluate": (
@@ -239,7 +187,7 @@ STAGES = {
             options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
             work="bert_tf.tasks.classification.scores:glue_table",
             summary="Collect GLUE scores in one table, with the paper's average",
-            examples=("--input_dir=runs",),
+            example="--input_dir=runs",
         ),
         Subcommand(
             name="evaluate-squad",
@@ -247,11 +195,9 @@ STAGES = {
             options="bert_tf.tasks.question_answering.options:EvaluateSquadOptions",
             work="bert_tf.tasks.question_answering.scores:report",
             summary="Score predictions as SQuAD's official scripts do",
-            examples=(
-                "--data_file=dev-v2.0.json "
-                "--predictions_file=runs/squad/predictions.json "
-                "--null_odds_file=runs/squad/null_odds.json",
-            ),
+            example="--data_file=dev-v2.0.json "
+            "--predictions_file=runs/squad/predictions.json "
+            "--null_odds_file=runs/squad/null_odds.json",
         ),
     ),
     "Share and serve": (
@@ -261,12 +207,8 @@ STAGES = {
             options="bert_tf.checkpoints.conversion.options:ConvertCheckpointOptions",
             work="bert_tf.checkpoints.conversion.workflow:run",
             summary="Convert a checkpoint between formats and verify the result",
-            examples=(
-                "--source=runs/base --target=hugging_face_model "
-                "--target_format=hugging_face",
-                "--source=bert-base-uncased --target=uncased_L-12_H-768_A-12 "
-                "--target_format=bert",
-            ),
+            example="--source=runs/base --target=hugging_face_model "
+            "--target_format=hugging_face",
         ),
         Subcommand(
             name="export",
@@ -274,11 +216,7 @@ STAGES = {
             options="bert_tf.serving.options:ExportSavedModelOptions",
             work="bert_tf.serving.export:run",
             summary="Export a model as a SavedModel: text in, answers out",
-            examples=(
-                "--output_dir=runs/mrpc --export_dir=models/mrpc/1",
-                "--init_checkpoint=bert-base-uncased --pooling=mean "
-                "--export_dir=models/vectors/1",
-            ),
+            example="--output_dir=runs/mrpc --export_dir=models/mrpc/1",
         ),
         Subcommand(
             name="query",
@@ -286,12 +224,8 @@ STAGES = {
             options="bert_tf.serving.options:QuerySavedModelOptions",
             work="bert_tf.serving.query:run",
             summary="Query an exported model, on disk or on a server",
-            examples=(
-                "--export_dir=models/topics/1 "
-                "--text='Plant the bulbs before the first frost.'",
-                "--server=http://localhost:8501/v1/models/rivers "
-                "--question='Where does it rise?' --context='It rises near Oslo.'",
-            ),
+            example="--export_dir=models/topics/1 "
+            "--text='Plant the bulbs before the first frost.'",
         ),
         Subcommand(
             name="serve",
@@ -299,23 +233,17 @@ STAGES = {
             options="bert_tf.serving.server_options:ServeModelOptions",
             work="bert_tf.serving.server:run",
             summary="Serve an exported model over HTTP, without Docker",
-            examples=("--export_dir=models/topics --port=8501",),
+            example="--export_dir=models/topics --port=8501",
         ),
     ),
 }
 SUBCOMMANDS = tuple(itertools.chain.from_iterable(STAGES.values()))
+BY_NAME = {name: one for one in SUBCOMMANDS for name in (one.name, one.tool)}
 
 
 def find(name: str) -> Subcommand | None:
-    """Returns the subcommand of a short name or of a tool's name, or None.
-
-    Hyphens and underscores are interchangeable.
-    """
-    name = name.replace("-", "_")
-    for subcommand in SUBCOMMANDS:
-        if name in (subcommand.tool, subcommand.name.replace("-", "_")):
-            return subcommand
-    return None
+    """Returns the subcommand of a short name or of a tool's name, or None."""
+    return BY_NAME.get(name)
 
 
 def overview(version: str) -> str:
@@ -344,10 +272,16 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
             the tool.
     """
     declared = ordered(options_class)
+    description = inspect.cleandoc(options_class.__doc__ or "")
+    if (subcommand := find(typed.removeprefix("bert_tf "))) is not None:
+        example = subcommand.example.replace(" --", " \\\n      --")
+        is_tool = typed == subcommand.tool
+        other = f"bert_tf {subcommand.name}" if is_tool else subcommand.tool
+        description += f"\n\nExample:\n  {typed} {example}\n\nSame as: {other}"
     required = [flag_with_value(d) for d in declared if d.is_required]
     parser = argparse.ArgumentParser(
         usage=" ".join([typed, *required, "[--flag=value ...]"]),
-        description="\n\n".join(_description(typed, options_class)),
+        description=description,
         epilog=_EXIT_CODES,
         formatter_class=functools.partial(
             argparse.RawDescriptionHelpFormatter, max_help_position=8
@@ -355,7 +289,6 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
         add_help=False,
     )
     for group in options_module.GROUPS:
-        section = parser.add_argument_group(f"{group[0].upper()}{group[1:]}")
         entries = {
             flag_with_value(d): f"{d.help} {notes_on(d)}".rstrip()
             for d in declared
@@ -365,6 +298,7 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
             entries |= _SHARED_FLAGS
             trains = any(d.name == "bias_correction" for d in declared)
             entries |= _FLAGS_OF_TRAINING if trains else {}
+        section = parser.add_argument_group(f"{group[0].upper()}{group[1:]}")
         for flag, text in entries.items():
             section.add_argument(
                 flag, action="store_true", help=text.replace("%", "%%")
@@ -372,34 +306,15 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
     return parser.format_help().rstrip().replace("usage:", "Usage:", 1)
 
 
-def _description(
-    typed: str, options_class: type[options_module.Options]
-) -> Iterator[str]:
-    """Yields the paragraphs above the flags."""
-    yield inspect.cleandoc(options_class.__doc__ or "")
-    subcommand = find(typed.removeprefix("bert_tf "))
-    if subcommand is not None:
-        commands = [f"  {typed} {example}" for example in subcommand.examples]
-        lines = [command.replace(" --", " \\\n      --") for command in commands]
-        yield "\n".join([f"Example{'s' * (len(lines) > 1)}:", *lines])
-        is_tool = typed == subcommand.tool
-        other = f"bert_tf {subcommand.name}" if is_tool else subcommand.tool
-        yield f"Same as: {other}"
-
-
 def ordered(
     options_class: type[options_module.Options],
 ) -> list[options_module.Declaration]:
     """Returns the options: required ones first, then the tool's own, then shared."""
-    distance = {c: index for index, c in enumerate(options_class.__mro__)}
-
-    def rank(declaration: options_module.Declaration) -> tuple[bool, int, int]:
-        is_optional = not declaration.is_required
-        if declaration.name in _ACTIONS:
-            return is_optional, len(distance), _ACTIONS.index(declaration.name)
-        return is_optional, distance[declaration.introduced_by], 0
-
-    return sorted(options_module.declarations(options_class), key=rank)
+    classes = options_class.__mro__
+    return sorted(
+        options_module.declarations(options_class),
+        key=lambda d: (not d.is_required, classes.index(d.introduced_by)),
+    )
 
 
 def flag_with_value(declaration: options_module.Declaration) -> str:

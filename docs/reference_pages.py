@@ -64,14 +64,12 @@ def tools_index() -> str:
 
 
 def tool_page(subcommand: subcommands.Subcommand) -> str:
-    """Returns the page of a tool: examples, what it does, and its flags by group."""
+    """Returns the page of a tool: an example, what it does, and its flags by group."""
     options_class = command_line.load(subcommand.options)
     lines = [f"# {subcommand.tool}", "", f"{subcommand.summary}.", ""]
     lines += [f"Also called `bert_tf {subcommand.name}`.", "", "```bash"]
-    for flags in subcommand.examples:
-        command = f"{subcommand.tool} {flags}"
-        lines += [command.replace(" --", " \\\n    --"), ""]
-    lines[-1:] = ["```", ""]
+    command = f"{subcommand.tool} {subcommand.example}"
+    lines += [command.replace(" --", " \\\n    --"), "```", ""]
     paragraphs = inspect.cleandoc(options_class.__doc__ or "").split("\n\n")
     for paragraph in paragraphs:
         lines += [_paragraph(paragraph), ""]

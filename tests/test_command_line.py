@@ -277,19 +277,17 @@ def test_help_groups_flags_required_first_then_the_tools_own_then_shared_ones(ca
 
 
 @every_subcommand
-def test_every_example_of_a_help_text_parses(subcommand):
+def test_the_example_of_a_help_text_parses(subcommand):
     options_class = command_line.load(subcommand.options)
     typed = f"bert_tf {subcommand.name}"
     shown = subcommands.tool_help(typed, options_class)
     assert f"\n\nSame as: {subcommand.tool}\n" in shown
-    commands = re.findall(rf"^  {typed} .*$", shown.replace("\\\n", " "), re.M)
-    assert len(commands) == len(subcommand.examples) > 0
-    for command in commands:
-        seen = []
-        # The recipe would read the files.
-        words = shlex.split(command.replace("--recipe=auto", ""))[2:]
-        assert command_line.run(typed, options_class, seen.append, words) == 0
-        assert len(seen) == 1
+    [command] = re.findall(rf"^  {typed} .*$", shown.replace("\\\n", " "), re.M)
+    seen = []
+    # The recipe would read the files.
+    words = shlex.split(command.replace("--recipe=auto", ""))[2:]
+    assert command_line.run(typed, options_class, seen.append, words) == 0
+    assert len(seen) == 1
 
 
 @every_subcommand
@@ -330,7 +328,7 @@ def test_every_tool_is_one_subcommand_whose_names_exist():
         assert f"\ndef {function}(" in source, subcommand.work
 
 
-@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])
+@pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
 def test_the_overview_lists_every_subcommand_in_the_order_of_the_work(capsys, argv):
     assert command_line.main(argv) == 0
     shown = capsys.readouterr().out
@@ -352,11 +350,9 @@ def test_the_overview_lists_every_subcommand_in_the_order_of_the_work(capsys, ar
     "argv, line",
     [
         (["--version"], f"bert_tf {bert_tf.__version__}"),
-        (["-V"], f"bert_tf {bert_tf.__version__}"),
         (["create-data", "--help"], "Usage: bert_tf create-data --input_file="),
-        (["create_data", "--help"], "Usage: bert_tf create_data --input_file="),
         (["create_pretraining_data", "-h"], "Usage: bert_tf create_pretraining_data "),
-        (["help", "plot"], "Usage: bert_tf plot --run_dir="),
+        (["plot", "--help"], "Usage: bert_tf plot --run_dir="),
     ],
 )
 def test_a_subcommand_has_a_short_name_and_that_of_its_tool(capsys, argv, line):
@@ -368,6 +364,7 @@ def test_a_subcommand_has_a_short_name_and_that_of_its_tool(capsys, argv, line):
     "argv, line",
     [
         (["clasify"], "bert_tf: Unknown subcommand 'clasify'; did you mean classify?"),
+        (["create_data"], "'create_data'; did you mean create-data?"),
         (["run_clasifier"], "'run_clasifier'; did you mean run_classifier?"),
         (["xyzzy"], "'xyzzy'; `bert_tf --help` lists them all."),
         (["--do_train", "x"], "bert_tf: Expected a subcommand before --do_train; "),

@@ -1,10 +1,8 @@
 """Trains, evaluates and applies a classifier of texts or pairs of texts."""
 
-import functools
-
 from bert_tf import command_line
 
-main = functools.partial(command_line.run_tool, "run_classifier")
+main = command_line.tool_main("run_classifier")
 
 if __name__ == "__main__":
     raise SystemExit(main())

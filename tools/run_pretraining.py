@@ -1,10 +1,8 @@
 """Pretrains BERT on the files of create_pretraining_data, and evaluates it."""
 
-import functools
-
 from bert_tf import command_line
 
-main = functools.partial(command_line.run_tool, "run_pretraining")
+main = command_line.tool_main("run_pretraining")
 
 if __name__ == "__main__":
     raise SystemExit(main())

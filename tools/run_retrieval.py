@@ -1,10 +1,8 @@
 """Trains, evaluates and applies a model that finds passages for queries."""
 
-import functools
-
 from bert_tf import command_line
 
-main = functools.partial(command_line.run_tool, "run_retrieval")
+main = command_line.tool_main("run_retrieval")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -1,10 +1,8 @@
 """Trains, evaluates and applies a model that chooses one of several endings."""
 
-import functools
-
 from bert_tf import command_line
 
-main = functools.partial(command_line.run_tool, "run_swag")
+main = command_line.tool_main("run_swag")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -1,10 +1,8 @@
 """Serves an exported model over HTTP."""
 
-import functools
-
 from bert_tf import command_line
 
-main = functools.partial(command_line.run_tool, "serve_model")
+main = command_line.tool_main("serve_model")
 
 if __name__ == "__main__":
     raise SystemExit(main())

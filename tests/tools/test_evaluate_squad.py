@@ -58,7 +58,6 @@ def test_scores_are_printed_as_json(evaluate):
         ([], 100 / 3),  # No threshold, whereas the official script has 1.
         (["--na_prob_thresh=1"], 250 / 3),
         (["--na_prob_thresh=2"], 100 / 3),
-        (["--na-prob-thresh=2"], 100 / 3),  # The official script's spelling.
         (["--na_prob_thresh=-5"], 50.0),
     ],
 )
