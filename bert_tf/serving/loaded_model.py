@@ -1,6 +1,5 @@
 """A SavedModel in memory: its signatures, and the inputs of requests to them."""
 
-import base64
 import dataclasses
 import functools
 import os
@@ -190,13 +189,8 @@ def _whole_number(limits, item):
 
 
 def _encoded(item):
-    """Returns the bytes of a text or of {"b64": ...}; None if it is neither."""
-    try:
-        if isinstance(item, dict) and set(item) == {"b64"}:
-            return base64.b64decode(item["b64"], validate=True)
-        return item.encode() if isinstance(item, str) else None
-    except (TypeError, ValueError):
-        return None
+    """Returns a text in UTF-8; otherwise None."""
+    return item.encode() if isinstance(item, str) else None
 
 
 def _and(names):

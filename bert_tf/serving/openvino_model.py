@@ -33,12 +33,11 @@ _NODE = "openvino"
 _FINGERPRINT = "fingerprint.pb"
 
 
-def load(export_dir: str, dtype: str = "float32") -> Any:
+def load(export_dir: str) -> Any:
     """Returns a loaded SavedModel, with `signatures` that compute with OpenVINO.
 
     Args:
         export_dir: the SavedModel, exported in float32, in a local folder.
-        dtype: of OpenVINO's computation: "float32" or "bfloat16".
 
     Raises:
         ImportError: OpenVINO is not installed.
@@ -57,9 +56,7 @@ def load(export_dir: str, dtype: str = "float32") -> Any:
     _replace(saved_model, function, model)
     loaded = _load_changed(saved_model, export_dir)
     model.compute = backends.compiled(
-        loaded.model_outputs,
-        backend=backends.OPENVINO,
-        policy=backends.policy_of(dtype),
+        loaded.model_outputs, backend=backends.OPENVINO, policy="float32"
     )
     # The loaded graphs call it, but do not keep it.
     loaded.openvino_model = model
@@ -156,9 +153,8 @@ def _check_dtype(function, export_dir):
     for dtype in dtypes - {types_pb2.DT_FLOAT}:
         raise ValueError(
             f"{export_dir} was exported with --dtype={tf.as_dtype(dtype).name}, but "
-            "OpenVINO needs an export in float32; export it with --dtype=float32 (the "
-            "server's --dtype=bfloat16 then computes in bfloat16), or use the backend "
-            "tensorflow."
+            "OpenVINO needs an export in float32; export it with --dtype=float32, or "
+            "use the backend tensorflow."
         )
 
 

@@ -214,9 +214,7 @@ class QuerySavedModelOptions(options_module.Options):
     question: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Question to answer; repeat the flag for several questions. The value - "
-        "reads one question and its context, separated by a tab, per line from "
-        "standard input.",
+        help="Question to answer; repeat the flag for several questions.",
     )
     context: tuple[str, ...] = option(
         (),
@@ -284,30 +282,22 @@ class QuerySavedModelOptions(options_module.Options):
         self._check_queries()
 
     def _check_queries(self):
-        self._check_companion("text_b", "text")
-        self._check_companion("context", "question")
+        counts = {
+            name: len(getattr(self, name))
+            for name in ("text", "text_b", "question", "context")
+        }
+        if counts["question"] and counts["context"] == 1:  # One for all.
+            counts["context"] = counts["question"]
+        for name, other in (("text", "text_b"), ("question", "context")):
+            if counts[other] != counts[name] and (counts[other] or name == "question"):
+                raise OptionError(
+                    f"Expected one --{other} for each --{name} ({counts[name]}), got "
+                    f"{counts[other]}."
+                )
         if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
             raise OptionError(
                 "Expected two or more --ending with one --text and no --text_b, got "
                 f"{len(self.ending)} --ending and {len(self.text)} --text."
             )
-        if self.ending and self.text == (FROM_STDIN,):
-            raise OptionError("--ending and --text=- cannot be combined.")
-        if self.question and not self.context and self.question != (FROM_STDIN,):
-            raise OptionError("--question needs a --context that contains the answer.")
-
-    def _check_companion(self, companion, name):
-        values, given = getattr(self, companion), getattr(self, name)
-        if not values:
-            return
-        if given == (FROM_STDIN,):
-            raise OptionError(
-                f"--{companion} and --{name}=- cannot be combined; put the {companion} "
-                "after a tab in each line."
-            )
-        is_one_for_all = companion == "context" and len(values) == 1 and given
-        if len(values) != len(given) and not is_one_for_all:
-            raise OptionError(
-                f"Expected one --{companion} for each --{name} ({len(given)}), got "
-                f"{len(values)}."
-            )
+        if self.text == (FROM_STDIN,) and (self.ending or self.text_b):
+            raise OptionError("--text=- cannot be combined with --text_b or --ending.")

@@ -1,7 +1,6 @@
 """Sends queries from the command line or a file to an exported model."""
 
 import functools
-import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -32,13 +31,7 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         OSError: a file or the model cannot be read, or its server cannot be reached.
         ValueError: there is no text, or the model does not take these inputs.
     """
-    path = options.input_file
-    if path is None:
-        given = _queries(options)
-        queries, count = iter(given), len(given)
-    else:  # Checked before the model is loaded, and not kept in memory.
-        count = sum(1 for _ in _read(path, ("text", "text_b")))
-        queries = _read(path, ("text", "text_b"))
+    queries = _queries(options)  # Checked before the model is loaded.
     # The options allow exactly one of the two.
     if options.server is not None:
         settings = connection.Settings(
@@ -49,17 +42,17 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         model = client.open_saved_model(cast(str, options.export_dir))
     model.batch_size = options.batch_size
     ask = functools.partial(model.ask, signature=options.signature)
-    answers = _answers(ask, queries, count, options.batch_size)
+    answers = _answers(ask, queries, options.batch_size)
     if options.output_file is None:
         return "\n".join(answers)
     with files.complete_or_absent(options.output_file) as file:
         file.writelines(f"{answer}\n" for answer in answers)
-    return f"Answers: {options.output_file} ({count} lines)"
+    return f"Answers: {options.output_file} ({len(queries)} lines)"
 
 
-def _answers(ask, queries, count, batch_size) -> Iterator[str]:
-    done = 0
-    while batch := list(itertools.islice(queries, batch_size)):
+def _answers(ask, queries, batch_size) -> Iterator[str]:
+    for start in range(0, len(queries), batch_size):
+        batch = queries[start : start + batch_size]
         # The same names in every query.
         names = [name for name in batch[0] if name in INPUTS]
         answers = ask(**{name: [query[name] for query in batch] for name in names})
@@ -70,22 +63,14 @@ def _answers(ask, queries, count, batch_size) -> Iterator[str]:
                     "in the input file."
                 )
             yield json.dumps(query | answer, ensure_ascii=False)
-        done += len(batch)
-        progress_module.report("query", done, count, unit="queries")
-    if done != count:
-        raise ValueError(
-            f"The input file had {count} queries, then {done}; expected a file that "
-            "does not change. Pass a stream with --text=-."
-        )
+        done = start + len(batch)
+        progress_module.report("query", done, len(queries), unit="queries")
 
 
 def _queries(options) -> list[dict[str, Any]]:
     """Returns the queries, each with the model's inputs by name."""
-    from_stdin = (serving_options.FROM_STDIN,)
-    if options.question == from_stdin:
-        return list(_read(None, ("question", "context")))
-    if options.text == from_stdin:
-        return list(_read(None, ("text", "text_b")))
+    if options.input_file is not None or options.text == (serving_options.FROM_STDIN,):
+        return list(_read(options.input_file))
     count = len(options.question)
     columns = {
         "text": options.text,
@@ -99,8 +84,8 @@ def _queries(options) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _read(path: str | None, names: tuple[str, str]) -> Iterator[dict[str, Any]]:
-    """Yields the queries of a file or of standard input, which are checked."""
+def _read(path: str | None) -> Iterator[dict[str, Any]]:
+    """Yields the queries of a file, or of standard input (None), which are checked."""
     lines = files.read_stdin_lines() if path is None else files.read_lines(path)
     path = path or "standard input"
     extension = os.path.splitext(path)[1].lower()
@@ -115,7 +100,7 @@ def _read(path: str | None, names: tuple[str, str]) -> Iterator[dict[str, Any]]:
         if extension == ".jsonl":
             query = _from_json(line, place)
         else:
-            query = _from_columns(line, place, names)
+            query = _from_columns(line, place)
         found = query.keys() & set(INPUTS)
         first = first or found
         if found != first:
@@ -128,14 +113,14 @@ def _read(path: str | None, names: tuple[str, str]) -> Iterator[dict[str, Any]]:
         raise ValueError(f"{path} is empty; expected one query per line.")
 
 
-def _from_columns(line, place, names):
+def _from_columns(line, place):
     columns = line.split("\t")
-    least, expected = 1, "one text, or two separated by a tab"
-    if names[0] == "question":
-        least, expected = 2, "a question, a tab and a context in every line"
-    if not least <= len(columns) <= 2:
-        raise ValueError(f"{place}: expected {expected}, got {len(columns)} column(s).")
-    return dict(zip(names, columns, strict=False))
+    if len(columns) > 2:
+        raise ValueError(
+            f"{place}: expected one text, or two separated by a tab, got "
+            f"{len(columns)} columns."
+        )
+    return dict(zip(("text", "text_b"), columns, strict=False))
 
 
 def _from_json(line, place):

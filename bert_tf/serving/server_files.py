@@ -4,8 +4,10 @@ They are written for one model in its own folder, which the server sees as
 `/models/NAME`, and are meant to be edited.
 """
 
+import json
 import os
 import re
+import string
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -54,9 +56,17 @@ def write(export_dir: str) -> str:
     model_dir, version = os.path.split(os.path.abspath(export_dir))
     task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
     rows = max(_MAX_BATCH_SIZE, signatures.MAX_BATCH_TOKENS // task["max_seq_length"])
+    name = os.path.basename(model_dir)
+    arguments = [
+        f"--model_name={name}",
+        f"--model_base_path=/models/{name}",
+        "--enable_batching=true",
+        f"--batching_parameters_file=/models/{name}/server/batching_parameters.txt",
+    ]
     names = {
-        "NAME": os.path.basename(model_dir),
-        "DNS_NAME": _dns_name(os.path.basename(model_dir)),
+        "NAME": name,
+        "DNS_NAME": _dns_name(name),
+        "ARGUMENTS": json.dumps(arguments),
         "IMAGE": SERVING_IMAGE,
         "VERSION": version,
         "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
@@ -64,9 +74,8 @@ def write(export_dir: str) -> str:
     }
     folder = f"{os.path.dirname(export_dir.rstrip('/'))}/{FOLDER}"
     for file_name, template in _TEMPLATES.items():
-        text = re.sub(r"\{\{(\w+)\}\}", lambda found: names[found[1]], template)
         with files.complete_or_absent(f"{folder}/{file_name}") as file:
-            file.write(text)
+            file.write(string.Template(template).substitute(names))
     return folder
 
 
@@ -84,17 +93,11 @@ def _mebibytes(export_dir):
     return -(-sum(sizes) // _MEBIBYTE)
 
 
-_ARGUMENTS = (
-    "--model_name={{NAME}}",
-    "--model_base_path=/models/{{NAME}}",
-    "--enable_batching=true",
-    "--batching_parameters_file=/models/{{NAME}}/server/batching_parameters.txt",
-)
 _BATCHING = """\
 # Requests that wait together are computed in one call of the model. The model divides a
 # call into parts of similar length, so long and short texts may share one.
 # TensorFlow Serving refuses a request of more rows. The warm-up has one of 32.
-max_batch_size { value: {{ROWS}} }
+max_batch_size { value: $ROWS }
 # How long a request waits for others, in microseconds.
 batch_timeout_micros { value: 2000 }
 # Further requests get the error UNAVAILABLE.
@@ -104,27 +107,20 @@ num_batch_threads { value: 4 }
 # For the signature `ids` and for endings of multiple choice, whose rows vary in length.
 pad_variable_length_inputs: true
 """
-_DOCKERFILE = (
-    """\
+_DOCKERFILE = """\
 # In the folder of the model:
-# docker build --file server/Dockerfile --tag {{DNS_NAME}}:{{VERSION}} .
-FROM {{IMAGE}}
-COPY . /models/{{NAME}}
+# docker build --file server/Dockerfile --tag $DNS_NAME:$VERSION .
+FROM $IMAGE
+COPY . /models/$NAME
 EXPOSE 8500 8501
-CMD ["""
-    + ", \\\n     ".join(f'"{argument}"' for argument in _ARGUMENTS)
-    + "]\n"
-)
-_COMPOSE = (
-    """\
+CMD $ARGUMENTS
+"""
+_COMPOSE = """\
 # In this folder: docker compose up. REST is on port 8501, gRPC on 8500.
 services:
-  {{DNS_NAME}}:
-    image: {{IMAGE}}
-    command:
-"""
-    + "".join(f"      - {argument}\n" for argument in _ARGUMENTS)
-    + """\
+  $DNS_NAME:
+    image: $IMAGE
+    command: $ARGUMENTS
     ports:
       # Of this machine alone: the server has neither TLS nor authentication.
       - "127.0.0.1:8500:8500"
@@ -132,41 +128,36 @@ services:
     security_opt:
       - no-new-privileges:true
     volumes:
-      - ..:/models/{{NAME}}:ro
+      - ..:/models/$NAME:ro
     restart: unless-stopped
 """
-)
-_KUBERNETES = (
-    """\
+_KUBERNETES = """\
 # Build and push the image of the Dockerfile first, and enter its name below. The server
 # answers for the metadata of a model only after loading and warm-up.
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: {{DNS_NAME}}
+  name: $DNS_NAME
 spec:
   replicas: 2
   selector:
     matchLabels:
-      app: {{DNS_NAME}}
+      app: $DNS_NAME
   template:
     metadata:
       labels:
-        app: {{DNS_NAME}}
+        app: $DNS_NAME
     spec:
       containers:
         - name: serving
-          image: {{DNS_NAME}}:{{VERSION}}
+          image: $DNS_NAME:$VERSION
           securityContext:
             allowPrivilegeEscalation: false
             capabilities:
               drop: ["ALL"]
             runAsNonRoot: true
             runAsUser: 1000
-          args:
-"""
-    + "".join(f"            - {argument}\n" for argument in _ARGUMENTS)
-    + """\
+          args: $ARGUMENTS
           ports:
             - name: grpc
               containerPort: 8500
@@ -175,18 +166,18 @@ spec:
           resources:
             requests:
               cpu: "1"
-              memory: {{MEBIBYTES}}Mi
+              memory: ${MEBIBYTES}Mi
             limits:
-              memory: {{MEBIBYTES}}Mi
+              memory: ${MEBIBYTES}Mi
           startupProbe:
             httpGet:
-              path: /v1/models/{{NAME}}/metadata
+              path: /v1/models/$NAME/metadata
               port: rest
             periodSeconds: 5
             failureThreshold: 120
           readinessProbe:
             httpGet:
-              path: /v1/models/{{NAME}}/metadata
+              path: /v1/models/$NAME/metadata
               port: rest
             periodSeconds: 10
           livenessProbe:
@@ -197,17 +188,16 @@ spec:
 apiVersion: v1
 kind: Service
 metadata:
-  name: {{DNS_NAME}}
+  name: $DNS_NAME
 spec:
   selector:
-    app: {{DNS_NAME}}
+    app: $DNS_NAME
   ports:
     - name: grpc
       port: 8500
     - name: rest
       port: 8501
 """
-)
 _TEMPLATES = {
     "batching_parameters.txt": _BATCHING,
     "Dockerfile": _DOCKERFILE,

@@ -9,14 +9,13 @@ import orjson
 
 from bert_tf.serving import client
 from bert_tf.serving import server_model
-from bert_tf.serving import server_options
 from bert_tf.serving.server_model import Job
 from bert_tf.serving.server_model import ServedModel
 
 MAX_ROWS = 2048  # Of a request, as OpenAI has it.
 
 
-def status(name: str, model: ServedModel) -> dict[str, Any]:
+def status(model: ServedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model status API".
@@ -26,20 +25,20 @@ def status(name: str, model: ServedModel) -> dict[str, Any]:
     return {"model_version_status": [version]}
 
 
-def metadata(name: str, model: ServedModel) -> dict[str, Any]:
+def metadata(model: ServedModel) -> dict[str, Any]:
     """Returns the reply to GET /v1/models/NAME/metadata.
 
     Source: tensorflow.org/tfx/serving/api_rest, "Model Metadata API".
     """
     definitions = {
-        signature.name: {
+        name: {
             "inputs": _tensors(signature.inputs),
             "outputs": _tensors(signature.outputs),
             "method_name": "tensorflow/serving/predict",
         }
-        for signature in model.signatures.values()
+        for name, signature in model.signatures.items()
     }
-    spec = {"name": name, "signature_name": "", "version": str(model.version)}
+    spec = {"name": model.name, "signature_name": "", "version": str(model.version)}
     signatures = {"signature_def": {"signature_def": definitions}}
     return {"model_spec": spec, "metadata": signatures}
 
@@ -47,20 +46,16 @@ def metadata(name: str, model: ServedModel) -> dict[str, Any]:
 def _tensors(specs):
     from tensorflow.core.framework import types_pb2
 
-    return {
-        name: {
-            "name": name,
-            "dtype": types_pb2.DataType.Name(spec.dtype.as_datatype_enum),
-            "tensor_shape": {
-                "dim": [{"size": str(size or -1), "name": ""} for size in spec.shape],
-                "unknown_rank": False,
-            },
-        }
-        for name, spec in specs.items()
-    }
+    tensors = {}
+    for name, spec in specs.items():
+        dtype = types_pb2.DataType.Name(spec.dtype.as_datatype_enum)
+        sizes = [{"size": str(size or -1), "name": ""} for size in spec.shape]
+        shape = {"dim": sizes, "unknown_rank": False}
+        tensors[name] = {"name": name, "dtype": dtype, "tensor_shape": shape}
+    return tensors
 
 
-def read_query(body: dict[str, Any], model: ServedModel, name: str) -> Job:
+def read_query(body: dict[str, Any], model: ServedModel) -> Job:
     """Returns the job of a predict request, in columns (inputs) or rows (instances).
 
     Raises:
@@ -68,9 +63,7 @@ def read_query(body: dict[str, Any], model: ServedModel, name: str) -> Job:
 
     Source: tensorflow.org/tfx/serving/api_rest, "Predict API".
     """
-    chosen = body.get("signature_name", "")
-    if chosen == "":  # As in TensorFlow Serving.
-        chosen = client.DEFAULT_SIGNATURE
+    chosen = body.get("signature_name") or client.DEFAULT_SIGNATURE
     signature = model.signatures.get(chosen) if isinstance(chosen, str) else None
     if signature is None:
         expected = ", ".join(sorted(model.signatures))
@@ -89,40 +82,12 @@ def read_query(body: dict[str, Any], model: ServedModel, name: str) -> Job:
 def _columns(rows):
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"instances must be a list of rows, got {rows!r:.80}.")
-    if not isinstance(rows[0], dict) or set(rows[0]) == {"b64"}:
+    if not isinstance(rows[0], dict):
         return rows
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != set(rows[0]):
             raise ValueError(f"instances[{number}] has other names than instances[0].")
     return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def check(job: Job, options: server_options.ServeModelOptions) -> None:
-    """Raises ValueError if a request has too many rows or too much work."""
-    # Every ending of a choice is a row of the model.
-    num_rows = max(
-        column.size if column.dtype == object else len(column)
-        for column in job.inputs.values()
-    )
-    if num_rows > MAX_ROWS:
-        raise ValueError(
-            f"Expected at most {MAX_ROWS} rows, got {num_rows}; send several requests."
-        )
-    if (total := job.positions.sum()) > options.max_positions:
-        raise ValueError(
-            f"Expected at most {options.max_positions} word pieces in all rows and "
-            f"windows, got about {total}; send several requests, or shorter texts."
-        )
-    if not job.signature.ragged_answers:
-        return
-    texts = (text for column in job.inputs.values() for text in column)
-    longest, limit = max(map(len, texts), default=0), options.max_body_mb * 2**20
-    if num_rows * longest > limit:
-        raise ValueError(
-            "Answers are padded to the longest text: expected rows x bytes of the "
-            f"longest text of at most {limit}, got {num_rows} x {longest}; send long "
-            "texts in requests of their own."
-        )
 
 
 def _prediction(outputs, *, ragged, is_rows):
@@ -163,12 +128,14 @@ def _encoded(content):
     """Returns JSON, with the digits of each data type; NaN becomes null."""
 
     def plain(value):
-        return value.decode("utf-8", "replace") if type(value) is bytes else [*value]
+        return (
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else [*value]
+        )
 
     return orjson.dumps(content, default=plain, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def read_embeddings(body: dict[str, Any], model: ServedModel, name: str) -> Job:
+def read_embeddings(body: dict[str, Any], model: ServedModel) -> Job:
     """Returns the job of a request for embeddings.
 
     Raises:
@@ -176,29 +143,20 @@ def read_embeddings(body: dict[str, Any], model: ServedModel, name: str) -> Job:
 
     Source: platform.openai.com/docs/api-reference/embeddings.
     """
-    if body.get("model", name) != name:
-        raise ValueError(
-            f"The model {body['model']!r:.80} does not exist; it is {name}."
-        )
+    if body.get("model", model.name) != model.name:
+        raise ValueError(f"There is no model {body['model']!r:.80}, but {model.name}.")
     signature = model.signatures.get(client.DEFAULT_SIGNATURE)
     if signature is None or "embedding" not in signature.outputs:
-        raise ValueError(f"The model {name} returns no embeddings.")
-    if body.get("input_type") not in (None, "document"):
-        raise ValueError(
-            "input_type is not supported: these are vectors of passages. For vectors "
-            "of queries, call :predict with the signature_name query."
-        )
-    if body.get("encoding_format") not in (None, "float", "base64"):
+        raise ValueError(f"The model {model.name} returns no embeddings.")
+    encoding = body.get("encoding_format") or "float"
+    if encoding not in ("float", "base64"):
         raise ValueError("encoding_format must be float or base64.")
     most = signature.outputs["embedding"].shape[-1]
     length = most if body.get("dimensions") is None else body["dimensions"]
     if type(length) is not int or not 1 <= length <= most:
         raise ValueError(f"dimensions must be 1 to {most}, got {length!r:.80}.")
     encode = functools.partial(
-        _embeddings,
-        name=name,
-        length=length,
-        is_base64=body.get("encoding_format") == "base64",
+        _embeddings, name=model.name, length=length, is_base64=encoding == "base64"
     )
     items = body.get("input")
     is_ids = isinstance(items, list) and isinstance((items or [0])[0], int)

@@ -1,16 +1,16 @@
-"""The part of the server that computes: a version of a model, and the queue to it.
+"""The part of the server that computes: a version of a model, and the queues to it.
 
-A call of the model computes a limited number of rows. A request with more rows goes to
-the end of the queue in between, so that it does not delay the others; small requests to
-the same signature are computed together. A row above the limit, such as a long context,
-cannot be divided: a second thread computes these rows.
+A call of the model computes a limited number of rows. A request with more rows waits
+again between its calls, so that it does not delay the others; small calls to the same
+signature are computed together. A row above the limit, such as a long context, cannot
+be divided: a second thread computes these rows.
 """
 
+import asyncio
 import concurrent.futures
 import dataclasses
 import os
-import queue
-import threading
+import re
 import time
 from collections.abc import Callable
 
@@ -29,7 +29,6 @@ FILL = {"O": b"", "i": -1}
 # Of a call; as many positions as an export computes at once.
 _MAX_POSITIONS = 8192
 _MAX_ROWS = 64
-_BATCH_SECONDS = 0.002  # How long a request waits for others.
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
 # In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
 _BYTES_PER_PIECE = 3
@@ -45,14 +44,11 @@ class ServedModel(loaded_model.LoadedModel):
             is damaged.
     """
 
-    def __init__(
-        self,
-        export_dir: str,
-        backend: str = fine_tuning_options.TENSORFLOW,
-        dtype: str = "float32",
-        version: int = 1,
-    ):
-        self.version = version
+    def __init__(self, export_dir: str, backend: str = fine_tuning_options.TENSORFLOW):
+        above, last = os.path.split(os.path.abspath(export_dir))
+        name = os.path.basename(above) if last.isdecimal() else last
+        self.name = re.sub(r"[^\w.-]", "_", name) or "model"
+        self.version = int(last) if last.isdecimal() else 1
         self._export_dir = export_dir
         extra = os.path.join(export_dir, warm_up.PATH[0])
         self.task = companion_files.read_task(extra)
@@ -68,7 +64,7 @@ class ServedModel(loaded_model.LoadedModel):
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            super().__init__(openvino_model.load(export_dir, dtype))
+            super().__init__(openvino_model.load(export_dir))
         else:
             super().__init__(loaded_model.load(export_dir))
         if not self.signatures:
@@ -113,32 +109,53 @@ class Job:
     model: ServedModel
     signature: loaded_model.Signature
     inputs: Columns  # [B, ...]; texts as bytes.
-    encode: Callable[[Columns], bytes] = lambda outputs: b""  # Makes the answer.
-    num_done: int = 0  # Rows that were computed, and their outputs.
-    parts: list[Columns] = dataclasses.field(default_factory=list)
+    encode: Callable[[Columns], bytes]  # Makes the answer.
     seconds: float = 0.0  # Of the calls of the model.
-    # Gets the outputs of all rows.
-    outputs: concurrent.futures.Future[Columns] = dataclasses.field(
-        default_factory=concurrent.futures.Future
-    )
 
     def __post_init__(self):
         self.positions = self.model.positions(self.inputs)
+        # Jobs of the same kind can share a call. Texts of other requests would widen
+        # ragged answers.
+        shapes = {name: column.shape[1:] for name, column in self.inputs.items()}
+        owner = self if self.signature.ragged_answers else None
+        self.kind = (self.model, self.signature.name, shapes, owner)
 
-    def fits(self, other: "Job") -> bool:
-        """Returns whether both can be computed in one call."""
-        # Texts of other requests would widen ragged answers.
-        is_alike = self.model is other.model and not self.signature.ragged_answers
-        shapes = [
-            {name: column.shape[1:] for name, column in job.inputs.items()}
-            for job in (self, other)
-        ]
-        is_same = self.signature.name == other.signature.name
-        return is_alike and is_same and shapes[0] == shapes[1]
+    async def outputs(self, short: "Queue", long: "Queue") -> list[Columns]:
+        """Returns the outputs of each call; a job without rows has one call."""
+        outputs, begin = [], 0
+        while begin < len(self.positions) or not outputs:
+            costs = self.positions[begin:][:_MAX_ROWS]
+            total = np.cumsum(costs)
+            if self.signature.ragged_answers:  # As wide as the longest text.
+                total = np.maximum.accumulate(costs) * np.arange(1, len(costs) + 1)
+            count = max(1, int(np.count_nonzero(total <= _MAX_POSITIONS)))
+            call = _Call(self, slice(begin, begin + count))
+            queue = long if call.costs.sum() > _MAX_POSITIONS else short
+            try:
+                outputs.append(await queue.outputs(call))
+            except ValueError as error:
+                place = f" (counted from row {begin} of the request)" if begin else ""
+                raise ValueError(f"{error}{place}") from error
+            begin += count
+        return outputs
+
+    def answer(self, outputs: list[Columns]) -> bytes:
+        """Returns the body of the answer."""
+        return self.encode(joined(outputs))
+
+
+class _Call:
+    """Some rows of a job."""
+
+    def __init__(self, job: Job, rows: slice):
+        self.job = job
+        self.rows = rows
+        self.costs = job.positions[rows]
+        self.outputs = asyncio.get_running_loop().create_future()
 
 
 class Queue:
-    """Jobs that wait, and two threads that compute them.
+    """A thread that calls the model, and the calls that wait for it.
 
     Args:
         fail: called with a message if the model can no longer answer.
@@ -146,121 +163,101 @@ class Queue:
 
     def __init__(self, fail: Callable[[str], object]):
         self._fail = fail
-        self._short: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self._long: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self.busy_since: float | None = None  # Of the first thread's call.
-        for arrived in (self._short, self._long):
-            # A daemon, because a call of the model cannot be interrupted.
-            thread = threading.Thread(target=self._run, args=[arrived], daemon=True)
-            thread.start()
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._waiting: list[_Call] = []
+        self._task: asyncio.Task | None = None
+        self._busy_since: float | None = None
 
-    def put(self, job: Job) -> None:
-        """Adds a job, whose future gets its outputs unless it is cancelled before."""
-        is_long = job.positions[job.num_done :][:1].sum() > _MAX_POSITIONS
-        (self._long if is_long else self._short).put(job)
+    async def outputs(self, call: _Call) -> Columns:
+        """Returns the outputs of a call, which leaves the queue if it is cancelled."""
+        self._waiting.append(call)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            return await call.outputs
+        finally:
+            if call in self._waiting:
+                self._waiting.remove(call)
 
     def busy_seconds(self) -> float:
-        """Returns how long the first thread has been in one call of the model.
+        """Returns how long the present call of the model has taken."""
+        now = time.monotonic()
+        return now - (self._busy_since or now)
 
-        The calls of the second one may take minutes.
-        """
-        started = self.busy_since
-        return 0.0 if started is None else time.monotonic() - started
-
-    def _run(self, arrived):
-        """Computes jobs until an error, of the model or of this code."""
-        waiting: list[Job] = []
+    async def _run(self):
+        """Computes the calls until an error, of the model or of this code."""
+        run_in_thread = asyncio.get_running_loop().run_in_executor
         try:
-            while True:
-                if not waiting:
-                    waiting.append(arrived.get())
-                time.sleep(_BATCH_SECONDS)
-                while not arrived.empty():
-                    waiting.append(arrived.get())
-                waiting = [job for job in waiting if not job.outputs.cancelled()]
-                batch = _batch(waiting)
-                waiting = [job for job in waiting if job not in batch]
-                if arrived is self._short:
-                    self.busy_since = time.monotonic()
-                if batch:
-                    self._compute(batch)
-                if arrived is self._short:
-                    self.busy_since = None
+            while self._waiting:
+                calls = self._next_calls()
+                self._busy_since = time.monotonic()
+                answers = await run_in_thread(self._thread, _answers, calls)
+                seconds, self._busy_since = time.monotonic() - self._busy_since, None
+                for call, answer in zip(calls, answers, strict=True):
+                    call.job.seconds += seconds
+                    if call.outputs.done():  # Its client is gone.
+                        continue
+                    if isinstance(answer, Exception):
+                        call.outputs.set_exception(answer)
+                    else:
+                        call.outputs.set_result(answer)
         except Exception as error:
             reason = " ".join(str(error).split())[:300].rstrip(".")
             self._fail(f"The model can no longer answer: {reason}.")
 
-    def _compute(self, batch):
-        """Computes the next rows of jobs; `batch` has their number for each job."""
-        first, started = next(iter(batch)), time.monotonic()
-        inputs = {
-            name: np.concatenate(
-                [
-                    job.inputs[name][job.num_done :][:count]
-                    for job, count in batch.items()
-                ]
-            )
-            for name in first.inputs
-        }
-        try:
-            outputs = first.model.compute(first.signature.name, inputs)
-        except (OSError, ValueError) as error:
-            if len(batch) > 1:  # One bad request must not fail the others.
-                for job, count in batch.items():
-                    self._compute({job: count})
-                return
-            if isinstance(error, ValueError) and first.num_done:
-                place = f"counted from row {first.num_done} of the request"
-                error = ValueError(f"{error} ({place})")
-            if first.outputs.set_running_or_notify_cancel():
-                first.outputs.set_exception(error)
-            if isinstance(error, OSError):
-                first.model.warm_up()  # Its error ends the server.
-            return
-        start = 0
-        for job, count in batch.items():
-            rows, start = slice(start, start + count), start + count
-            job.parts.append({name: column[rows] for name, column in outputs.items()})
-            job.num_done += count
-            job.seconds += time.monotonic() - started
-            if job.num_done < len(job.positions):
-                self.put(job)
-            elif job.outputs.set_running_or_notify_cancel():
-                job.outputs.set_result(_joined(job.parts))
+    def _next_calls(self):
+        """Removes the first call, and those that fit to it, from the queue."""
+        calls = [self._waiting.pop(0)]
+        for call in [*self._waiting]:
+            costs = np.concatenate([one.costs for one in (*calls, call)])
+            has_room = len(costs) <= _MAX_ROWS and costs.sum() <= _MAX_POSITIONS
+            if has_room and call.job.kind == calls[0].job.kind:
+                calls.append(call)
+                self._waiting.remove(call)
+        return calls
 
 
-def _batch(waiting):
-    """Returns the first job and those that fit to it, with the number of their rows."""
-    batch: dict[Job, int] = {}
-    num_rows, num_positions = _MAX_ROWS, _MAX_POSITIONS
-    for job in waiting:
-        costs = job.positions[job.num_done :]
-        has_room = np.cumsum(costs) <= num_positions
-        count = int(np.count_nonzero(has_room[:num_rows]))
-        if not batch:
-            count = max(count, min(len(costs), 1))
-        elif count < len(costs) or not job.fits(waiting[0]):
-            continue
-        batch[job] = count
-        num_rows -= count
-        num_positions -= int(costs[:count].sum())
-    return batch
+def _answers(calls):
+    """Returns the outputs, or the error, of each call."""
+    job = calls[0].job
+    inputs = {
+        name: np.concatenate([call.job.inputs[name][call.rows] for call in calls])
+        for name in job.inputs
+    }
+    try:
+        outputs = job.model.compute(job.signature.name, inputs)
+    except (OSError, ValueError) as error:
+        if len(calls) > 1:  # One bad request must not fail the others.
+            return [answer for call in calls for answer in _answers([call])]
+        if isinstance(error, OSError):
+            job.model.warm_up()  # Its error ends the server.
+        return [error]
+    answers, start = [], 0
+    for call in calls:
+        rows = slice(start, start := start + len(call.costs))
+        answers.append({name: column[rows] for name, column in outputs.items()})
+    return answers
 
 
-def _joined(parts):
-    """Returns the outputs of all rows, padded to the widest."""
-    joined = {}
+def joined(parts: list[Columns]) -> Columns:
+    """Returns the outputs of all calls, padded to the widest."""
+    columns = {}
     for name, first in parts[0].items():
-        arrays = [part[name] for part in parts]
-        shape = np.max([array.shape for array in arrays], axis=0)
-        shape[0] = sum(map(len, arrays))
-        joined[name] = np.full(shape, FILL.get(first.dtype.kind, 0), first.dtype)
-        start = 0
-        for array in arrays:
-            places = [slice(start, start + len(array)), *map(slice, array.shape[1:])]
-            joined[name][tuple(places)] = array
-            start += len(array)
-    return joined
+        widest = np.max([part[name].shape for part in parts], axis=0)[1:]
+        fill = FILL.get(first.dtype.kind, 0)
+        padded = []
+        for part in parts:
+            missing = [(0, size) for size in widest - part[name].shape[1:]]
+            padded.append(np.pad(part[name], [(0, 0), *missing], constant_values=fill))
+        columns[name] = np.concatenate(padded)
+    return columns
+
+
+def num_joined_bytes(parts: list[Columns]) -> int:
+    """Returns about how large the outputs of all calls are when they are joined."""
+    lengths = [len(next(iter(part.values()))) for part in parts]
+    rows = [num_bytes(part) / max(n, 1) for part, n in zip(parts, lengths, strict=True)]
+    return int(sum(lengths) * max(rows))
 
 
 def num_bytes(columns: Columns) -> int:

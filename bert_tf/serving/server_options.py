@@ -4,7 +4,6 @@ import dataclasses
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
-from bert_tf.options import OptionError
 from bert_tf.options import option
 
 
@@ -29,9 +28,9 @@ class ServeModelOptions(options_module.Options):
     )
     host: str = option(
         "127.0.0.1",
-        choices=("127.0.0.1", "0.0.0.0", "::"),
+        choices=("127.0.0.1", "0.0.0.0"),
         help="Address to listen on. 127.0.0.1 accepts only connections of this "
-        "machine, 0.0.0.0 all IPv4 connections, :: all connections.",
+        "machine, 0.0.0.0 all IPv4 connections.",
     )
     port: int = option(8501, minimum=1024, maximum=65535, help="Port to listen on.")
     allowed_host: tuple[str, ...] = option(
@@ -47,17 +46,6 @@ class ServeModelOptions(options_module.Options):
         help="Library that runs the model. openvino is faster on Intel processors "
         "and requires pip install 'bert_tf[openvino]'.",
     )
-    dtype: str = option(
-        "float32",
-        choices=("float32", "bfloat16"),
-        help="Data type of the computation with --backend=openvino. bfloat16 is faster "
-        "on processors that support it.",
-    )
-    max_queue_size: int = option(
-        256,
-        minimum=1,
-        help="Maximum number of requests that wait or are being computed.",
-    )
     queue_timeout_seconds: float = option(
         60.0,
         minimum=1,
@@ -70,23 +58,5 @@ class ServeModelOptions(options_module.Options):
         "the model computes in all rows and overlapping windows.",
     )
     max_body_mb: int = option(
-        2,
-        minimum=1,
-        maximum=64,
-        help="Maximum size of a request's body in MiB. For models whose answers are "
-        "padded to the longest text, also of the number of texts times its length.",
+        2, minimum=1, maximum=64, help="Maximum size of a request's body in MiB."
     )
-    log_format: str = option(
-        "text",
-        choices=("text", "json"),
-        help="Form of the log, which has one line per request.",
-        group="advanced",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.dtype != "float32" and self.backend != fine_tuning_options.OPENVINO:
-            raise OptionError(
-                f"--dtype={self.dtype} needs --backend=openvino; for TensorFlow, "
-                f"export the model with bert_tf export --dtype={self.dtype}."
-            )

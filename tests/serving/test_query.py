@@ -60,11 +60,6 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
             {"question": ["who?", "when?"], "context": ["Anna, 1902."] * 2},
         ),
         (
-            {"question": "-"},
-            ["who?\tAnna.\n", "when?\t1902.\n"],
-            {"question": ["who?", "when?"], "context": ["Anna.", "1902."]},
-        ),
-        (
             {"text": "She", "ending": ("sat", "flew")},
             None,
             {"text": ["She"], "endings": [["sat", "flew"]]},
@@ -89,11 +84,6 @@ def test_all_queries_are_asked_together_and_shown_with_their_answers(
     [
         ({"text": "-"}, b"good\ncaf\xe9\n", r"standard input:2: not UTF-8 \(byte 4"),
         ({"text": "-"}, b"", "standard input is empty; expected one"),
-        (
-            {"question": "-"},
-            b"who?\tAnna.\nwhen?\n",
-            "standard input, line 2: expected a question, a tab and a context",
-        ),
     ],
 )
 def test_wrong_standard_input_is_refused(asked, monkeypatch, values, content, message):

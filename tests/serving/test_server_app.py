@@ -73,6 +73,7 @@ def entities(name, inputs):
 
 def fake_model(compute, *signatures):
     model = types.SimpleNamespace(
+        name="m",
         version=3,
         signatures={one.name: one for one in signatures},
         task={"max_seq_length": 4, "task": "retrieval"},
@@ -95,12 +96,10 @@ TAGGER = fake_model(tags, signature("serving_default", words=[None], starts=[Non
 
 def client(model=ENCODER, token=None, log=None, **options):
     """Returns a client of a server whose limits are small."""
-    values = {"max_queue_size": 1, "max_positions": 30, **options}
+    values = {"max_positions": 30, **options}
     options = server_options.ServeModelOptions(export_dir="models", **values)
     fields = [] if log is None else log
-    app = server_app.Application(
-        options, "m", log=fields.append, fail=print, token=token
-    )
+    app = server_app.Application(options, log=fields.append, fail=print, token=token)
     app.model = model
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://localhost"
@@ -108,8 +107,9 @@ def client(model=ENCODER, token=None, log=None, **options):
 
 
 @pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
+def small_limits(monkeypatch):
     monkeypatch.setattr(server_formats, "MAX_ROWS", 2)
+    monkeypatch.setattr(server_app, "MAX_REQUESTS", 1)
 
 
 def request(method, path, model=ENCODER, *, token=None, options=None, **values):
@@ -126,7 +126,7 @@ def post(path, model=ENCODER, **values):
     [
         ({"inputs": {"text": ["ab", "c"]}}, {"outputs": [[2.0, 2.0]] * 2}),
         ({"inputs": ["ab", "c"]}, {"outputs": [[2.0, 2.0]] * 2}),
-        ({"instances": ["ab", {"b64": "Yw=="}]}, {"predictions": [[2.0, 2.0]] * 2}),
+        ({"instances": ["ab", "c"]}, {"predictions": [[2.0, 2.0]] * 2}),
         ({"instances": [{"text": "ab"}]}, {"predictions": [[2.0, 2.0]]}),
         ({"inputs": ["a"], "signature_name": ""}, {"outputs": [[2.0, 2.0]]}),
         ({"inputs": ["a"], "signature_name": "query"}, {"outputs": [[1.0, 1.0]]}),
@@ -205,7 +205,7 @@ def test_float32_has_no_digits_of_float64():
         (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
         ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),
-        ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "'n' does not exist"),
+        ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "no model 'n', but m"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
         (
             "/v1/embeddings",
@@ -214,11 +214,11 @@ def test_float32_has_no_digits_of_float64():
             "input_ids[1][1]: expected whole number",
         ),
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
-        ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "not JSON: depth"),
-        ("/v1/models/m/versions/2:predict", "{}", 404, "No such path: /v1/models/m/v"),
-        ("/metadata", "", 404, "No such path: /metadata; GET /v1/models names"),
-        ("/v1/models", "", 405, "Expected GET, HEAD"),
+        ("/v1/models/m/versions/2:predict", "{}", 404, "Expected model m, version 3."),
+        ("/v1/models/n:predict", "{}", 404, "Expected model m, version 3."),
+        ("/metadata", "", 404, "No such path: /metadata."),
+        ("/v1/models/m", "", 405, "Method Not Allowed"),
     ],
 )
 def test_what_cannot_be_answered_has_a_status_and_a_reason(path, body, status, message):
@@ -240,8 +240,6 @@ def test_the_work_and_the_padding_of_a_request_are_limited():
         "Expected at most 30 word pieces in all rows and windows, got about 72"
         in (reply.json()["error"])
     )
-    reply = post(PREDICT, TAGGER, json={"inputs": ["a" * 2**20 + "bc", "b"]})
-    assert "got 2 x 1048578; send long texts" in reply.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -264,11 +262,10 @@ def test_requests_with_suspicious_headers_are_refused(headers, status):
 @pytest.mark.parametrize(
     "path, credentials, status",
     [
-        ("/v1/models", None, 401),
-        ("/v1/models", "Bearer wrong", 401),
-        ("/v1/models", "Bearer secret", 200),
-        ("/", "Basic " + base64.b64encode(b"me:secret").decode(), 200),
-        ("/", "Basic ?", 401),
+        ("/", None, 401),
+        ("/v1/models/m", "Bearer wrong", 401),
+        ("/v1/models/m", "Bearer secret", 200),
+        ("/v1/models/m", "Basic secret", 401),
         ("/readyz", None, 200),
     ],
 )
@@ -282,7 +279,7 @@ def test_the_page_runs_only_its_own_script():
     reply = request("GET", "/")
     policy = reply.headers["content-security-policy"]
     assert "default-src 'none'" in policy
-    assert "script-src 'sha256-" in policy
+    assert "script-src 'nonce-" in policy
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
@@ -309,7 +306,7 @@ def test_a_request_has_an_id_and_a_line_in_the_log():
     assert [line["status"] for line in lines] == [200, 404]
     assert (lines[0]["id"], lines[0]["rows"], lines[0]["version"]) == ("abc-1", 1, 3)
     assert 'signature="",status="404",task="retrieval",version="3"}' in metrics
-    assert "bert_tf_queue_seconds_count" in metrics
+    assert 'bert_tf_seconds_count{part="queue",signature="serving_default"}' in metrics
 
 
 def test_an_error_of_the_server_has_the_form_and_headers_of_every_answer():
@@ -350,13 +347,14 @@ def test_a_full_queue_does_not_wait_for_the_body():
 
     first, second, ready = asyncio.run(talk())
     assert (first, second.status_code, ready.status_code) == (200, 429, 503)
-    assert second.headers["retry-after"] == "1"
 
 
-def test_an_answer_that_is_late_gets_504_and_leaves_the_queue():
+def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch):
+    monkeypatch.setattr(server_app, "MAX_REQUESTS", 2)
+
     async def talk():
         model, _, may_answer = blocking_model()
-        asked = client(model, queue_timeout_seconds=1.0, max_queue_size=2)
+        asked = client(model, queue_timeout_seconds=1.0)
         replies = await asyncio.gather(
             *(asked.post("/v1/embeddings", json={"input": "a"}) for _ in range(2))
         )

@@ -45,9 +45,8 @@ def test_a_server_accepts_the_warm_up_and_the_calls_of_the_client(model):
 
 def test_files_of_a_server_name_the_model_and_its_versions(model):
     texts = {path.name: path.read_text() for path in (model / "server").iterdir()}
-    assert not [name for name, text in texts.items() if "{{" in text]
-    command = re.search(r"CMD (\[.*\])", texts["Dockerfile"], re.DOTALL)[1]
-    arguments = json.loads(command.replace("\\\n", ""))
+    assert not [name for name, text in texts.items() if "$" in text]
+    arguments = json.loads(re.search(r"CMD (\[.*\])", texts["Dockerfile"])[1])
     compose = yaml.safe_load(texts["compose.yaml"])["services"]["topics-2"]
     assert compose["command"] == arguments
     assert all(port.startswith("127.0.0.1:") for port in compose["ports"])

@@ -1,8 +1,12 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
+import asyncio
+import gc
 import json
 import queue
 import shutil
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -15,11 +19,6 @@ from bert_tf.serving import warm_up
 @pytest.fixture(scope="module")
 def model(single_export):
     return server_model.ServedModel(single_export)
-
-
-@pytest.fixture(autouse=True)
-def requests_arrive_together(monkeypatch):
-    monkeypatch.setattr(server_model, "_BATCH_SECONDS", 0.05)
 
 
 def texts(*values):
@@ -49,17 +48,23 @@ def recorded(model, monkeypatch):
     return calls
 
 
-def job_of(model, signature, inputs):
-    return server_model.Job(model, model.signatures[signature], inputs)
-
-
-def answers(model, requests, fail=print):
+def answers(model, requests, fail=print, seconds=60):
     """Returns the outputs, or the errors, of requests that wait together."""
-    jobs = [job_of(model, *request) for request in requests]
-    queue = server_model.Queue(fail)
-    for job in jobs:
-        queue.put(job)
-    return [job.outputs.exception(60) or job.outputs.result() for job in jobs]
+
+    async def answer_all():
+        short, long = server_model.Queue(fail), server_model.Queue(fail)
+        jobs = [
+            server_model.Job(model, model.signatures[signature], inputs, encode=None)
+            for signature, inputs in requests
+        ]
+        waiting = [job.outputs(short, long) for job in jobs]
+        async with asyncio.timeout(seconds):
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+    return [
+        one if isinstance(one, Exception) else server_model.joined(one)
+        for one in asyncio.run(answer_all())
+    ]
 
 
 def test_requests_are_computed_together_and_answered_apart(model, calls):
@@ -104,16 +109,36 @@ def test_a_large_request_is_computed_in_several_calls(model, calls, monkeypatch)
     assert [len(answer["label"]) for answer in outputs] == [8, 2]
 
 
-def test_a_request_whose_client_is_gone_is_not_computed(model, calls):
-    queue = server_model.Queue(print)
-    gone, other = (
-        job_of(model, "serving_default", texts(*rows)) for rows in (["rain"], "ab")
+def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
+    calls, may_end = recorded(model, monkeypatch), threading.Event()
+    compute = model.compute
+    monkeypatch.setattr(
+        model, "compute", lambda *call: may_end.wait() and compute(*call)
     )
-    queue.put(gone)
-    assert gone.outputs.cancel()
-    queue.put(other)
-    assert len(other.outputs.result(60)["label"]) == 2
-    assert calls == [2]
+
+    async def talk():
+        short, long = server_model.Queue(print), server_model.Queue(print)
+
+        def start(*rows):
+            signature, inputs = model.signatures["serving_default"], texts(*rows)
+            job = server_model.Job(model, signature, inputs, encode=None)
+            return weakref.ref(job), asyncio.ensure_future(job.outputs(short, long))
+
+        _, first = start("rain")
+        await asyncio.sleep(0.1)  # It is being computed.
+        job, gone = start("a", "b", "c")
+        _, other = start("a", "b")
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        del gone
+        gc.collect()
+        assert job() is None  # Its inputs take no memory.
+        may_end.set()
+        await asyncio.gather(first, other)
+
+    asyncio.run(talk())
+    assert calls == [1, 2]
 
 
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
@@ -149,18 +174,19 @@ def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
 
     monkeypatch.setattr(model, "compute", compute)
     failures = queue.SimpleQueue()
-    [error] = answers(model, [("ids", ids(2, 9, 3))], failures.put)
-    assert str(error) == "Out of memory"
-    failure = failures.get(timeout=60)
+    with pytest.raises(TimeoutError):
+        answers(model, [("ids", ids(2, 9, 3))], failures.put, 2)
+    failure = failures.get_nowait()
     assert failure.startswith("The model can no longer answer: ")
     assert "failed a warm-up request to its signature ids: Out" in failure
 
 
 def test_an_error_of_the_queue_itself_is_reported(model, monkeypatch):
-    monkeypatch.setattr(server_model, "_batch", None)
+    monkeypatch.setattr(server_model, "_answers", None)
     failures = queue.SimpleQueue()
-    server_model.Queue(failures.put).put(job_of(model, "ids", ids(2, 9, 3)))
-    assert "can no longer answer: 'NoneType'" in failures.get(timeout=60)
+    with pytest.raises(TimeoutError):
+        answers(model, [("ids", ids(2, 9, 3))], failures.put, 2)
+    assert "can no longer answer: 'NoneType'" in failures.get_nowait()
 
 
 @pytest.mark.parametrize(
