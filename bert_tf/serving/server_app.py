@@ -175,7 +175,8 @@ class Application:
             _require(kind == _JSON, 415, f"Expected {_JSON} from a web page.")
 
     def _loaded(self, request):
-        _require(self.model is not None, 503, "The model is being loaded.")
+        if self.model is None:
+            raise HTTPException(503, "The model is being loaded.")
         served = {"name": self.model.name, "version": str(self.model.version)}
         message = "Expected model {name}, version {version}.".format(**served)
         _require(request.path_params.items() <= served.items(), 404, message)

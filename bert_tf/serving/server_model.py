@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from bert_tf.serving import warm_up
 
 Columns = loaded_model.Columns
 # What pads answers, by kind of data type; others: 0.
-FILL = {"O": b"", "i": -1}
+FILL: dict[str, Any] = {"O": b"", "i": -1}
 # Of a call; as many positions as an export computes at once.
 _MAX_POSITIONS = 8192
 _MAX_ROWS = 64
@@ -122,7 +123,8 @@ class Job:
 
     async def outputs(self, short: "Queue", long: "Queue") -> list[Columns]:
         """Returns the outputs of each call; a job without rows has one call."""
-        outputs, begin = [], 0
+        outputs: list[Columns] = []
+        begin = 0
         while begin < len(self.positions) or not outputs:
             costs = self.positions[begin:][:_MAX_ROWS]
             total = np.cumsum(costs)
