@@ -230,7 +230,7 @@ STAGES = {
         Subcommand(
             name="serve",
             tool="serve_model",
-            options="bert_tf.serving.server_options:ServeModelOptions",
+            options="bert_tf.serving.options:ServeModelOptions",
             work="bert_tf.serving.server:run",
             summary="Serve an exported model over HTTP, without Docker",
             example="--export_dir=models/topics --port=8501",

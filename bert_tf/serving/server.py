@@ -4,8 +4,6 @@ One process: uvicorn's event loop in the main thread, the threads of `server_mod
 compute, and one that loads versions. So it cannot die in part.
 """
 
-import functools
-import json
 import os
 import signal
 import socket
@@ -14,7 +12,7 @@ import threading
 import time
 
 from bert_tf import files
-from bert_tf.serving import server_options
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import versions
 
 try:
@@ -42,7 +40,7 @@ _STUCK = 3
 _STUCK_SECONDS = 60
 
 
-def run(options: server_options.ServeModelOptions) -> None:
+def run(options: serving_options.ServeModelOptions) -> None:
     """Serves a model until SIGTERM or Ctrl-C, then finishes the requests in progress.
 
     Writes the address to standard output when a version is ready. Ends the process,
@@ -54,14 +52,15 @@ def run(options: server_options.ServeModelOptions) -> None:
         ValueError: the token is empty.
     """
     versions.latest_folder(options.export_dir)
-    fail = functools.partial(_exit, code=1)
-    app = server_app.Application(options, log=_log, fail=fail, token=_token())
+    app = server_app.Application(options, _token())
 
     def stop(number, frame):
         """Gets the signal again when uvicorn has answered the requests."""
         if app.model is None:
-            _exit("stopped before the model was loaded.", 128 + number)
-        _exit("stopped.", 0)
+            server_model.end_process(
+                "stopped before the model was loaded.", 128 + number
+            )
+        server_model.end_process("stopped.", 0)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -90,11 +89,11 @@ def _load_versions(options, app):
                 sys.stdout.flush()
         except Exception as error:
             if app.model is None:
-                _exit(str(error), 1)
+                server_model.end_process(str(error), 1)
             if sizes is not None:  # Otherwise, the storage is away for a moment.
-                _log({"error": f"{folder} is not served: {error}"[:500]})
+                server_app.log({"error": f"{folder} is not served: {error}"[:500]})
         time.sleep(_POLL_SECONDS)
-    _exit("The model does not answer.", 1)
+    server_model.end_process("The model does not answer.", 1)
 
 
 def _sizes(folder):
@@ -103,20 +102,6 @@ def _sizes(folder):
     if files.is_folder(inner := f"{folder}/variables"):
         paths += [f"{inner}/{name}" for name in files.list_folder(inner)]
     return {path: files.size(path) for path in paths}
-
-
-def _log(fields):
-    """Writes a line of the log."""
-    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()
-
-
-def _exit(message, code):
-    """Ends the process although other threads run."""
-    sys.stderr.write(f"bert_tf serve: {message}\n")
-    sys.stderr.flush()
-    os._exit(code)
 
 
 def _token():

@@ -9,8 +9,10 @@ import concurrent.futures
 import functools
 import hmac
 import importlib.resources
+import json
 import re
 import secrets
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -24,9 +26,9 @@ from starlette import responses
 from starlette import routing
 from starlette.exceptions import HTTPException
 
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import server_formats
 from bert_tf.serving import server_model
-from bert_tf.serving import server_options
 
 MAX_REQUESTS = 256  # That wait or are computed.
 MAX_BYTES_IN_PROGRESS = 64 * 2**20
@@ -55,8 +57,6 @@ class Application:
 
     Args:
         options: the options of the server.
-        log: takes the fields of a line of the log.
-        fail: called with a message if the model can no longer answer.
         token: what requests must have, or None.
 
     Attributes:
@@ -66,16 +66,10 @@ class Application:
     """
 
     def __init__(
-        self,
-        options: server_options.ServeModelOptions,
-        *,
-        log: Callable[[dict[str, Any]], object],
-        fail: Callable[[str], object],
-        token: str | None = None,
+        self, options: serving_options.ServeModelOptions, token: str | None = None
     ):
         self.model: server_model.ServedModel | None = None
-        self.short, self.long = server_model.Queue(fail), server_model.Queue(fail)
-        self.log = log
+        self.short, self.long = server_model.Queue(), server_model.Queue()
         self._options = options
         self._token = token
         self._num_bytes = self._num_jobs = 0
@@ -148,7 +142,7 @@ class Application:
             error = HTTPException(504, f"There was no answer within {limit:g} s.")
         elif not isinstance(error, HTTPException):
             reason = f"{type(error).__name__}: {error}"[:300]
-            self.log({"error": reason, "id": identity})
+            log({"error": reason, "id": identity})
             message = f"The server has an error; see {identity} in its log."
             error = HTTPException(500, message)
         content = {"error": error.detail}
@@ -303,7 +297,7 @@ class Application:
         line |= {"id": state.id, "version": version, "rows": state.rows}
         for part, seconds in state.seconds.items():
             line[f"{part}_ms"] = round(1000 * seconds, 1)
-        self.log(line)
+        log(line)
 
     async def _page(self, request):
         folder = importlib.resources.files("bert_tf.serving")
@@ -316,6 +310,13 @@ class Application:
         )
         headers = {"Content-Security-Policy": policy}
         return responses.HTMLResponse(page.replace("NONCE", nonce), headers=headers)
+
+
+def log(fields: dict[str, Any]) -> None:
+    """Writes a line of the log, as JSON."""
+    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
+    sys.stderr.write(json.dumps(line) + "\n")
+    sys.stderr.flush()
 
 
 def _require(is_met, status, message, headers=None):

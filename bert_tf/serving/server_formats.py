@@ -97,13 +97,8 @@ def _prediction(outputs, *, ragged, is_rows):
     padding.
     """
     columns: dict[str, Any] = dict(sorted(outputs.items()))
-    # The answers about words, and those about entities, have one width each.
-    for is_entity in (False, True) if is_rows else ():
-        names = [n for n in ragged if n.startswith("entity_") == is_entity]
-        widths = _widths([outputs[name] for name in names])
-        for name in names:
-            pairs = zip(outputs[name], widths, strict=True)
-            columns[name] = [row[:width] for row, width in pairs]
+    for name in ragged if is_rows else ():
+        columns[name] = _without_padding(outputs[name])
     content: Any = columns
     if len(columns) == 1:
         [content] = columns.values()
@@ -113,15 +108,11 @@ def _prediction(outputs, *, ragged, is_rows):
     return _encoded({"predictions" if is_rows else "outputs": content})
 
 
-def _widths(arrays):
-    """Returns the length of each row without its padding."""
-    widths = 0
-    for array in arrays:
-        is_real = array != server_model.FILL.get(array.dtype.kind, 0)  # [B, W, ...]
-        is_real = is_real.reshape(*array.shape[:2], -1).any(axis=2)
-        numbers = np.arange(1, array.shape[1] + 1)
-        widths = np.maximum(widths, np.max(is_real * numbers, axis=1, initial=0))
-    return widths
+def _without_padding(array):
+    is_real = array != server_model.FILL.get(array.dtype.kind, 0)  # [B, W, ...]
+    is_real = is_real.reshape(*array.shape[:2], -1).any(axis=2)
+    widths = np.max(is_real * np.arange(1, array.shape[1] + 1), axis=1, initial=0)
+    return [row[:width] for row, width in zip(array, widths, strict=True)]
 
 
 def _encoded(content):
@@ -180,7 +171,7 @@ def _framed(rows, model):
             raise ValueError(f"input[{number}] must be a list of word piece ids.")
     if len(rows) > MAX_ROWS:  # Before they take memory.
         raise ValueError(f"input must have at most {MAX_ROWS} lists of ids.")
-    room = model.task.get("max_seq_length", 512) - 2
+    room = model.task["max_seq_length"] - 2
     rows = [[vocabulary.cls_id, *row[:room], vocabulary.sep_id] for row in rows]
     width = max(map(len, rows))
     padding = [[0] * (width - len(row)) for row in rows]

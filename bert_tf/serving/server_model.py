@@ -11,13 +11,13 @@ import concurrent.futures
 import dataclasses
 import os
 import re
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import loaded_model
@@ -52,7 +52,7 @@ class ServedModel(loaded_model.LoadedModel):
         self.version = int(last) if last.isdecimal() else 1
         self._export_dir = export_dir
         extra = os.path.join(export_dir, warm_up.PATH[0])
-        self.task = companion_files.read_task(extra)
+        self.task = {"max_seq_length": 512, **companion_files.read_task(extra)}
         for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
             value = self.task.get(name, least)
             if type(value) is not int or value < least:
@@ -77,14 +77,14 @@ class ServedModel(loaded_model.LoadedModel):
 
     def warm_up(self) -> None:
         """Answers the warm-up requests; raises OSError if the model cannot."""
-        path = os.path.join(self._export_dir, *warm_up.PATH)
-        for name, inputs in warm_up.read(path) if files.exists(path) else []:
+        inputs = {name: one.inputs for name, one in self.signatures.items()}
+        for request in warm_up.create_requests(inputs, self.task["max_seq_length"]):
             try:
-                self.compute(name, inputs)
+                self.compute(*request)
             except (OSError, ValueError) as error:
                 raise OSError(
                     f"{self._export_dir} failed a warm-up request to its signature "
-                    f"{name}: {error}."
+                    f"{request[0]}: {error}."
                 ) from error
 
     def positions(self, inputs: Columns) -> np.ndarray:
@@ -96,7 +96,7 @@ class ServedModel(loaded_model.LoadedModel):
         for column in inputs.values():
             sizes = np.vectorize(len, otypes=[int])(column)
             pieces = pieces + -(-np.atleast_2d(sizes.T).T // _BYTES_PER_PIECE)
-        length = self.task.get("max_seq_length", 512)
+        length = self.task["max_seq_length"]
         positions = np.minimum(pieces, length)
         if stride := self.task.get("doc_stride"):  # Of overlapping windows.
             positions += -(-np.maximum(pieces - length, 0) // stride) * length
@@ -159,12 +159,10 @@ class _Call:
 class Queue:
     """A thread that calls the model, and the calls that wait for it.
 
-    Args:
-        fail: called with a message if the model can no longer answer.
+    If the model can no longer answer, the process ends.
     """
 
-    def __init__(self, fail: Callable[[str], object]):
-        self._fail = fail
+    def __init__(self) -> None:
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._waiting: list[_Call] = []
         self._task: asyncio.Task | None = None
@@ -205,7 +203,7 @@ class Queue:
                         call.outputs.set_result(answer)
         except Exception as error:
             reason = " ".join(str(error).split())[:300].rstrip(".")
-            self._fail(f"The model can no longer answer: {reason}.")
+            end_process(f"The model can no longer answer: {reason}.", 1)
 
     def _next_calls(self):
         """Removes the first call, and those that fit to it, from the queue."""
@@ -267,3 +265,10 @@ def num_bytes(columns: Columns) -> int:
     texts = [column for column in columns.values() if column.dtype == object]
     size = sum(column.nbytes for column in columns.values())
     return size + sum(len(text) for column in texts for text in column.flat)
+
+
+def end_process(message: str, code: int) -> None:
+    """Ends the process although other threads run."""
+    sys.stderr.write(f"bert_tf serve: {message}\n")
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,18 +1,15 @@
 """Requests that a server sends to a model before it answers others.
 
 The first call of a signature prepares its graph, which takes many times as long as
-later calls. Servers replay these requests while they load a version, so no client waits
-for that.
-
-An export has them in TensorFlow Serving's format: TFRecords of the message
-`PredictionLog` (tensorflow_serving/apis/prediction_log.proto). The fields that we need
-are declared here, so that neither an export nor our server needs
-tensorflow-serving-api. A file that a user wrote may have other fields and logs, which
-are skipped.
+later calls. Servers compute these requests while they load a version, so no client
+waits for that. TensorFlow Serving reads them from a file in the export: TFRecords of
+the message `PredictionLog` (tensorflow_serving/apis/prediction_log.proto). Its fields
+are encoded here, so that an export does not need tensorflow-serving-api.
 """
 
-import functools
 import itertools
+from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,24 +22,6 @@ _TEXTS = (
     "Où est la gare ? 車站在哪裡？ Где вокзал?",
 )
 _MASKED = "The [MASK] is in the [MASK]."
-_DEFAULT_SIGNATURE = "serving_default"
-# A map is encoded as a repeated message of `key` and `value`.
-_SCHEMA = """
-name: "bert_tf/prediction_log.proto" package: "bert_tf" syntax: "proto3"
-dependency: "tensorflow/core/framework/tensor.proto"
-message_type { name: "ModelSpec"
-  field { name: "signature_name" number: 3 type: TYPE_STRING } }
-message_type { name: "Input"
-  field { name: "key" number: 1 type: TYPE_STRING }
-  field { name: "value" number: 2 type_name: ".tensorflow.TensorProto" } }
-message_type { name: "PredictRequest"
-  field { name: "model_spec" number: 1 type_name: ".bert_tf.ModelSpec" }
-  field { name: "inputs" number: 2 type_name: ".bert_tf.Input" label: LABEL_REPEATED } }
-message_type { name: "PredictLog"
-  field { name: "request" number: 1 type_name: ".bert_tf.PredictRequest" } }
-message_type { name: "PredictionLog"
-  field { name: "predict_log" number: 6 type_name: ".bert_tf.PredictLog" } }
-"""
 
 
 def write(module: Any, path: str) -> None:
@@ -54,110 +33,80 @@ def write(module: Any, path: str) -> None:
     """
     import tensorflow as tf
 
+    inputs = {
+        name: {spec.name: spec for spec in function.input_signature}
+        for name, function in module.functions.items()
+    }
     with tf.io.TFRecordWriter(path) as writer:
-        for name, inputs in create_requests(module):
-            writer.write(prediction_log(name, inputs))
+        for request in create_requests(inputs, module.predictor.task.max_seq_length):
+            writer.write(prediction_log(*request))
 
 
-def read(path: str) -> list[tuple[str, dict[str, np.ndarray]]]:
-    """Returns the requests of a file: signature, and inputs by name.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    import tensorflow as tf
-    from google.protobuf import message
-
-    requests = []
-    try:
-        for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
-            log = _message().FromString(record)
-            if not log.HasField("predict_log"):
-                continue
-            request = log.predict_log.request
-            inputs = {one.key: tf.make_ndarray(one.value) for one in request.inputs}
-            signature = request.model_spec.signature_name or _DEFAULT_SIGNATURE
-            requests.append((signature, inputs))
-    except (tf.errors.OpError, message.DecodeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged; export the model again.") from error
-    return requests
-
-
-def prediction_log(signature: str, inputs: dict[str, Any]) -> bytes:
+def prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
     """Returns a serialized `PredictionLog` of a request.
 
     Args:
         signature: name of the signature.
-        inputs: tensors by name.
+        inputs: arrays by name.
     """
     import tensorflow as tf
 
-    log = _message()()
-    log.predict_log.request.model_spec.signature_name = signature
-    for name, tensor in inputs.items():
-        value = tf.make_tensor_proto(tensor)
-        log.predict_log.request.inputs.add(key=name, value=value)
-    return log.SerializeToString()
+    request = _field(1, _field(3, signature.encode()))  # model_spec, signature_name
+    for name, array in inputs.items():  # A map is a list of keys and values.
+        tensor = tf.make_tensor_proto(array).SerializeToString()
+        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+    return _field(6, _field(1, request))  # predict_log, request
 
 
-@functools.cache
-def _message():
-    """Returns the class of `PredictionLog`."""
-    from google.protobuf import descriptor_pb2
-    from google.protobuf import descriptor_pool
-    from google.protobuf import message_factory
-    from google.protobuf import text_format
-    from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers a message.
+def _field(number, content):
+    """Returns a field of a message: number and type, length in base 128, and content.
 
-    pool = descriptor_pool.Default()
-    file = text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto())
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName("bert_tf.PredictionLog")
-    )
+    Source: protobuf.dev/programming-guides/encoding.
+    """
+    size, length = len(content), []
+    while size > 127:
+        length.append(128 + size % 128)
+        size //= 128
+    return bytes([8 * number + 2, *length, size]) + content
 
 
-def create_requests(module: Any) -> list[tuple[str, dict[str, Any]]]:
-    """Returns requests to all signatures: several batch sizes, lengths and scripts.
+def create_requests(
+    inputs: Mapping[str, Mapping[str, Any]], max_seq_length: int
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    """Yields requests to all signatures: several batch sizes, lengths and scripts.
 
     Args:
-        module: see `write`.
+        inputs: the `tf.TensorSpec` of each input of each signature, by name.
+        max_seq_length: of the model.
 
-    Returns:
-        For each request the name of the signature and its inputs by name.
+    Yields:
+        The name of the signature and its inputs by name.
     """
-    return [
-        (
-            name,
-            {
-                spec.name: _values(module.predictor, spec, batch_size)
-                for spec in function.input_signature
-            },
-        )
-        for name, function in module.functions.items()
-        for batch_size in BATCH_SIZES
-    ]
+    for name, specs in inputs.items():
+        for batch_size in BATCH_SIZES:
+            # One text is short; more are short, half as long, and of full length.
+            lengths = [8, max_seq_length // 2, max_seq_length] * batch_size
+            yield (
+                name,
+                {
+                    name: _values(name, spec, lengths[:batch_size])
+                    for name, spec in specs.items()
+                },
+            )
 
 
-def _values(predictor, spec, batch_size):
-    import tensorflow as tf
-
-    longest = predictor.task.max_seq_length
-    # A single text is short; more texts are short, half as long, and of full length.
-    lengths = [(8, longest // 2, longest)[row % 3] for row in range(batch_size)]
-    if spec.dtype != tf.string:
-        values = {"input_ids": predictor.vocabulary.unk_id, "input_mask": 1}
-        return tf.fill([batch_size, max(lengths)], values.get(spec.name, 0))
+def _values(name, spec, lengths):
+    if spec.dtype.is_integer:  # Any piece.
+        value = 0 if name == "segment_ids" else 1
+        return np.full([len(lengths), max(lengths)], value, np.int32)
     if spec.shape.rank == 2:
-        return tf.constant([_TEXTS] * batch_size)
-    if spec.name == "question":
-        lengths = [8] * batch_size
+        return np.array([_TEXTS] * len(lengths), object)
+    if name == "question":
+        lengths = [8] * len(lengths)
     texts = [
         _of_length(_TEXTS[row // 3 % 2], length) for row, length in enumerate(lengths)
     ]
-    if predictor.task.KIND == "pretraining":
-        texts = [f"{text} {_MASKED}" for text in texts]
-    return tf.constant(texts)
+    return np.array([f"{text} {_MASKED}" for text in texts], object)
 
 
 def _of_length(text, num_pieces):

@@ -3,7 +3,6 @@
 Most tests replace OpenVINO with TensorFlow, so that they also run without it.
 """
 
-import os
 import sys
 
 import numpy as np
@@ -71,8 +70,7 @@ def assert_same_answers(export_dir, kind):
 @pytest.mark.parametrize("kind", INPUTS)
 def test_the_model_is_replaced_and_the_answers_stay(exports, calls, kind):
     assert_same_answers(exports[kind][1], kind)
-    path = os.path.join(exports[kind][1], *warm_up.PATH)
-    assert len(calls) > len(warm_up.read(path)) / 2
+    assert len(calls) >= len(warm_up.BATCH_SIZES)
     assert {policy for _, policy in calls} == {"float32"}
 
 

@@ -18,7 +18,7 @@ import pytest
 import requests
 
 from bert_tf.serving import client
-from bert_tf.serving import server_options
+from bert_tf.serving import options as serving_options
 
 for package in ("orjson", "prometheus_client", "starlette", "uvicorn"):
     pytest.importorskip(package, reason="needs the extra server")
@@ -142,7 +142,7 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
 
 WITHOUT_ANSWER = """
 import types
-from bert_tf.serving import server, server_model, server_options
+from bert_tf.serving import options as serving_options, server, server_model
 
 server._POLL_SECONDS = 0.1
 server_model.Queue.busy_seconds = lambda queue: 1000.0 * server_model.is_loaded
@@ -153,7 +153,7 @@ def load(*arguments):
     return types.SimpleNamespace(name="m", version=1)
 
 server_model.ServedModel = load
-server.run(server_options.ServeModelOptions(export_dir={!r}, port={}))
+server.run(serving_options.ServeModelOptions(export_dir={!r}, port={}))
 """
 
 
@@ -281,7 +281,7 @@ def test_the_token_is_in_a_variable_or_a_file(monkeypatch, tmp_path):
 )
 def test_an_empty_token_never_means_none(monkeypatch, single_export, variable, error):
     monkeypatch.setenv(f"BERT_TF_SERVER_{variable}", "")
-    options = server_options.ServeModelOptions(export_dir=single_export)
+    options = serving_options.ServeModelOptions(export_dir=single_export)
     with pytest.raises(error):
         server.run(options)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bert_tf.serving import loaded_model
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import server_model
-from bert_tf.serving import server_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 for package in ("orjson", "prometheus_client", "starlette"):
@@ -94,12 +94,11 @@ ENCODER = fake_model(
 TAGGER = fake_model(tags, signature("serving_default", words=[None], starts=[None]))
 
 
-def client(model=ENCODER, token=None, log=None, **options):
+def client(model=ENCODER, token=None, **options):
     """Returns a client of a server whose limits are small."""
     values = {"max_positions": 30, **options}
-    options = server_options.ServeModelOptions(export_dir="models", **values)
-    fields = [] if log is None else log
-    app = server_app.Application(options, log=fields.append, fail=print, token=token)
+    options = serving_options.ServeModelOptions(export_dir="models", **values)
+    app = server_app.Application(options, token)
     app.model = model
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://localhost"
@@ -290,9 +289,16 @@ def test_a_model_that_is_not_ready_says_so():
     assert post(PREDICT, model=None, json={"inputs": ["a"]}).status_code == 503
 
 
-def test_a_request_has_an_id_and_a_line_in_the_log():
-    lines = []
-    asked = client(log=lines)
+@pytest.fixture
+def lines(monkeypatch):
+    """The lines of the log."""
+    found = []
+    monkeypatch.setattr(server_app, "log", found.append)
+    return found
+
+
+def test_a_request_has_an_id_and_a_line_in_the_log(lines):
+    asked = client()
 
     async def talk():
         headers = {"X-Request-ID": "abc-1"}
@@ -309,11 +315,10 @@ def test_a_request_has_an_id_and_a_line_in_the_log():
     assert 'bert_tf_seconds_count{part="queue",signature="serving_default"}' in metrics
 
 
-def test_an_error_of_the_server_has_the_form_and_headers_of_every_answer():
-    lines = []
+def test_an_error_of_the_server_has_the_form_and_headers_of_every_answer(lines):
     complex_numbers = {"embedding": np.zeros([1, 2], np.complex64)}
     broken = fake_model(lambda *call: complex_numbers, *ENCODER.signatures.values())
-    asked = client(broken, log=lines)
+    asked = client(broken)
     reply = asyncio.run(asked.post(PREDICT, json={"inputs": ["a"]}))
     assert reply.status_code == 500
     assert reply.headers["x-request-id"] in reply.json()["error"]

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import json
-import queue
 import shutil
 import threading
 import weakref
@@ -48,11 +47,11 @@ def recorded(model, monkeypatch):
     return calls
 
 
-def answers(model, requests, fail=print, seconds=60):
+def answers(model, requests, seconds=60):
     """Returns the outputs, or the errors, of requests that wait together."""
 
     async def answer_all():
-        short, long = server_model.Queue(fail), server_model.Queue(fail)
+        short, long = server_model.Queue(), server_model.Queue()
         jobs = [
             server_model.Job(model, model.signatures[signature], inputs, encode=None)
             for signature, inputs in requests
@@ -117,7 +116,7 @@ def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
     )
 
     async def talk():
-        short, long = server_model.Queue(print), server_model.Queue(print)
+        short, long = server_model.Queue(), server_model.Queue()
 
         def start(*rows):
             signature, inputs = model.signatures["serving_default"], texts(*rows)
@@ -173,20 +172,23 @@ def test_a_model_that_can_no_longer_answer_is_reported(model, monkeypatch):
         raise OSError("Out of memory")
 
     monkeypatch.setattr(model, "compute", compute)
-    failures = queue.SimpleQueue()
+    failures = []
+    monkeypatch.setattr(server_model, "end_process", lambda *end: failures.append(end))
     with pytest.raises(TimeoutError):
-        answers(model, [("ids", ids(2, 9, 3))], failures.put, 2)
-    failure = failures.get_nowait()
+        answers(model, [("ids", ids(2, 9, 3))], 2)
+    [(failure, code)] = failures
+    assert code == 1
     assert failure.startswith("The model can no longer answer: ")
     assert "failed a warm-up request to its signature ids: Out" in failure
 
 
 def test_an_error_of_the_queue_itself_is_reported(model, monkeypatch):
     monkeypatch.setattr(server_model, "_answers", None)
-    failures = queue.SimpleQueue()
+    failures = []
+    monkeypatch.setattr(server_model, "end_process", lambda *end: failures.append(end))
     with pytest.raises(TimeoutError):
-        answers(model, [("ids", ids(2, 9, 3))], failures.put, 2)
-    assert "can no longer answer: 'NoneType'" in failures.get_nowait()
+        answers(model, [("ids", ids(2, 9, 3))], 2)
+    assert "can no longer answer: 'NoneType'" in failures[0][0]
 
 
 @pytest.mark.parametrize(
@@ -222,9 +224,7 @@ def test_a_model_without_signatures_is_refused(tmp_path):
         server_model.ServedModel(str(tmp_path))
 
 
-def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, tmp_path):
-    folder = shutil.copytree(single_export, tmp_path / "1")
-    with tf.io.TFRecordWriter(str(folder.joinpath(*warm_up.PATH))) as writer:
-        writer.write(warm_up.prediction_log("ids", ids(2, 10**6, 3)))
+def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, monkeypatch):
+    monkeypatch.setattr(warm_up, "create_requests", lambda *_: [("ids", ids(10**6))])
     with pytest.raises(OSError, match="failed a warm-up request to its signature ids"):
-        server_model.ServedModel(str(folder))
+        server_model.ServedModel(single_export)
