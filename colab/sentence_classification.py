@@ -73,8 +73,8 @@ notebook.labelled_rows(notebook.sample_file("topics_train.tsv"))[:3]
 # %% [markdown]
 # ## 2. Data checks
 #
-# The checks report the balance of the classes, duplicates within and between the files,
-# truncated texts and unknown words.
+# The checks report the balance of the classes, texts that are in both files, truncated
+# texts and unknown words.
 
 # %%
 from bert_tf.fine_tuning import run as fine_tuning_run

@@ -49,22 +49,20 @@ def _check_examples(task, findings):
     items = {name: list(map(task.item, rows)) for name, rows in examples.items()}
     text_checks.check_texts(findings, items)
     task.check_items(findings, items)
-    texts = [text for rows in items.values() for item in rows for text in item.texts]
     arguments = task.start.tokenizer_arguments()
     text_checks.check_casing(
         findings,
-        texts,
         task.vocabulary,
         do_lower_case=task.start.do_lower_case,
         never_split=arguments["never_split"],
     )
     tokenizer = in_graph.InGraphTokenizer(task.vocabulary, **arguments)
-    num_rows = {
-        name: _check_pieces(task, findings, name, rows, tokenizer)
-        for name, rows in items.items()
-    }
-    if "train" in examples:
-        _check_limits(task, findings, num_rows["train"])
+    for name, rows in items.items():
+        _check_pieces(task, findings, name, rows, tokenizer)
+    try:
+        task.start.config.check_sequence_length(task.options.max_seq_length)
+    except ValueError as error:
+        findings.error("length", error)
 
 
 def read_sets(task: Any, findings: text_checks.Findings) -> None:
@@ -73,7 +71,7 @@ def read_sets(task: Any, findings: text_checks.Findings) -> None:
     for name, path in task.paths().items():
         # A folder may lack some of its files.
         if path is None or (may_lack and not files.exists(path)):
-            findings.note("files", f"there is no {name} file")
+            findings.passed("files", f"there is no {name} file")
             continue
         read = functools.partial(task.read_set, name, path)
         if examples := read_file(findings, name, path, read):
@@ -94,7 +92,7 @@ def check_labels(
 
 
 def _check_pieces(task, findings, name, items, tokenizer):
-    """Reports truncated texts and [UNK]; returns the number of rows."""
+    """Reports truncated texts and [UNK]."""
     texts = [text for item in items for text in item.texts]
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     counts = text_checks.count_pieces(tokenizer, list(index))
@@ -115,24 +113,6 @@ def _check_pieces(task, findings, name, items, tokenizer):
     text_checks.check_unknown(
         findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )
-    return len(items) if windows is None else int(sum(windows))
-
-
-def _check_limits(task, findings, num_rows):
-    """Checks what would stop the training of readable examples."""
-    options, positions = task.options, task.start.config.max_position_embeddings
-    if positions < options.max_seq_length:
-        findings.error(
-            "length",
-            f"--max_seq_length={options.max_seq_length}, but the model has {positions} "
-            "positions (max_position_embeddings)",
-        )
-    if num_rows * options.num_train_epochs < options.train_batch_size:
-        findings.warning(
-            "examples",
-            f"{num_rows:,} examples do not fill one batch of "
-            f"--train_batch_size={options.train_batch_size}; training will fail",
-        )
 
 
 def read_file(
@@ -158,8 +138,9 @@ def read_file(
     try:
         found = read(broken_rows=broken)
     except (OSError, ValueError) as error:
-        findings.failure(f"reading {name}", error)
+        findings.error(f"reading {name}", error)
     else:
         findings.passed("files", f"{name}: {path}")
-    findings.broken_rows(f"reading {name}", broken)
+    for fault in broken:
+        findings.error(f"reading {name}", fault)
     return found

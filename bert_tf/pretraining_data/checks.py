@@ -10,8 +10,6 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 # Of a longer text, only the sentences of the first documents are tokenized.
 _MAX_SAMPLE_CHARACTERS = 8_000_000
-# Longer lines are probably paragraphs, which make useless next-sentence examples.
-_LONG_SENTENCE = 1000
 _NUM_SPECIAL = 3  # [CLS] and two [SEP].
 
 
@@ -35,34 +33,31 @@ def run(
 def _check(options, vocabulary, findings):
     counts: collections.Counter[str] = collections.Counter()
     sample: list[str] = []
-    seen: set[int] = set()
     try:
         for document in data_corpus.read_documents(files.expand(options.input_file)):
-            fingerprint = hash(tuple(document))
             counts["documents"] += 1
-            counts["single"] += len(document) == 1
-            counts["repeated"] += fingerprint in seen
-            seen.add(fingerprint)
             counts["sentences"] += len(document)
             counts["characters"] += sum(map(len, document))
-            counts["long"] += sum(len(line) > _LONG_SENTENCE for line in document)
             if counts["characters"] <= _MAX_SAMPLE_CHARACTERS or not sample:
                 sample += document
     except (OSError, ValueError) as error:
-        findings.failure("reading", error)
+        findings.error("reading", error)
         return
     if not sample:
         findings.error("documents", "the files contain no text")
         return
-    _check_documents(options, findings, counts)
+    described = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    findings.passed("documents", described)
+    if counts["documents"] < 2 and options.next_sentence:
+        findings.error(
+            "documents", "next-sentence examples need two, separated by a blank line"
+        )
     if not options.dynamic_masking:
         try:
             vocabulary.check_has_mask()
         except ValueError as error:
-            findings.failure("vocabulary", error)
-    text_checks.check_casing(
-        findings, sample, vocabulary, do_lower_case=options.do_lower_case
-    )
+            findings.error("vocabulary", error)
+    text_checks.check_casing(findings, vocabulary, do_lower_case=options.do_lower_case)
     # Imports TensorFlow, which creating data does not need.
     from bert_tf.tokenization import in_graph
 
@@ -81,36 +76,3 @@ def _check(options, vocabulary, findings):
         limit=f"--max_seq_length={options.max_seq_length}",
     )
     text_checks.check_unknown(findings, part, lengths=lengths, num_unknown=unknown)
-
-
-def _check_documents(options, findings, counts):
-    num_documents, num_sentences = counts["documents"], counts["sentences"]
-    described = (
-        f"{num_documents:,} documents, {num_sentences:,} sentences, "
-        f"{counts['characters']:,} characters"
-    )
-    if num_documents < 2 and options.next_sentence:
-        findings.error(
-            "documents",
-            f"{described}; next-sentence examples need two, separated by a blank line",
-        )
-    else:
-        findings.passed("documents", described)
-    single = counts["single"] / num_documents
-    findings.judge(
-        "documents",
-        f"{single:.1%} have only one sentence, which no other sentence follows",
-        is_good=single <= 0.5 or not options.next_sentence,
-    )
-    findings.judge(
-        "duplicates",
-        f"{counts['repeated']:,} documents occurred before",
-        is_good=counts["repeated"] <= 0.01 * num_documents,
-    )
-    long = counts["long"] / num_sentences
-    findings.judge(
-        "sentences",
-        f"{long:.1%} of the lines have more than {_LONG_SENTENCE} characters; expected "
-        "one sentence per line",
-        is_good=long <= 0.01,
-    )

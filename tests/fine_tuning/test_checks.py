@@ -54,7 +54,7 @@ def test_tables_of_a_classifier(check, table):
         ("the old house", "home"),
         ("the house  was old", "home"),
         ("The Old House", "town"),
-        ("a street", "town"),
+        ("A  street", "town"),
     )
     dev = table("dev.tsv", HEAD, ("a street", "town"), ("a house", "home"))
     findings = check(
@@ -62,16 +62,11 @@ def test_tables_of_a_classifier(check, table):
         train_file=train,
         eval_file=dev,
         max_seq_length=8,
-        train_batch_size=2,
-        num_train_epochs=3.0,
     )
     assert lines_of(findings, "error") == []
-    warnings = lines_of(findings, "warning")
-    assert (
-        f"overlap: 1 of 2 texts of dev are also in train ({dev}:2 as {train}:5); "
-        in (warnings[2])
-    )
-    assert warnings[1].startswith(f"contradictions: {train}:4: train: same text as")
+    [warning, *_] = lines_of(findings, "warning")
+    overlap = "overlap: 1 of 2 texts of dev are also in train (such as"
+    assert f"{overlap} {dev}:2 as {train}:5); " in warning
 
 
 def test_queries_passages_and_their_corpus(check, tmp_path):
@@ -100,15 +95,12 @@ def test_queries_passages_and_their_corpus(check, tmp_path):
         "retrieval",
         max_seq_length=8,
         max_query_length=5,
-        train_batch_size=2,
-        num_train_epochs=3.0,
         **files,
     )
     assert lines_of(findings, "error") == [
         f"corpus: {dev}:2: the passage of 'dev-2' is not in {files['corpus_file']}"
     ]
     warnings = lines_of(findings, "warning")
-    assert "corpus: 1 of 3 passages occurred before" in warnings
     assert "length: train: 100.0% are longer" in " ".join(warnings)
 
 
@@ -118,8 +110,8 @@ def test_the_held_out_share_is_checked_as_dev(check, table):
     flags = {"train_file": train, "validation_split": 0.25}
     findings = check("classification", **flags)
     passed = lines_of(findings, "ok")
-    assert "overlap: no text of dev is in train" in passed
-    assert "label sets: train and dev have the same labels" in passed
+    assert "overlap" not in " ".join(lines_of(findings))
+    assert any(line.startswith("labels: dev: ") for line in passed)
     [counts] = [line for line in passed if line.startswith("examples: ")]
     assert counts in [f"examples: {24 - n} in train, {n} in dev" for n in (5, 6, 7)]
 
@@ -141,16 +133,16 @@ def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
     ]
     assert "examples: 2 in train, 1 in dev, 1 in test" in lines_of(findings, "ok")
     warnings = " ".join(lines_of(findings, "warning"))
-    assert f"overlap: 1 of 1 texts of dev are also in train ({dev}:3 as" in warnings
-    assert f"overlap: 1 of 1 texts of test are also in train ({test}:2 as" in warnings
-    assert "label sets: in train but not in dev (1): 'town'" in warnings
+    for name, path, line in (("dev", dev, 3), ("test", test, 2)):
+        overlap = f"overlap: 1 of 1 texts of {name} are also in train (such as"
+        assert f"{overlap} {path}:{line} as" in warnings
 
 
 def test_a_model_that_is_too_short_is_an_error(check, table):
     train = table("train.tsv", HEAD, ("a", "x"), ("b", "y"))
     findings = check("classification", train_file=train, max_seq_length=100)
     [error] = lines_of(findings, "error")
-    assert "--max_seq_length=100, but the model has 64 positions" in error
+    assert "max_seq_length is 100, but the model has at most 64 positions" in error
 
 
 def test_a_file_without_tags_is_an_error(check, tmp_path):
@@ -218,7 +210,7 @@ def test_answers_are_judged_as_training_does(check, tmp_path, text, start, sever
     assert [one.qas_id for one in kept] == ["q1", "q2"][severity == "warning" :]
 
 
-def test_answers_of_dev_need_no_place_and_contexts_must_be_new(check, tmp_path):
+def test_answers_of_dev_need_no_place(check, tmp_path):
     train = squad(tmp_path / "a.json", ("q1", "what was old", "house", 8))
     dev = squad(
         tmp_path / "dev.json",
@@ -229,4 +221,3 @@ def test_answers_of_dev_need_no_place_and_contexts_must_be_new(check, tmp_path):
     warnings = lines_of(findings, "warning")
     answers = [line for line in warnings if line.startswith("answers")]
     assert [line.split(": ")[2] for line in answers] == ["question q2"]
-    assert "overlap: 1 of 1 contexts of dev are also in train" in warnings

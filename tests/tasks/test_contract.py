@@ -192,7 +192,7 @@ def test_data_is_checked_and_nothing_is_written(tmp_path, create):
     assert not isinstance(report, options_module.FailureReport)
     for text in ("in train", "in dev", "casing: ", "length: "):
         assert text in report
-    assert report.endswith("0 errors")
+    assert report.endswith("errors: 0")
     assert not (tmp_path / "run").exists()
 
 

@@ -378,14 +378,6 @@ class QuestionAnswering(task_module.Task):
                 # Scoring uses all answers, and needs no positions.
                 negative if name == "train" else None,
             )
-        contexts = [{one.context.text for one in e} for e in self.examples.values()]
-        if len(contexts) == 2:
-            shared = len(contexts[0] & contexts[1])
-            findings.judge(
-                "overlap",
-                f"{shared:,} of {len(contexts[1]):,} contexts of dev are also in train",
-                is_good=not shared,
-            )
 
     @property
     def num_special(self) -> int:

@@ -251,12 +251,6 @@ class Retrieval(task_module.Task):
     ) -> None:
         if self.corpus is None:
             return
-        repeated = len(self.corpus) - len(self.corpus.number_of)
-        findings.judge(
-            "corpus",
-            f"{repeated:,} of {len(self.corpus):,} passages occurred before",
-            is_good=not repeated,
-        )
         for example in self.corpus.missing(self.examples.get("dev", ())):
             sentence = f"the passage of {example.guid!r} is not in {self.corpus.path}"
             findings.error("corpus", sentence, example.place)

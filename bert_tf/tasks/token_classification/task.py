@@ -277,7 +277,7 @@ class TokenClassification(task_module.Task):
             try:
                 self._check_documents(paths[name], sentences)
             except ValueError as error:
-                findings.failure("documents", error)
+                findings.error("documents", error)
             if sentences[0].tags is not None:
                 tagged[name] = sentences
             elif name != "test":
@@ -291,9 +291,9 @@ class TokenClassification(task_module.Task):
                 tags = self._true_tags(first)
                 scheme = schemes.recognize_scheme(tags, path=str(paths[first]))
             except ValueError as error:
-                findings.failure("tags", error)
+                findings.error("tags", error)
                 return
-        findings.note("tag scheme", scheme)
+        findings.passed("tag scheme", scheme)
         types: dict[str, list[str]] = {}
         for name, sentences in tagged.items():
             breaches = list(schemes.breaches(sentences, scheme))
