@@ -119,7 +119,7 @@ def run_tool(
                 gc.enable()
         return function(record)
 
-    return run(tool, load(subcommand.options), work, argv, typed=typed)
+    return run(typed or tool, load(subcommand.options), work, argv)
 
 
 def tool_main(tool: str) -> Callable[..., int]:
@@ -134,24 +134,20 @@ def load(name: str) -> Any:
 
 
 def run(
-    tool_name: str,
+    typed: str,
     options_class: type[options_module.Options],
     work: Callable[[Any], object],
     argv: list[str] | None = None,
-    *,
-    typed: str | None = None,
 ) -> int:
     """Runs a function with the options that the flags specify; returns its exit code.
 
     Args:
-        tool_name: its name on the command line.
+        typed: how the user called the tool, such as "bert_tf classify", for help and
+            error messages.
         options_class: the record that declares the flags.
         work: takes the record, does the job and returns a report for standard output,
-            or None.
-            The exit code of an `options.FailureReport` is 1.
+            or None. The exit code of an `options.FailureReport` is 1.
         argv: arguments without the program's name; None takes the process's own.
-        typed: how the user called the tool if not by its name, such as
-            "bert_tf classify". Help and error messages use it.
 
     Returns:
         0: done. 1: the job failed (ValueError, OSError, a missing package, or a
@@ -160,7 +156,6 @@ def run(
         the same command resumes it. In both cases the line says what is saved and how
         to continue.
     """
-    typed = typed or tool_name
     _open_closed_streams()
     argv = sys.argv[1:] if argv is None else list(argv)
     if any(argument in HELP_FLAGS for argument in argv):
