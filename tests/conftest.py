@@ -122,25 +122,22 @@ def quick_config(golden, tmp_path_factory):
 
     It is the recorded model with one layer, no dropout, and initial weights that are
     five times as large. It learns in a quarter of the steps that the tests take, with
-    any seed and on any processor. Tests of resumed runs need `recorded_config`
-    instead: what has to resume is also the state of dropout.
+    any seed and on any processor. Tests of resumed runs need `dropout_config` instead:
+    what has to resume is also the state of dropout.
     """
-    config = json.loads((golden / "model" / "bert_config.json").read_text())
-    config |= {
-        "num_hidden_layers": 1,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "initializer_range": 0.1,
-    }
-    path = tmp_path_factory.mktemp("config") / "bert_config.json"
-    path.write_text(json.dumps(config))
-    return str(path)
+    return _changed_config(
+        golden,
+        tmp_path_factory.mktemp("quick"),
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )
 
 
 @pytest.fixture(scope="session")
-def recorded_config(golden):
-    """Path of the recorded model's configuration, which has two layers and dropout."""
-    return str(golden / "model" / "bert_config.json")
+def dropout_config(golden, tmp_path_factory):
+    """Path of the recorded model's configuration with one layer; it has dropout."""
+    return _changed_config(golden, tmp_path_factory.mktemp("dropout"))
 
 
 @pytest.fixture(scope="session")
@@ -250,6 +247,13 @@ def signal_at(monkeypatch):
             yield
 
     return sends
+
+
+def _changed_config(golden, folder, **changes):
+    config = json.loads((golden / "model" / "bert_config.json").read_text())
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps(config | {"num_hidden_layers": 1} | changes))
+    return str(path)
 
 
 def _options_of_tool(tool):

@@ -64,6 +64,16 @@ def test_every_package_is_on_the_map():
     assert not missing
 
 
+def test_recorded_numbers_are_in_make_test():
+    named = r"^def test_\w*(2018|recorded)"
+    left_out = r"^(@|pytestmark = )pytest\.mark\.(slow|long)"
+    for path in ROOT.glob("tests/**/test_*.py"):
+        header, *tests = re.split(r"\n\n\n", path.read_text(encoding="utf-8"))
+        tests = [test for test in tests if re.search(named, test, re.MULTILINE)]
+        for block in (header, *tests) if tests else ():
+            assert not re.search(left_out, block, re.MULTILINE), (path, block)
+
+
 def test_every_file_that_is_named_exists():
     names = set(re.findall(r"`([\w./-]+/[\w.-]+\.\w+)`", TEXT))
     roots = [ROOT, ROOT / "bert_tf", ROOT / "tests"]

@@ -49,7 +49,7 @@ def traced(entered):
 
 
 @pytest.fixture(scope="module")
-def entered(golden, recorded_config, tmp_path_factory):
+def entered(golden, dropout_config, tmp_path_factory):
     """Returns, for each of the four questions, the files that a tiny run enters."""
     folder = tmp_path_factory.mktemp("run")
     files = [set() for _ in QUESTIONS]
@@ -71,7 +71,7 @@ def entered(golden, recorded_config, tmp_path_factory):
         pretraining_workflow.run(
             pretraining_options.RunPretrainingOptions(
                 input_file=records,
-                bert_config_file=recorded_config,
+                bert_config_file=dropout_config,
                 output_dir=str(folder / "pretraining"),
                 do_train=True,
                 num_train_steps=1,

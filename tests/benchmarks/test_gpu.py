@@ -19,6 +19,7 @@ print("FOUND", json.dumps([done["our_seconds"], done["model_flops"]]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="JAX is not installed"
 )

@@ -11,6 +11,7 @@ from bert_tf.checkpoints import added_words
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
+from tests import ring
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 pytestmark = pytest.mark.filterwarnings(
@@ -157,7 +158,7 @@ def test_the_grown_model_is_stored_and_can_grow_further(
     [
         ("hugging_face/own_tokenizer", {}),  # Keeps accents and some tokens.
         # The Model Garden stores no vocabulary.
-        ("model_garden/pretrainer", {"do_lower_case": True}),
+        ring.slow("model_garden/pretrainer", {"do_lower_case": True}),
     ],
 )
 def test_checkpoints_of_other_libraries_grow(convert, golden, tmp_path, name, flags):

@@ -10,6 +10,7 @@ from bert_tf.data import record_index
 from bert_tf.data import remote_blocks
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
+from tests import ring
 from tests.data import store_double
 
 SEQ_LENGTH = 128
@@ -65,10 +66,10 @@ def numbers(source, **arguments):
     "shuffle_buffer_size",
     [
         0,  # Pools of random blocks.
-        1,  # In order.
+        ring.slow(1),  # In order.
     ],
 )
-@pytest.mark.parametrize("hosts", [1, 8])
+@pytest.mark.parametrize("hosts", [ring.slow(1), 8])
 def test_a_batch_costs_few_requests_and_every_record_is_read_once(
     store, shuffle_buffer_size, hosts
 ):
@@ -94,7 +95,7 @@ def test_a_batch_costs_few_requests_and_every_record_is_read_once(
     )
 
 
-@pytest.mark.parametrize("shuffle_buffer_size", [0, 1])
+@pytest.mark.parametrize("shuffle_buffer_size", [0, ring.slow(1)])
 def test_a_resumed_run_reads_the_same_batches_but_not_those_before(
     store, shuffle_buffer_size
 ):

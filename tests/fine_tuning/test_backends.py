@@ -12,6 +12,7 @@ from bert_tf.modeling import bert
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import inference
+from tests import ring
 
 FEATURES = {
     "input_ids": np.array([[2, 5, 7, 3], [2, 9, 3, 0]], np.int32),
@@ -40,7 +41,7 @@ def create_model(hidden_act="gelu", dtype="float32"):
     return model
 
 
-@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_erf", "relu"])
+@pytest.mark.parametrize("hidden_act", ["gelu", *map(ring.slow, ("gelu_erf", "relu"))])
 def test_activations_that_can_be_fused_are_the_same_functions(hidden_act):
     model = create_model(hidden_act)
     expected = model(FEATURES)["sequence_output"]
@@ -100,8 +101,8 @@ def test_constant_weights_in_bfloat16_compute_the_same_vectors():
     [
         ("flags : sse avx2 avx512f avx512dq", "1", True),
         ("flags : sse avx2", "1", False),
-        ("flags : sse avx2 avx512f avx512dq", "0", False),
-        (None, "1", False),
+        ring.slow("flags : sse avx2 avx512f avx512dq", "0", False),
+        ring.slow(None, "1", False),
     ],
 )
 def test_without_fusion_softmax_and_normalization_stay_in_float32(
@@ -121,7 +122,9 @@ def test_without_fusion_softmax_and_normalization_stay_in_float32(
     assert set(found["Softmax"]) == {"bfloat16" if fuses else "float32"}
 
 
-@pytest.mark.parametrize("needed", ["float32", "dropout", "variables"])
+@pytest.mark.parametrize(
+    "needed", ["float32", ring.slow("dropout"), ring.slow("variables")]
+)
 def test_other_graphs_keep_softmax_and_normalization_in_float32(
     monkeypatch, needed, fusing
 ):

@@ -9,6 +9,7 @@ from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import trials
 from bert_tf.training import run_file
+from tests import ring
 
 TWO_SEEDS = "random_seed=1,2"
 THREE_SEEDS = "random_seed=1,2,3"
@@ -87,7 +88,7 @@ def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path
     "scores, best",
     [
         ((float("nan"), 0.9, float("nan")), 2),  # NaN is never the best.
-        ((float("nan"),) * 3, 1),  # If no run has a number, the first is kept.
+        ring.slow((float("nan"),) * 3, 1),  # If no run has a number, the first is kept.
     ],
 )
 def test_scores_that_are_not_numbers_are_null_and_not_the_best(create, scores, best):
@@ -201,7 +202,7 @@ def write_data(folder, train="wet", dev="dry"):
         ({"dev": "fog"}, r"with evaluation data 'dev', but .* 'dev \(different"),
     ],
 )
-@pytest.mark.parametrize("folder", ["a", "b"])
+@pytest.mark.parametrize("folder", [ring.slow("a"), "b"])
 def test_finished_runs_on_other_data_are_not_taken(
     create, tmp_path, changed, message, folder
 ):

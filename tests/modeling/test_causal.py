@@ -8,6 +8,7 @@ import pytest
 from bert_tf.modeling import bert
 from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import dropout_masks
+from tests import ring
 from tests.modeling import small_config
 
 CAUSAL = small_config.create(num_hidden_layers=2, attention="causal")
@@ -36,7 +37,7 @@ def test_sequences_that_share_a_row_see_what_is_before_them_in_their_own():
     ]
 
 
-@pytest.mark.parametrize("place", [1, 2, 3, 4])
+@pytest.mark.parametrize("place", ring.quick(1, 4, of=(1, 2, 3, 4)))
 @pytest.mark.parametrize("training", [False, True])
 def test_no_vector_depends_on_a_later_piece(place, training):
     model = bert.BertModel(CAUSAL)

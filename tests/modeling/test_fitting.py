@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from tests import ring
 from tests.modeling import small_config
 
 CONFIG = small_config.create(initializer_range=0.5)
@@ -53,6 +54,7 @@ def test_labels_in_y_are_the_labels_in_the_features():
         np.testing.assert_allclose(evaluate(model, X, y), expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_tensor_alone_is_the_ids_whatever_the_loss_and_metrics():
     model = classifier(loss={"logits": SPARSE(from_logits=True)})
     expected = evaluate(model, {"input_ids": X["input_ids"]}, {"label_ids": Y})
@@ -67,12 +69,12 @@ def test_a_tensor_alone_is_the_ids_whatever_the_loss_and_metrics():
     [
         (None, Y),
         ("sparse_categorical_crossentropy", Y),
-        (SPARSE(from_logits=True), Y),
-        (SPARSE(from_logits=False), Y),
-        (keras.losses.CategoricalCrossentropy(from_logits=True), ONE_HOT),
+        ring.slow(SPARSE(from_logits=True), Y),
+        ring.slow(SPARSE(from_logits=False), Y),
+        ring.slow(keras.losses.CategoricalCrossentropy(from_logits=True), ONE_HOT),
         (keras.losses.categorical_crossentropy, ONE_HOT),
-        ({"logits": SPARSE(from_logits=True)}, Y),
-        ("SparseCategoricalCrossentropy", Y),
+        ring.slow({"logits": SPARSE(from_logits=True)}, Y),
+        ring.slow("SparseCategoricalCrossentropy", Y),
         ({"probabilities": "sparse_categorical_crossentropy"}, Y),
     ],
 )
@@ -143,6 +145,7 @@ def test_a_batch_in_which_nothing_counts_changes_nothing():
             np.testing.assert_array_equal(now, one)
 
 
+@pytest.mark.slow
 def test_sample_weights_are_those_of_examples_with_several_labels():
     model = bert_tf.BertSpanPredictor(CONFIG)
     first = {name: column[:1] for name, column in X.items()}
@@ -276,6 +279,7 @@ def test_metrics_of_tags_must_be_weighted():
         evaluate(tagger(metrics=["accuracy"]), X, 0 * X["input_ids"])
 
 
+@pytest.mark.slow
 def test_fit_is_that_of_keras_without_metrics_and_without_compile():
     model = classifier(metrics=[])
     assert model.fit(X, Y, verbose=0).history.keys() == {"loss"}
@@ -327,11 +331,13 @@ def trained_weights():
     return [np.asarray(weight) for weight in model.weights]
 
 
+@pytest.mark.slow
 def test_fit_twice_with_one_seed_gives_identical_weights():
     for first, second in zip(trained_weights(), trained_weights(), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
     strategy = two_replicas()
     with strategy.scope():
@@ -367,9 +373,7 @@ def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
     np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "loss", [None, pytest.param(SPARSE(from_logits=True), marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("loss", [None, ring.slow(SPARSE(from_logits=True))])
 @pytest.mark.filterwarnings("ignore:Gradients do not exist")  # Of the pooler.
 def test_two_replicas_fit_as_one_device(loss):
     # With unequal weights of the replicas' parts, a mean of means would be different.

@@ -17,6 +17,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from tests import ring
 
 CONFIG = bert_tf.BertConfig(
     vocab_size=30,
@@ -369,9 +370,14 @@ ABILITIES = {
     "summary": summary,
     "JAX": on_jax,
 }
-# Only some models run the abilities that take seconds; -m slow runs the others.
-SLOW = {"SavedModel", "LiteRT", "ONNX", "int8"}
-QUICK_MODELS = {"BertModel", "BertClassifier"}
+# Some models alone run the abilities that take seconds; -m slow runs the others.
+QUICK_MODELS = {
+    "own loss": ("BertPretrainer", "BertClassifier", "BertBiEncoder"),
+    **dict.fromkeys(("Functional", "Keras loss"), ("BertModel", "BertClassifier")),
+    **dict.fromkeys(("SavedModel", "LiteRT", "ONNX"), ("BertClassifier",)),
+    **dict.fromkeys(("LoRA", "bf16", "summary"), ("BertPretrainer",)),
+    **dict.fromkeys(("int8", "JAX"), ()),
+}
 
 
 def table_path():
@@ -398,7 +404,7 @@ def cells():
             ability,
             id=f"{model}-{ability}",
             marks=[pytest.mark.slow]
-            if ability in SLOW and model not in QUICK_MODELS
+            if model not in QUICK_MODELS.get(ability, CASES)
             else [],
         )
         for model, row in table().items()
@@ -419,13 +425,7 @@ def test_the_table_has_every_model_and_every_ability():
 
 # The other tests run eagerly, because compiling takes seconds.
 @pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if name != "BertClassifier" else [])
-        for name in CASES
-    ],
-)
+@pytest.mark.parametrize("name", ring.quick("BertClassifier", of=CASES))
 def test_fit_takes_a_compiled_step(name):
     case = CASES[name]
     model = Subject(name=name, case=case).create()

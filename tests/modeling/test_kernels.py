@@ -1,6 +1,7 @@
 """Every implementation of the kernels computes what `plain.Plain` does."""
 
 import functools
+import itertools
 import math
 import types
 
@@ -17,6 +18,7 @@ from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import inference
 from bert_tf.modeling.kernels import plain
 from bert_tf.modeling.kernels import whole_step
+from tests import ring
 from tests.modeling import small_config
 
 B, N, T, D = 2, 2, 4, 4
@@ -124,6 +126,21 @@ KERNELS = {
 TOLERANCES = {"float32": 2e-5, "float16": 2**-7, "bfloat16": 2**-5}
 
 
+def is_quick(implementation, dtype, static):
+    """XLA compiles all kernels of the islands; the others do the same in 16 bits."""
+    if implementation == "islands":
+        return dtype == "float32" and not static
+    return dtype != "float16"
+
+
+# Implementation, type, and whether the number of rows is known.
+CASES = [
+    case if is_quick(*case) else ring.slow(*case)
+    for case in itertools.product(IMPLEMENTATIONS, TOLERANCES, (True, False))
+    if case[1] == "float32" or case[2]
+]
+
+
 def computed(k, function, arguments, *, dtype, static=True):
     """Returns the result, and the gradients of its sum with random weights."""
 
@@ -160,20 +177,20 @@ def islands_of_any_size(monkeypatch):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize("dtype", TOLERANCES)
-def test_values_and_gradients_are_those_of_the_formula(implementation, name, dtype):
+@pytest.mark.parametrize("implementation, dtype, static", CASES)
+def test_values_and_gradients_are_those_of_the_formula(
+    implementation, name, dtype, static
+):
     k = IMPLEMENTATIONS[implementation]
     hides_all = implementation == "fused inference" and name == "attend to padding"
     if hides_all and dtype == "bfloat16":
         pytest.skip("in bfloat16, scores vanish beside the bias if all of them have it")
-    for static in (True, False) if dtype == "float32" else (True,):
-        results = computed(k, *KERNELS[name], dtype=dtype, static=static)
-        for result, formula in zip(results, expected(name, dtype), strict=True):
-            assert result.dtype == formula.dtype
-            difference = np.asarray(result, "float64") - np.asarray(formula, "float64")
-            largest = np.abs(np.asarray(formula, "float64")).max()
-            assert np.abs(difference).max() <= TOLERANCES[dtype] * max(1, largest)
+    results = computed(k, *KERNELS[name], dtype=dtype, static=static)
+    for result, formula in zip(results, expected(name, dtype), strict=True):
+        assert result.dtype == formula.dtype
+        difference = np.asarray(result, "float64") - np.asarray(formula, "float64")
+        largest = np.abs(np.asarray(formula, "float64")).max()
+        assert np.abs(difference).max() <= TOLERANCES[dtype] * max(1, largest)
 
 
 # What is dropped is 0, or below the mean of a row of ones.
@@ -200,12 +217,13 @@ MASKS = {
         == 0
     ),
 }
+MODES = ("eager", "graph", "xla")
 ONE = (np.ones(H, "float32"), np.zeros(H, "float32"))
 
 
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("mode", ring.quick("eager", "xla", of=MODES))
 def test_masks_are_equal_bit_for_bit(implementation, name, mode):
     mask = MASKS[name](plain.Plain())
     k = IMPLEMENTATIONS[implementation]
@@ -261,8 +279,13 @@ def test_the_cross_entropy_of_extreme_logits_keeps_its_digits(name):
 
 
 # A chunk is smaller than the rows, divides them, or is larger.
-@pytest.mark.parametrize("size", [3, 4, 50])
-@pytest.mark.parametrize("jit_compile", [False, True])
+CHUNKS = ((3, False), (4, True), (50, False), (50, True))
+
+
+@pytest.mark.parametrize(
+    "size, jit_compile",
+    [(3, True), (4, False), *(ring.slow(*case) for case in CHUNKS)],
+)
 def test_losses_in_chunks_are_those_of_all_rows_at_once(size, jit_compile, monkeypatch):
     monkeypatch.setattr(cpu, "CHUNK_SIZE", size)
     arguments = [tf.constant(x) for x in (X, TABLE, BIAS)]
@@ -309,7 +332,9 @@ def test_gradients_of_dense_layers_in_bfloat16_are_those_of_exact_sums(shape):
         assert error < 0.01 * np.linalg.norm(sums)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize(
+    "implementation", ring.quick("islands", "inference", of=IMPLEMENTATIONS)
+)
 def test_a_model_uses_the_kernels_of_its_context(implementation):
     model = bert.BertModel(small_config.create(num_hidden_layers=2))
     features = {"input_ids": np.array([[2, 7, 9, 3]], "int32")}

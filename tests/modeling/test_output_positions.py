@@ -15,6 +15,7 @@ from bert_tf.modeling import pretrainer
 from bert_tf.modeling import rankers
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import whole_step
+from tests import ring
 from tests.modeling import small_config
 
 # Without dropout; vectors of different positions must differ visibly.
@@ -38,7 +39,7 @@ PACKED = ROWS | {
 POSITIONS = np.array([[3, 1, 4], [1, 2, 0]], "int32")
 
 
-@pytest.mark.parametrize("recomputes_layers", [False, True])
+@pytest.mark.parametrize("recomputes_layers", [False, ring.slow(True)])
 @pytest.mark.parametrize(
     "config, features",
     [(STILL, ROWS), (STILL, PACKED), (CAUSAL, ROWS), (CAUSAL, PACKED)],
@@ -157,7 +158,7 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     np.testing.assert_allclose(compiled(), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [STILL, CAUSAL])
+@pytest.mark.parametrize("config", [ring.slow(STILL), CAUSAL])
 def test_batch_and_length_may_be_unknown_in_a_graph(config):
     model = classifier.BertClassifier(config, num_labels=3)
     anything = tf.TensorSpec([None, None], tf.int32)

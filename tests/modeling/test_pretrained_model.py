@@ -93,6 +93,7 @@ def test_a_model_whose_layers_were_removed_is_not_saved():
         model.get_config()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*have a `quantize` method:UserWarning")
 def test_a_truncated_model_has_the_lowest_layers():
@@ -150,6 +151,7 @@ def rates_in_fit(model, *data, **kwargs):
     return rates
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_compile_without_an_optimizer_chooses_that_of_the_release(tmp_path):
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)
@@ -196,6 +198,7 @@ def with_preprocessor(name, **kwargs):
     return getattr(bert_tf, name)(CONFIG, preprocessor=text, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize(
     "name, kwargs, output",
@@ -269,6 +272,7 @@ def test_exports_take_texts(tmp_path):
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_each_context_has_several_choices():
     model = with_preprocessor("BertMultipleChoice")
     choices = [["mat", "cat"], ["the", "sat mat"]]

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from tests import ring
 
 # Loads a saved model in a process that has only named the layer's class.
 LOADING_SCRIPT = """
@@ -42,11 +43,13 @@ def assert_equal(features, expected):
     "arguments",
     [
         {"max_seq_length": 16},
-        {
-            "max_seq_length": 3,
-            "strip_accents": False,
-            "never_split": ["[MASK]", "[SEP]"],
-        },
+        ring.slow(
+            {
+                "max_seq_length": 3,
+                "strip_accents": False,
+                "never_split": ["[MASK]", "[SEP]"],
+            }
+        ),
     ],
 )
 def test_features_are_those_of_the_full_tokenizer(golden, texts, arguments):
@@ -61,6 +64,7 @@ def test_features_are_those_of_the_full_tokenizer(golden, texts, arguments):
     assert_equal(next(iter(dataset.batch(len(first)).map(layer))), expected)
 
 
+@pytest.mark.slow
 def test_texts_of_a_dataset_can_be_mapped_one_by_one(preprocessor):
     texts = ["the cat", "sat"]
     dataset = tf.data.Dataset.from_tensor_slices((texts, [0, 1]))
@@ -77,30 +81,21 @@ def test_without_a_length_rows_are_as_long_as_the_longest_text_needs(
         assert_equal(preprocessor(texts), tokenizer(texts))
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [
-        (["the cat", "x"], ["sat", "a the"]),
-        ((["the cat", "x"], ["sat", "a the"]),),
-        ([("the cat", "sat"), ("x", "a the")],),
-        (np.array([["the cat", "sat"], ["x", "a the"]]),),
-        ([np.array(["the cat", "sat"]), np.array(["x", "a the"])],),
-        ([tf.constant(["the cat", "x"]), tf.constant(["sat", "a the"])],),
-        (tf.constant([["the cat"], ["x"]]), np.array(["sat", "a the"], object)),
-    ],
-    ids=[
-        "two",
-        "tuple",
-        "rows",
-        "array",
-        "rows as arrays",
-        "list of tensors",
-        "columns",
-    ],
-)
-def test_pairs_may_have_any_usual_form(preprocessor, pair):
-    tokenizer = preprocessor.tokenizer
-    assert_equal(preprocessor(*pair), tokenizer(["the cat", "x"], ["sat", "a the"]))
+PAIRS = {
+    "two": (["the cat", "x"], ["sat", "a the"]),
+    "tuple": ((["the cat", "x"], ["sat", "a the"]),),
+    "rows": ([("the cat", "sat"), ("x", "a the")],),
+    "array": (np.array([["the cat", "sat"], ["x", "a the"]]),),
+    "rows as arrays": ([np.array(["the cat", "sat"]), np.array(["x", "a the"])],),
+    "tensors": ([tf.constant(["the cat", "x"]), tf.constant(["sat", "a the"])],),
+    "columns": (tf.constant([["the cat"], ["x"]]), np.array(["sat", "a the"], object)),
+}
+
+
+@pytest.mark.parametrize("form", ring.quick("tuple", "rows", "columns", of=PAIRS))
+def test_pairs_may_have_any_usual_form(preprocessor, form):
+    expected = preprocessor.tokenizer(["the cat", "x"], ["sat", "a the"])
+    assert_equal(preprocessor(*PAIRS[form]), expected)
 
 
 def test_two_texts_are_not_a_pair(preprocessor):
@@ -141,6 +136,7 @@ def test_a_row_needs_a_length(golden, arguments, message):
         bert_tf.TextPreprocessor(golden / "vocab.txt", **arguments)
 
 
+@pytest.mark.slow
 def test_a_configuration_has_the_vocabulary_and_all_settings(hugging_face):
     layer = bert_tf.TextPreprocessor(
         hugging_face / "own_tokenizer", never_split=["[MASK]"], name="texts"
@@ -156,6 +152,7 @@ def close(first, second):
     np.testing.assert_allclose(first, second, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_functional_model_takes_strings_and_is_saved_with_its_vocabulary(
     encoder_folder, tmp_path

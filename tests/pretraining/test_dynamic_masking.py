@@ -145,10 +145,11 @@ def test_masks_of_training_follow_their_flags(unmasked, vocabulary, flags):
 
 
 @pytest.fixture
-def pretrain(pretrain, unmasked):
+def pretrain(pretrain, unmasked, dropout_config):
     """Runs the tool on records without masks."""
-    steps = {"num_train_steps": 6, "num_warmup_steps": 2}
-    return functools.partial(pretrain, input_file=unmasked, do_eval=True, **steps)
+    flags = {"num_train_steps": 6, "num_warmup_steps": 2}
+    flags |= {"input_file": unmasked, "bert_config_file": dropout_config}
+    return functools.partial(pretrain, do_eval=True, **flags)
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp_path):

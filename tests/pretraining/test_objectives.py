@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import model_setup
+from tests import ring
 from tests import runs
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
@@ -86,6 +87,7 @@ def test_left_to_right_trains_and_scores_the_next_piece(left_to_right_run):
     ]
 
 
+@pytest.mark.slow
 def test_the_folder_says_that_the_model_is_causal(left_to_right_run, words_only_run):
     read = json.loads((left_to_right_run / "bert_config.json").read_text())
     assert read["attention"] == "causal"
@@ -151,7 +153,7 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("target", ["bert", "keras"])
+@pytest.mark.parametrize("target", ["bert", ring.slow("keras")])
 def test_conversion_keeps_the_attention_where_it_can(
     left_to_right_run, tmp_path, run_tool, target
 ):

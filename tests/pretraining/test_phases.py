@@ -11,6 +11,7 @@ from bert_tf.optimization import schedules
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import run_folder
+from tests import ring
 from tests import runs
 
 TOTAL, WARMUP = 7, 2
@@ -35,14 +36,14 @@ def short_records(golden, sample_data, tmp_path_factory, run_tool):
 
 
 @pytest.fixture(scope="module")
-def options_in(golden, recorded_config):
+def options_in(golden, dropout_config):
     """Returns the options of a run in a folder: options_in(folder, **changes)."""
 
     def create(folder, **changes):
         values = {
             "input_file": str(golden / "model" / "examples.tfrecord"),
             "output_dir": str(folder),
-            "bert_config_file": recorded_config,
+            "bert_config_file": dropout_config,
             "vocab_file": str(golden / "vocab.txt"),
             "train_batch_size": 4,
             "learning_rate": 1e-3,
@@ -87,8 +88,10 @@ class KilledError(BaseException):
     """What ends a run here, as a kill would: nothing catches it."""
 
 
+# At step 4 the second phase begins, and step 5 has a checkpoint.
+@pytest.mark.parametrize("steps", [(4, 6), ring.slow((2, 4, 5, 6))])
 def test_phases_of_the_same_length_equal_one_run_even_if_killed_in_each(
-    options_in, uninterrupted, tmp_path, monkeypatch
+    options_in, uninterrupted, tmp_path, monkeypatch, steps
 ):
     options = options_in(
         tmp_path,
@@ -98,8 +101,7 @@ def test_phases_of_the_same_length_equal_one_run_even_if_killed_in_each(
     )
     log = run_folder.RunFolder.log
 
-    # At step 4 the second phase begins, and step 5 has a checkpoint.
-    for last_step in (2, 4, 5, 6):
+    for last_step in steps:
 
         def log_and_die(self, step, values, *, tag="train", last=last_step):
             log(self, step, values, tag=tag)

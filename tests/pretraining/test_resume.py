@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests import ring
 from tests import runs
 
 NUM_TRAIN_STEPS = 20
@@ -29,12 +30,13 @@ runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 
 
 @pytest.fixture
-def command(recorded_flags):
+def command(recorded_flags, dropout_config):
     """Returns a function from an output_dir to the flags of a short run."""
 
     def flags(output_dir):
         given = {
             **recorded_flags,
+            "bert_config_file": dropout_config,
             "output_dir": output_dir,
             "num_train_steps": NUM_TRAIN_STEPS,
             "num_warmup_steps": 5,
@@ -48,15 +50,17 @@ def command(recorded_flags):
     return flags
 
 
+# In `make test`, `tests/checkpoints/release/test_rotation.py` kills a run while it
+# writes a checkpoint.
+@pytest.mark.parametrize("endings", [(), ring.slow((".index", "/checkpoint"))])
 def test_killed_at_any_time_it_ends_with_identical_weights(
-    command, tmp_path, project_root, run_tool, self_signalling
+    command, tmp_path, project_root, run_tool, self_signalling, endings
 ):
     reference_dir, output_dir = tmp_path / "reference", tmp_path / "killed"
     assert run_tool("run_pretraining", *command(reference_dir)).exit_code == 0
     for program in (
         self_signalling("run_pretraining", 8, signal.SIGKILL),
-        KILLED_WRITES.format(ending=".index"),
-        KILLED_WRITES.format(ending="/checkpoint"),
+        *(KILLED_WRITES.format(ending=ending) for ending in endings),
     ):
         killed = [sys.executable, "-c", program, *command(output_dir)]
         done = subprocess.run(killed, cwd=project_root, capture_output=True)

@@ -104,6 +104,7 @@ def test_a_run_goes_on_with_the_same_batches_at_any_step(
         read(source, start_step=63)
 
 
+@pytest.mark.slow
 def test_shares_of_workers_are_parts_of_the_global_batch(examples, whole):
     source = examples.training_source("none", "text", is_written=False)
     parts = [
@@ -116,6 +117,7 @@ def test_shares_of_workers_are_parts_of_the_global_batch(examples, whole):
     assert_same_batches(joined, whole[:20])
 
 
+@pytest.mark.slow
 def test_length_buckets_cut_the_global_batch(examples, whole):
     source = examples.training_source("none", "text", is_written=False)
     cut = read(source, batch_size=1, length_buckets=(16, 24))
@@ -129,6 +131,7 @@ def test_length_buckets_cut_the_global_batch(examples, whole):
     np.testing.assert_array_equal(share[0]["input_ids"], whole[0]["input_ids"][3:5])
 
 
+@pytest.mark.slow
 def test_an_evaluation_reads_the_text_once_and_always_the_same(examples, whole):
     source = examples.evaluation_source()
     columns = []
@@ -156,6 +159,7 @@ def test_a_damaged_file_of_numbers_is_named(examples, tmp_path, values):
         examples.training_source(str(tmp_path), "text", is_written=True)
 
 
+@pytest.mark.slow
 def test_flags_decide_how_text_becomes_examples(open_text, golden):
     def first(**flags):
         source = open_text(**flags).training_source("none", "", is_written=False)
@@ -176,11 +180,12 @@ class Kill(BaseException):
 
 
 @pytest.fixture
-def pretrain(pretrain, golden, text):
+def pretrain(pretrain, golden, dropout_config, text):
     """Runs the tool on the text."""
     return functools.partial(
         pretrain,
         input_file=text,
+        bert_config_file=dropout_config,
         vocab_file=golden / "vocab.txt",
         max_seq_length=32,
         max_predictions_per_seq=5,
@@ -192,11 +197,8 @@ def pretrain(pretrain, golden, text):
 def test_a_run_trains_on_text_and_resumes_with_the_same_weights(
     pretrain, tmp_path, monkeypatch, text
 ):
-    done = pretrain(output_dir=tmp_path / "whole", do_eval=True, max_eval_steps=2)
+    done = pretrain(output_dir=tmp_path / "whole")
     assert done.exit_code == 0, done.stderr
-    assert "next_sentence_accuracy" in done.stdout
-    assert "Evaluating the first 16 examples" in done.stderr
-    assert "uses the training data" in done.stderr
     run = json.loads((tmp_path / "whole" / "run.json").read_text())
     assert len(run["training_data"]["checksum"]) == 64
 

@@ -7,20 +7,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests import ring
 from tests import runs
 
-LONG, SLOW = pytest.mark.long, pytest.mark.slow
+LONG = pytest.mark.long
 # How a global batch may be divided without changing anything.
 DIVISIONS = [
     pytest.param([], id="one_device"),
     pytest.param(["--device=mirrored", "--num_replicas=2"], id="two_replicas"),
-    pytest.param(
-        ["--device=mirrored", "--num_replicas=4"], id="four_replicas", marks=SLOW
-    ),
-    pytest.param(
-        ["--gradient_accumulation_steps=2"], id="two_micro_batches", marks=SLOW
-    ),
-    pytest.param(["--jit_compile"], id="xla", marks=SLOW),
+    ring.slow(["--device=mirrored", "--num_replicas=4"], id="four_replicas"),
+    ring.slow(["--gradient_accumulation_steps=2"], id="two_micro_batches"),
+    ring.slow(["--jit_compile"], id="xla"),
 ]
 
 
@@ -105,26 +102,3 @@ def check_trajectory(recorded_model, division, tmp_path, run_tool):
         expected = theirs.get_tensor(name)
         error = np.linalg.norm(ours.get_tensor(name) - expected)
         assert error <= 1e-5 * np.linalg.norm(expected), name
-
-
-@pytest.mark.slow
-def test_with_dropout_the_losses_do_not_depend_on_the_number_of_replicas(
-    golden, tmp_path, run_tool
-):
-    model = golden / "model"
-    losses = []
-    for replicas in (1, 2, 4):
-        output_dir = tmp_path / str(replicas)
-        flags, _ = trajectory_flags(model, model / "bert_config.json", output_dir)
-        device = ["--device=mirrored", f"--num_replicas={replicas}"]
-        done = run_tool("run_pretraining", *flags, *device)
-        assert done.exit_code == 0, done.stderr
-        losses.append([line["loss"] for line in runs.metrics(output_dir)])
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
-    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-5)
-
-    config = no_dropout(tmp_path, model)
-    flags, _ = trajectory_flags(model, config, tmp_path / "no_dropout")
-    run_tool("run_pretraining", *flags)
-    without = [line["loss"] for line in runs.metrics(tmp_path / "no_dropout")]
-    assert np.abs(np.subtract(without, losses[0])).max() > 1e-3

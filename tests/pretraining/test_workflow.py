@@ -37,6 +37,7 @@ def remote_options(golden, tmp_path):
     return create
 
 
+@pytest.mark.slow
 def test_a_run_on_remote_records_does_not_resume_on_local_ones(
     golden, remote_options, monkeypatch
 ):

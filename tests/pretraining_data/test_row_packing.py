@@ -12,6 +12,7 @@ from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from tests import ring
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 
@@ -133,9 +134,7 @@ def all_rows(path):
     return batch
 
 
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("jit_compile", [False, ring.slow(True)])
 def test_losses_and_gradients_are_those_of_padded_rows(records, golden, jit_compile):
     model = pretrainer.BertPretrainer(
         config_module.BertConfig.from_json_file(golden / "model" / "bert_config.json")

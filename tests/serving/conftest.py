@@ -66,6 +66,17 @@ RUNS = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def graphs_are_run_as_they_are():
+    """Skips TensorFlow's optimizer, which takes seconds for each graph of texts.
+
+    The processes that tests start run the same graphs with it, as a server does.
+    """
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    yield
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
 @pytest.fixture(scope="session")
 def write_model(golden):
     """Writes a run: write_model(folder, a function from a BertConfig, a task)."""

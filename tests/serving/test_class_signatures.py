@@ -7,26 +7,26 @@ from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.tasks.classification import predictions as classification_predictions
+from tests import ring
 
 TEXTS = ["", "the rain", "crème brûlée", "rain in spain " * 5, "the bread " * 40]
 LABELS = ("rain", "snow", "été")
-SLOW = pytest.mark.slow
 
 ONE = {"labels": LABELS}
 SEVERAL = {"labels": LABELS, "label_kind": "multi_label"}
 NUMBER = {"labels": (), "label_kind": "regression"}
 
 
-# Each kind of label and each kind of text once; the other combinations are slow.
+# The client's tests ask models with one label per text.
 @pytest.mark.parametrize(
     "task, is_pair",
     [
-        pytest.param(ONE, False, id="texts"),
-        pytest.param(ONE, True, id="pairs"),
-        pytest.param(SEVERAL, False, id="several labels of texts"),
+        ring.slow(ONE, False, id="texts"),
+        ring.slow(ONE, True, id="pairs"),
+        ring.slow(SEVERAL, False, id="several labels of texts"),
         pytest.param(NUMBER, True, id="numbers of pairs"),
-        pytest.param(SEVERAL, True, id="several labels of pairs", marks=SLOW),
-        pytest.param(NUMBER, False, id="numbers of texts", marks=SLOW),
+        ring.slow(SEVERAL, True, id="several labels of pairs"),
+        ring.slow(NUMBER, False, id="numbers of texts"),
     ],
 )
 def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair):

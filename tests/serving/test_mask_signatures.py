@@ -34,6 +34,12 @@ def exported(checkpoint, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def serve(exported):
+    """The signature of the SavedModel in memory."""
+    return tf.saved_model.load(exported).signatures["serving_default"]
+
+
 def test_every_mask_of_a_text_has_its_likeliest_words(exported, checkpoint):
     texts = ["the [MASK] of [MASK]", "[MASK]", "the\u00a0[MASK], [mask]"]
     found = client.open_saved_model(exported).ask(text=texts)
@@ -64,8 +70,7 @@ def test_every_mask_of_a_text_has_its_likeliest_words(exported, checkpoint):
         ("the " * 20, 0, "too_long"),
     ],
 )
-def test_the_status_says_why_a_text_has_no_words(exported, text, num_masks, status):
-    serve = tf.saved_model.load(exported).signatures["serving_default"]
+def test_the_status_says_why_a_text_has_no_words(serve, text, num_masks, status):
     found = serve(text=tf.constant([text, "a [MASK] [MASK]"]))
     assert found["status"].numpy().tolist() == [status.encode(), b"ok"]
     assert found["num_masks"].numpy().tolist() == [num_masks, 2]
@@ -77,6 +82,7 @@ def test_the_status_says_why_a_text_has_no_words(exported, text, num_masks, stat
     )
 
 
+@pytest.mark.slow
 def test_more_words_than_the_vocabulary_has_are_all_of_it(checkpoint, tmp_path):
     folder = str(tmp_path / "1")
     export.run(

@@ -7,8 +7,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.checkpoints.conversion import options as conversion_options
-from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
@@ -155,22 +153,6 @@ def test_a_checkpoint_of_a_run_uses_the_settings_of_its_run(single_run):
     assert bert_tf.load(f"{single_run}/model.ckpt-7").predict(texts) == expected
 
 
-def test_a_converted_run_keeps_its_labels(single_run, tmp_path):
-    target = tmp_path / "converted"
-    conversion_workflow.run(
-        conversion_options.ConvertCheckpointOptions(
-            source=single_run, target=str(target), target_format="bert"
-        )
-    )
-    texts = ["the rain", "snow " * 40]
-    found = bert_tf.load(target).predict(texts)
-    for answer, expected in zip(
-        found, bert_tf.load(single_run).predict(texts), strict=True
-    ):
-        assert answer["label"] == expected["label"]
-        assert answer["probabilities"] == pytest.approx(expected["probabilities"])
-
-
 @pytest.fixture(scope="module")
 def pretrained(golden):
     return {
@@ -198,6 +180,7 @@ def test_an_encoder_embeds_any_iterable_in_its_order(pretrained):
     np.testing.assert_allclose(answer["embedding"], one_by_one[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_model_computes_in_the_dtype_asked_for(pretrained):
     exact = bert_tf.load(**pretrained, head="encoder")
     rounded = bert_tf.load(**pretrained, head="encoder", dtype="bfloat16")
@@ -228,6 +211,7 @@ def test_tags_of_batches_by_length_are_those_of_each_sentence(tags_run):
     assert tagger.predict(sentences) == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "run, item",
     [

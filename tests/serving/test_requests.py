@@ -8,12 +8,13 @@ import bert_tf
 from bert_tf.data import packing
 from bert_tf.serving import class_signatures
 from bert_tf.serving.signatures import real_mask
+from tests import ring
 
 KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
 SHORT, LONG = "the [MASK]", "the [MASK] rain in spain " * 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ring.quick("single", of=KINDS))
 def test_ids_are_the_same_under_any_padding(signatures, golden, kind):
     functions = signatures[kind]
     tokenizer = bert_tf.FullTokenizer(str(golden / "vocab.txt"), do_lower_case=True)
@@ -75,7 +76,7 @@ def test_endings_that_a_server_repeats_are_absent():
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ring.quick("single", of=KINDS))
 def test_no_rows_give_no_rows(signatures, kind):
     for name, function in signatures[kind].items():
         inputs = {
@@ -98,7 +99,7 @@ def test_a_text_above_the_limit_is_an_error_that_names_it(signatures):
         function(text=tf.constant(["the rain", longest + "a"]))
 
 
-@pytest.mark.parametrize("kind", ["pair", "choice", "squad"])
+@pytest.mark.parametrize("kind", ring.quick("pair", of=("pair", "choice", "squad")))
 @pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
 def test_inputs_with_different_numbers_of_rows_are_refused(signatures, kind, counts):
     function = signatures[kind]["serving_default"]
@@ -117,7 +118,7 @@ def as_tensors(columns):
     return {name: tf.constant(rows, tf.int32) for name, rows in columns.items()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ring.quick("single", of=KINDS))
 @pytest.mark.parametrize(
     "name, values, message",
     [

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -15,16 +16,14 @@ from bert_tf.serving import warm_up
 
 
 @pytest.fixture(scope="module")
-def model(single_run, tmp_path_factory):
-    """Folder of a model that was exported twice."""
+def model(single_run, single_export, tmp_path_factory):
+    """Folder of a model of two versions."""
     folder = tmp_path_factory.mktemp("models") / "Topics_2"
-    for _ in range(2):
-        options = serving_options.ExportSavedModelOptions(
-            output_dir=single_run,
-            export_dir=str(folder),
-            server_files=True,
-        )
-        report = export.run(options)
+    shutil.copytree(single_export, folder / "1")
+    options = serving_options.ExportSavedModelOptions(
+        output_dir=single_run, export_dir=str(folder), server_files=True
+    )
+    report = export.run(options)
     assert "/Topics_2/2 (" in report
     assert report.endswith("Files for a model server are in " + f"{folder}/server.")
     return folder

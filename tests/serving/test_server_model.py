@@ -87,14 +87,13 @@ def test_requests_are_computed_together_and_answered_apart(model, calls):
                 np.testing.assert_allclose(value, alone[name], atol=1e-5)
 
 
-@pytest.mark.parametrize("most, together", [(4, [3, 2, 4, 2]), (5, [5, 5, 1])])
-def test_rows_of_several_requests_are_limited(
-    model, calls, monkeypatch, most, together
-):
-    monkeypatch.setattr(server_model, "_MAX_ROWS", most)
+def test_rows_of_several_requests_are_limited(model, calls, monkeypatch):
     requests = [("serving_default", texts(*rows)) for rows in ("abc", "ab", "abcdef")]
-    answers(model, requests)
-    assert calls == together
+    for most, together in ((4, [3, 2, 4, 2]), (5, [5, 5, 1])):
+        monkeypatch.setattr(server_model, "_MAX_ROWS", most)
+        answers(model, requests)
+        assert calls == together
+        calls.clear()
 
 
 def test_a_large_request_is_computed_in_several_calls(model, calls, monkeypatch):
@@ -140,6 +139,7 @@ def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
     assert calls == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_long_text_does_not_widen_the_answers_to_others(exports, monkeypatch):
     tagger = server_model.ServedModel(exports["tags"][1])
     rows = ["the rain", "rain " * 30, "a"]

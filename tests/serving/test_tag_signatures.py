@@ -10,6 +10,7 @@ from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.serving import tag_signatures
 from bert_tf.tokenization import words as words_module
+from tests import ring
 
 WORDS = (
     *(
@@ -96,13 +97,12 @@ def test_sentences_in_capitals_are_written_as_python_writes_them():
     "task",
     [
         {},
-        pytest.param({"doc_stride": 1}, marks=pytest.mark.slow),
-        {"doc_stride": 14},  # Windows that touch.
-        pytest.param(
-            {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
-            marks=pytest.mark.slow,
+        ring.slow({"doc_stride": 1}),
+        ring.slow({"doc_stride": 14}),  # Windows that touch.
+        ring.slow(
+            {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}}
         ),
-        {"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"},
+        ring.slow({"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"}),
     ],
     ids=str,
 )

@@ -6,6 +6,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import warm_up
+from tests import ring
+
+KINDS = ("single", "pair", "choice", "squad", "tags", "masks")
 
 prediction_log_pb2 = pytest.importorskip(
     "tensorflow_serving.apis.prediction_log_pb2",
@@ -13,7 +16,7 @@ prediction_log_pb2 = pytest.importorskip(
 )
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "choice", "squad", "tags", "masks"])
+@pytest.mark.parametrize("kind", ring.quick("single", of=KINDS))
 def test_every_signature_answers_its_warm_up_requests(exports, signatures, kind):
     functions, asked = signatures[kind], {}
     path = os.path.join(exports[kind][1], *warm_up.PATH)

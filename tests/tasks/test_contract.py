@@ -21,21 +21,24 @@ from bert_tf.fine_tuning import tasks
 from bert_tf.serving import export
 from bert_tf.training import distribution
 from bert_tf.training import plots
+from tests import ring
 from tests import runs
 
 DECLARED = [name for name, entry in tasks.TASKS.items() if entry.task is not None]
 
-# Three trainings each; the loop, which is the same for all, is tested with the first.
-first_kind_or_slow = pytest.mark.parametrize(
-    "kind",
-    [DECLARED[0], *(pytest.param(k, marks=pytest.mark.slow) for k in DECLARED[1:])],
-    scope="session",
-)
+
+def of_the_runner(test):
+    """Marks a test of what is the same for all tasks; the first one is quick."""
+    test.is_of_the_runner = True
+    return test
 
 
-@pytest.fixture(scope="session", params=DECLARED)
-def kind(request):
-    return request.param
+def pytest_generate_tests(metafunc):
+    if "kind" in metafunc.fixturenames:
+        of_all = not hasattr(metafunc.function, "is_of_the_runner")
+        quick = DECLARED if of_all else DECLARED[:1]
+        kinds = ring.quick(*quick, of=DECLARED)
+        metafunc.parametrize("kind", kinds, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +82,7 @@ def test_a_run_has_all_its_files(run_dir, kind):
     assert plots.read_data(str(run_dir))["baselines"]
 
 
+@of_the_runner
 def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
     run_dir, contract, create
 ):
@@ -92,6 +96,7 @@ def test_evaluations_during_the_training_are_logged_and_the_best_is_kept(
     assert best["global_step"] in steps
 
 
+@of_the_runner
 def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, create):
     results = runs.scores(copied)
     predictions = (copied / "predictions.jsonl").read_text()
@@ -105,17 +110,19 @@ def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, 
     assert len(again.splitlines()) == len(predictions.splitlines())
 
 
+@of_the_runner
 def test_a_finished_run_is_not_trained_further(copied, create, contract):
     before = rotation.latest(str(copied))
     fine_tuning_run.Run(create(copied, **contract.evaluations())).train()
     assert rotation.latest(str(copied)) == before
 
 
-@first_kind_or_slow
+# In `make test`, `tests/tools/test_killed_runs.py` kills a run.
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_weights_of_an_uninterrupted_one(
-    tmp_path, create, recorded_config
+    tmp_path, create, dropout_config
 ):
-    values = {"bert_config_file": recorded_config, "num_train_epochs": 2.0}
+    values = {"bert_config_file": dropout_config, "num_train_epochs": 2.0}
     num_steps = fine_tuning_run.Run(create(tmp_path / "whole", **values)).train()
     num_steps = num_steps["global_step"]
 
@@ -173,6 +180,7 @@ def test_inputs_of_another_form_are_refused(run_dir, contract):
             model.predict(inputs)
 
 
+@of_the_runner
 def test_a_run_is_exported(run_dir, tmp_path, kind):
     folder = pathlib.Path(export.export_saved_model(str(run_dir), str(tmp_path / "1")))
     task = json.loads((folder / "assets.extra" / "task.json").read_text())
@@ -180,6 +188,7 @@ def test_a_run_is_exported(run_dir, tmp_path, kind):
     assert (folder / "saved_model.pb").exists()
 
 
+@of_the_runner
 def test_a_dry_run_measures_steps_and_writes_nothing(tmp_path, create):
     report = fine_tuning_run.run(create(tmp_path / "run", do_train=False, dry_run=True))
     assert report.startswith("parameters ")
@@ -187,6 +196,7 @@ def test_a_dry_run_measures_steps_and_writes_nothing(tmp_path, create):
     assert not (tmp_path / "run").exists()
 
 
+@of_the_runner
 def test_data_is_checked_and_nothing_is_written(tmp_path, create):
     report = fine_tuning_run.run(create(tmp_path / "run", do_train=False, check=True))
     assert not isinstance(report, options_module.FailureReport)
@@ -196,6 +206,7 @@ def test_data_is_checked_and_nothing_is_written(tmp_path, create):
     assert not (tmp_path / "run").exists()
 
 
+@of_the_runner
 def test_the_data_is_checked_with_the_settings_of_a_finished_run(run_dir, create):
     values = {"do_train": False, "do_eval": True, "check": True}
     assert "--max_seq_length=24" in fine_tuning_run.run(create(run_dir, **values))
@@ -264,6 +275,7 @@ def test_a_run_with_another_task_is_not_continued(run_dir, create, values, messa
         fine_tuning_run.run(create(run_dir, **values))
 
 
+@of_the_runner
 def test_a_run_with_another_vocabulary_or_model_is_not_continued(
     run_dir, create, golden, tmp_path
 ):
@@ -308,6 +320,7 @@ def test_an_encoder_without_the_head_is_not_applied(tmp_path, create, golden, co
             fine_tuning_run.run(options)
 
 
+@of_the_runner
 def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
     tmp_path, run_dir, create, contract
 ):
@@ -328,6 +341,7 @@ def test_init_checkpoint_is_opened_once(tmp_path, create, golden, opened_checkpo
     assert opened_checkpoints == [prefix]
 
 
+@of_the_runner
 @pytest.mark.parametrize(
     "values, compute_dtype, warmup_proportion",
     [
@@ -347,6 +361,7 @@ def test_model_and_rate_follow_their_flags(
     assert rate == pytest.approx(first_rate, rel=1e-5)
 
 
+@of_the_runner
 @pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
 def test_a_batch_that_does_not_divide_is_refused_before_training(
     monkeypatch, tmp_path, create, name

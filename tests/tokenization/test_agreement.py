@@ -16,6 +16,7 @@ import pytest
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from tests import ring
 
 BATCH = 5000
 LONGEST_MUTATED = 60
@@ -151,20 +152,14 @@ def material(golden, request):
 @pytest.mark.parametrize(
     "number, options",
     [
-        (21_000, {"do_lower_case": True}),
+        ring.slow(21_000, {"do_lower_case": True}),
         pytest.param(102_000, {"do_lower_case": True}, marks=pytest.mark.long),
-        pytest.param(9_000, {"do_lower_case": False}, marks=pytest.mark.slow),
-        pytest.param(
-            9_000,
-            {"do_lower_case": True, "strip_accents": False},
-            marks=pytest.mark.slow,
+        ring.slow(9_000, {"do_lower_case": False}),
+        ring.slow(9_000, {"do_lower_case": True, "strip_accents": False}),
+        ring.slow(9_000, {"do_lower_case": False, "strip_accents": True}),
+        ring.slow(
+            9_000, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}
         ),
-        pytest.param(
-            9_000,
-            {"do_lower_case": False, "strip_accents": True},
-            marks=pytest.mark.slow,
-        ),
-        (9_000, {"do_lower_case": True, "never_split": ("[MASK]", "a", "##s")}),
     ],
 )
 def test_both_tokenizers_give_the_same_ids(material, number, options):

@@ -141,6 +141,7 @@ def test_words_that_cannot_be_filled_in_are_refused(words, sentence):
         learning.fill_unused(vocabulary, words)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_compares_with_the_release_s_and_hugging_face_s(shared):
     folder = shared / "data" / "corpus"
     text = str(folder / "wiki_sentences.train.txt")

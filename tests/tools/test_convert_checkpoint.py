@@ -108,6 +108,7 @@ def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
     assert message in done.refusal
 
 
+@pytest.mark.slow
 def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     convert, released, tmp_path
 ):
@@ -122,6 +123,7 @@ def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     assert "dropped      7 weights" in done.stdout
 
 
+@pytest.mark.slow
 def test_another_activation_is_converted_only_on_request(convert, released, tmp_path):
     pytest.importorskip("keras_hub")
     config = json.loads((released / "bert_config.json").read_text())

@@ -44,7 +44,7 @@ MINIMAL = {
 
 
 @pytest.fixture
-def call(run_tool, golden, tmp_path):
+def call(run_tool, golden, quick_config, tmp_path):
     """Runs a tool with the flags of a minimal run; None leaves one out."""
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
@@ -52,7 +52,7 @@ def call(run_tool, golden, tmp_path):
     def run(tool, **changes):
         flags = {
             "do_train": "true",
-            "bert_config_file": golden / "model" / "bert_config.json",
+            "bert_config_file": quick_config,
             "vocab_file": golden / "vocab.txt",
             "output_dir": tmp_path / "run",
             "max_seq_length": 16,

@@ -39,6 +39,7 @@ def checkpoint(released, tmp_path_factory):
     return convert
 
 
+@pytest.mark.slow
 def test_a_classifier_starts_from_the_same_encoder(
     run_tool, released, checkpoint, tmp_path
 ):

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from bert_tf.checkpoints.release import rotation
+from tests import ring
 from tests import runs
 
 NUM_STEPS = 20
@@ -47,13 +48,13 @@ TOOLS = {
 }
 
 
-@pytest.fixture(params=["run_ner", pytest.param("run_squad", marks=pytest.mark.slow)])
+@pytest.fixture(params=["run_ner", ring.slow("run_squad")])
 def tool(request):
     return request.param
 
 
 @pytest.fixture
-def command(tool, golden, tmp_path):
+def command(tool, golden, dropout_config, tmp_path):
     """Returns the flags of a run of `NUM_STEPS` steps into a folder."""
     given = TOOLS[tool][0](tmp_path)
 
@@ -61,7 +62,7 @@ def command(tool, golden, tmp_path):
         return [
             *given,
             *(f"--{action}" for action in actions),
-            f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+            f"--bert_config_file={dropout_config}",
             f"--vocab_file={golden / 'vocab.txt'}",
             f"--output_dir={tmp_path / name}",
             "--max_seq_length=32",

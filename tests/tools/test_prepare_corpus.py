@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
+from tests import ring
 
 pytest.importorskip("sentencex")
 pytest.importorskip("mwparserfromhell")
@@ -335,10 +336,10 @@ def _wait_for_the_end_of(process_group):
 @pytest.mark.parametrize(
     "stage, workers, killed",
     [
-        ("read", 1, "parent"),
-        ("read", 2, "parent"),
+        ring.slow("read", 1, "parent"),
+        ring.slow("read", 2, "parent"),
         ("read", 2, "all"),
-        ("move", 1, "parent"),
+        ring.slow("move", 1, "parent"),
         ("publish", 1, "parent"),
     ],
 )

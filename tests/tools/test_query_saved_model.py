@@ -9,7 +9,7 @@ TRAIN = "first\tsecond\tsame\na\ta\tyes\na\tb\tno\nb\tb\tyes\nb\ta\tno\n"
 
 
 @pytest.fixture(scope="module")
-def export_dir(golden, tmp_path_factory):
+def export_dir(golden, quick_config, tmp_path_factory):
     """A SavedModel trained and exported by the tools, as a user would."""
     folder = tmp_path_factory.mktemp("query")
     (folder / "train.tsv").write_text(TRAIN)
@@ -19,7 +19,7 @@ def export_dir(golden, tmp_path_factory):
         "--text_column=first",
         "--text_b_column=second",
         "--label_column=same",
-        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
+        f"--bert_config_file={quick_config}",
         f"--vocab_file={golden / 'vocab.txt'}",
         f"--output_dir={folder / 'run'}",
         "--max_seq_length=16",

@@ -8,13 +8,13 @@ TRAIN = "\n".join(["text\tlabel", *LINES]) + "\n"
 
 
 @pytest.fixture
-def arguments(golden, tmp_path):
+def arguments(golden, quick_config, tmp_path):
     """The flags of a minimal run; tests replace some of them."""
     (tmp_path / "train.tsv").write_text(TRAIN)
     return {
         "do_train": "true",
         "train_file": tmp_path / "train.tsv",
-        "bert_config_file": golden / "model" / "bert_config.json",
+        "bert_config_file": quick_config,
         "vocab_file": golden / "vocab.txt",
         "output_dir": tmp_path / "run",
         "max_seq_length": 16,
@@ -65,6 +65,7 @@ def write_reviews(path, num_rows=60):
     return path
 
 
+@pytest.mark.slow
 def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     split = {"train_file": write_reviews(tmp_path / "a.csv"), "validation_split": 0.25}
     result = classify(do_eval="true", random_seed=7, eval_every_steps=10, **split)
@@ -84,16 +85,6 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     split["validation_split"] = 0.5
     message = classify(do_eval="true", **again, **split).refusal
     assert "was trained with --validation_split=0.25" in message
-
-
-def test_a_table_may_be_one_json_array(classify, tmp_path):
-    rows = [
-        dict(zip(("text", "label"), line.split("\t"), strict=True)) for line in LINES
-    ]
-    (tmp_path / "train.json").write_text(json.dumps(rows))
-    result = classify(train_file=tmp_path / "train.json")
-    assert result.exit_code == 0, result.stderr
-    assert "| train | train.json | 4 |" in (tmp_path / "run" / "README.md").read_text()
 
 
 def num_trained(result):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bert_tf.training import saving
+from tests import ring
 from tests import runs
 
 NUM_TRAIN_STEPS = 20
@@ -27,12 +28,13 @@ runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 
 
 @pytest.fixture
-def flags(recorded_flags):
+def flags(recorded_flags, dropout_config):
     """Returns a function from an output_dir to the flags of a short run."""
 
     def of(output_dir, **changes):
         given = {
             **recorded_flags,
+            "bert_config_file": dropout_config,
             "output_dir": output_dir,
             "do_eval": True,
             "num_train_steps": NUM_TRAIN_STEPS,
@@ -102,8 +104,9 @@ def assert_same_weights(run, reference):
         assert np.max(np.abs(found[name] - other)) <= RELATIVE * scale, name
 
 
+@pytest.mark.parametrize("stalls", [False, ring.slow(True)])
 def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
-    flags, tmp_path, project_root, run_tool, signal_at, self_signalling
+    flags, tmp_path, project_root, run_tool, signal_at, self_signalling, stalls
 ):
     reference, run = tmp_path / "one", tmp_path / "two"
     done = run_tool("run_pretraining", *flags(reference))
@@ -128,10 +131,12 @@ def test_two_workers_go_the_way_of_one_device_even_when_one_is_killed(
     # be lost after 10 seconds.
     stalled = self_signalling("run_pretraining", NUM_TRAIN_STEPS, signal.SIGSTOP)
     patient = flags(run, worker_timeout_seconds=200)
-    processes = start_both(project_root, patient, programs=(None, stalled))
-    os.waitpid(processes[1].pid, os.WUNTRACED)
-    time.sleep(13)
-    processes[1].send_signal(signal.SIGCONT)
+    programs = (None, stalled if stalls else None)
+    processes = start_both(project_root, patient, programs=programs)
+    if stalls:
+        os.waitpid(processes[1].pid, os.WUNTRACED)
+        time.sleep(13)
+        processes[1].send_signal(signal.SIGCONT)
     for process, (_, stderr) in zip(processes, outputs_of(processes), strict=True):
         assert process.returncode == 0, stderr
     assert_same_curve(run, reference)

@@ -13,6 +13,7 @@ from bert_tf.optimization import create
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
+from tests import ring
 from tests import runs
 
 
@@ -52,7 +53,7 @@ def test_the_bias_is_corrected_if_asked_and_always_by_lamb(name, is_asked, corre
     assert optimizer.bias_correction is corrects
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("replicas", ring.quick(2, of=(1, 2, 4)))
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
 def test_all_replicas_leave_a_step_out_where_one_overflows(replicas, name, monkeypatch):
     monkeypatch.setattr(steps, "STEPS_TO_GROW", 3)

@@ -3,13 +3,17 @@
 Two workers are in `test_multi_worker.py`, all tasks in `test_task_contract.py`.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
+from tests import ring
 from tests import runs
 
 NUM_TRAIN_STEPS = 50
 RELATIVE = 1e-5
+long = functools.partial(pytest.param, marks=pytest.mark.long)
 
 
 @pytest.fixture
@@ -43,13 +47,13 @@ def assert_same(found, expected):
         assert np.max(np.abs(found[1][name] - array)) <= RELATIVE * scale, name
 
 
-@pytest.mark.long
+# Dropout is on; `tests/pretraining/test_trajectory.py` divides a run without it.
 @pytest.mark.parametrize(
     "flags",
     [
-        {},
-        {"optimizer": "lamb", "gradient_accumulation_steps": 2},
-        {"optimizer": "lamb", "recompute_layers": True, "jit_compile": True},
+        ring.slow({}),
+        long({"optimizer": "lamb", "gradient_accumulation_steps": 2}),
+        long({"optimizer": "lamb", "recompute_layers": True, "jit_compile": True}),
     ],
     ids=str,
 )

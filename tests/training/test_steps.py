@@ -43,6 +43,7 @@ def dynamic_shapes(hlo):
     return re.findall(r"\w+\[[^\]]*<=[^\]]*\]", hlo)
 
 
+@pytest.mark.slow
 def test_every_shape_of_the_training_step_is_static(pretrainer, batches):
     gradients_of = steps.build_gradient_function(pretrainer, random_seed=1)
     weights = {name: tf.constant(1.0) for name in pretrainer.loss_names}

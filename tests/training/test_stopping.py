@@ -15,6 +15,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
 from bert_tf.training import steps
 from bert_tf.training import stopping
+from tests import ring
 from tests import runs
 
 CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
@@ -166,15 +167,16 @@ def test_the_first_signal_waits_until_the_run_can_stop(number):
     [
         (signal.SIGINT, "interrupted", 130),
         # Also `test_phases.py` and `test_multi_worker.py` send it to a run.
-        pytest.param(signal.SIGTERM, "terminated", 143, marks=pytest.mark.slow),
+        ring.slow(signal.SIGTERM, "terminated", 143),
     ],
 )
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    pretrain, tmp_path, signal_at, number, word, exit_code
+    pretrain, dropout_config, tmp_path, signal_at, number, word, exit_code
 ):
     def train(name):
         return pretrain(
             output_dir=tmp_path / name,
+            bert_config_file=dropout_config,
             num_train_steps=16,
             eval_every_steps=4,
             # The same in each evaluation, so the first is the best, the third the last.

@@ -1,4 +1,4 @@
-"""Every task's model trains alike on any number of replicas and after any kill.
+"""Every task's model trains alike on any number of replicas.
 
 The models and their columns are those of `tests/modeling/test_task_models.py`.
 """
@@ -14,6 +14,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import loop
+from tests import ring
 
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
@@ -95,42 +96,18 @@ def has_no_gradient(task, name):
     return "key/bias" in name or (scores_choices and name == "output_bias")
 
 
-def test_the_weights_do_not_depend_on_the_number_of_replicas(task, tmp_path):
+@pytest.mark.parametrize("replicas", [2, ring.slow(4)])
+def test_the_weights_do_not_depend_on_the_number_of_replicas(task, replicas, tmp_path):
     one = train(task, tmp_path / "1")
-    for replicas in (2, 4):
-        several = train(
-            task, tmp_path / str(replicas), device="mirrored", num_replicas=replicas
+    several = train(
+        task, tmp_path / str(replicas), device="mirrored", num_replicas=replicas
+    )
+    assert set(several) == set(one)
+    for name, values in one.items():
+        atol = 1e-3 if has_no_gradient(task, name) else 2e-5
+        np.testing.assert_allclose(
+            several[name], values, rtol=1e-3, atol=atol, err_msg=name
         )
-        assert set(several) == set(one)
-        for name, values in one.items():
-            atol = 1e-3 if has_no_gradient(task, name) else 2e-5
-            np.testing.assert_allclose(
-                several[name], values, rtol=1e-3, atol=atol, err_msg=name
-            )
-
-
-def test_a_run_killed_between_two_checkpoints_ends_as_an_uninterrupted_one(
-    task, tmp_path
-):
-    class KilledError(Exception):
-        pass
-
-    whole = train(task, tmp_path / "whole")
-    part = trainer_of(task, tmp_path / "part")
-    save = part._save
-
-    def save_and_die(*arguments, **keywords):
-        save(*arguments, **keywords)
-        raise KilledError
-
-    part._save = save_and_die
-    with pytest.raises(KilledError):
-        part.train(batching.ArraySource(columns_of(task)))
-    assert "adam_m" in " ".join(checkpoint(tmp_path / "part"))
-    resumed = train(task, tmp_path / "part")
-    assert set(resumed) == set(whole)
-    for name, values in whole.items():
-        np.testing.assert_array_equal(resumed[name], values, err_msg=name)
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
+from tests import ring
 from tests.modeling import small_config
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
@@ -84,8 +85,8 @@ def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp
 @pytest.mark.parametrize(
     "head, is_left",
     [
-        ("encoder", lambda name: False),
-        ("masked_lm", lambda name: "predictions" in name),
+        ring.slow("encoder", lambda name: False),
+        ring.slow("masked_lm", lambda name: "predictions" in name),
         ("pretraining", lambda name: True),
     ],
 )
@@ -120,6 +121,7 @@ def test_to_another_format_and_back_everything_is_the_same(fine_tuned, tmp_path)
     assert after.do_lower_case is False
 
 
+@pytest.mark.slow
 def test_of_a_run_with_a_bilstm_the_encoder_alone_is_converted(golden, tmp_path):
     tensors = bundle.read(
         golden / "model" / "bert_model.ckpt",
@@ -223,8 +225,12 @@ def fail_to_open(path):
             {"open_source": with_weights(lambda x: np.nextafter(x, np.float32(9)))},
             "bert/pooler/dense/bias differs when it is read",
         ),
-        ({"open_source": with_config(hidden_act="relu")}, "different activation"),
-        ({"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"),
+        ring.slow(
+            {"open_source": with_config(hidden_act="relu")}, "different activation"
+        ),
+        ring.slow(
+            {"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"
+        ),
         ({"open_source": fail_to_open}, r"cannot be read back \(it is broken"),
         (
             {"library_outputs": lambda *_: {"pooled_output": np.zeros((3, 16))}},
@@ -328,6 +334,7 @@ def test_a_full_disk_is_named_and_nothing_stays(
     assert os.listdir(small_disk) == []
 
 
+@pytest.mark.slow
 def test_a_remote_target_is_written_whole(released_folder):
     target = "ram://models/new"
     conversion_workflow.convert(options(released_folder, target))

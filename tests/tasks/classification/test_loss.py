@@ -109,10 +109,10 @@ def test_the_loss_is_the_formula():
 
 @pytest.mark.slow
 def test_a_killed_student_ends_with_the_same_weights(
-    tmp_path, student_options, teacher, recorded_config
+    tmp_path, student_options, teacher, dropout_config
 ):
     flags = {"teacher": str(teacher), "num_train_epochs": 2.0}
-    flags["bert_config_file"] = recorded_config
+    flags["bert_config_file"] = dropout_config
     flags["save_checkpoints_steps"] = 3
     whole = fine_tuning_run.Run(student_options(tmp_path / "whole", **flags))
     whole.train()

@@ -174,6 +174,7 @@ def test_a_run_of_another_task_is_not_continued(
         fine_tuning_run.run(weather_options(weather_run, do_eval=True, **values))
 
 
+@pytest.mark.slow
 def test_a_run_and_its_export_tokenize_as_the_checkpoint_s_library_does(
     tmp_path, project_root, weather_options
 ):

@@ -88,6 +88,7 @@ def test_answers_are_in_the_releases_files_with_their_positions(quiz_run, quiz):
     assert {line["id"]: line["answer"] for line in lines} == answers
 
 
+@pytest.mark.slow
 def test_a_run_may_have_no_answer(quiz_2_run):
     # Every third has no answer.
     nothing = {"name": "no answer", "value": 100 / 3, "perfect": 100}

@@ -267,13 +267,13 @@ def test_true_cases_are_learned_and_kept_with_the_run(small, tmp_path):
 
 @pytest.mark.slow
 def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
-    tmp_path, names_options, golden, recorded_config
+    tmp_path, names_options, golden
 ):
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = names_options(
         tmp_path,
         init_checkpoint=prefix,
-        bert_config_file=recorded_config,
+        bert_config_file=str(golden / "model" / "bert_config.json"),
         feature_based="last",
         learning_rate=1e-2,
         train_batch_size=16,
