@@ -143,18 +143,16 @@ def open_saved_model(export_dir: str) -> Client:
     return Client(call)
 
 
-def open_server(url: str, settings: connection.Settings = connection.DEFAULT) -> Client:
+def open_server(
+    url: str,
+    timeout_seconds: float = connection.TIMEOUT_SECONDS,
+    headers: Iterable[str] = (),
+) -> Client:
     """Returns a client of a model in TensorFlow Serving, or in `serve_model`.
 
-    Args:
-        url: such as `http://localhost:8501/v1/models/topics`. `/versions/2` or
-            `/labels/stable` at the end selects a version.
-        settings: time-out and headers.
-
-    Raises:
-        ValueError: the URL is not that of a model, or a header is malformed.
+    See `connection.Connection` for the arguments and errors.
     """
-    return Client(connection.caller(url, settings))
+    return Client(connection.Connection(url, timeout_seconds, headers).call)
 
 
 def _listed(name, values):

@@ -1,9 +1,8 @@
 """Calls a model through TensorFlow Serving's REST API, which `serve_model` has too."""
 
-import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 from bert_tf import files
@@ -23,39 +22,8 @@ _ADDRESS = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How a client talks to a model server."""
-
-    timeout_seconds: float = TIMEOUT_SECONDS  # For one attempt.
-    headers: tuple[str, ...] = ()  # Each "Name: value".
-
-    def header_pairs(self) -> list[tuple[str, str]]:
-        """Returns the names and values of the headers.
-
-        Raises:
-            ValueError: a header is malformed.
-        """
-        pairs = []
-        for header in self.headers:
-            name, colon, value = (part.strip() for part in header.partition(":"))
-            is_ascii = (name + value).isascii() and (name + value).isprintable()
-            if not colon or not name or not is_ascii:
-                raise ValueError(
-                    f"The header is {header!r:.80}; expected 'Name: value' in "
-                    "printable ASCII, such as 'Authorization: Bearer TOKEN'."
-                )
-            pairs.append((name, value))
-        return pairs
-
-
-DEFAULT = Settings()
-
-
-def caller(
-    url: str, settings: Settings
-) -> Callable[[str, dict[str, list]], dict[str, list]]:
-    """Returns a function that calls a signature; see `client.Client`.
+class Connection:
+    """A model on a server.
 
     A call that finds no connection, loses it, or is refused because the server is
     overloaded is repeated. A time-out is final: the server may still be working.
@@ -63,37 +31,83 @@ def caller(
     Args:
         url: `http://HOST:PORT/v1/models/NAME`, or with https. `/versions/2` or
             `/labels/stable` at the end selects a version.
-        settings: time-out and headers.
+        timeout_seconds: how long one attempt waits for an answer.
+        headers: of every call, each "Name: value".
 
     Raises:
         ValueError: the URL is not that of a model, or a header is malformed.
     """
-    if _ADDRESS.fullmatch(url) is None:
-        raise ValueError(
-            f"{url!r} is not the address of a model; expected "
-            "http://HOST:PORT/v1/models/NAME."
-        )
-    model = url.rstrip("/")
-    session = _session(settings)
-    only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Signature -> its only output.
 
-    def call(name, inputs):
-        body = {"signature_name": name, "inputs": inputs}
-        reply = _reply(session.post, model, ":predict", settings, json=body)
+    def __init__(self, url: str, timeout_seconds: float, headers: Iterable[str]):
+        if _ADDRESS.fullmatch(url) is None:
+            raise ValueError(
+                f"{url!r} is not the address of a model; expected "
+                "http://HOST:PORT/v1/models/NAME."
+            )
+        self._model = url.rstrip("/")
+        self._timeout_seconds = timeout_seconds
+        self._session = _session(map(_header, headers))
+        self._only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Of signatures.
+
+    def call(self, signature: str, inputs: dict[str, list]) -> dict[str, list]:
+        """Calls a signature; see `client.Client`."""
+        body = {"signature_name": signature, "inputs": inputs}
+        reply = self._reply("POST", ":predict", json=body)
         if not isinstance(reply, dict) or "outputs" not in reply:
             raise ValueError(
-                f"{model} returned no outputs but {json.dumps(reply)[:200]}."
+                f"{self._model} returned no outputs but {json.dumps(reply)[:200]}."
             )
         outputs = reply["outputs"]
         if isinstance(outputs, dict):
             return outputs
         # The server leaves out the name if a signature has only one output.
-        if name not in only_outputs:
-            metadata = _reply(session.get, model, "/metadata", settings)
-            only_outputs[name] = _only_output(metadata, model, name)
-        return {only_outputs[name]: outputs}
+        if signature not in self._only_outputs:
+            metadata = self._reply("GET", "/metadata")
+            name = _only_output(metadata, self._model, signature)
+            self._only_outputs[signature] = name
+        return {self._only_outputs[signature]: outputs}
 
-    return call
+    def _reply(self, method, path, **body):
+        """Returns the JSON of a reply."""
+        import requests
+        import urllib3
+
+        url, limit = self._model + path, self._timeout_seconds
+        try:
+            reply = self._session.request(method, url, timeout=limit, **body)
+        except requests.exceptions.RequestException as error:
+            late = (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
+            if any(isinstance(one, late) for one in (error, *error.args)):
+                message = f"{self._model} did not answer within {limit:g} seconds."
+                raise TimeoutError(message) from error
+            advice = "Is the server running there?"
+            if isinstance(error, requests.exceptions.SSLError):
+                advice = (
+                    "Does the file that REQUESTS_CA_BUNDLE names contain the "
+                    "certificate of its authority?"
+                )
+            raise ConnectionError(
+                f"{self._model} cannot be reached: {_reason(error)}. {advice}"
+            ) from error
+        if not reply.ok:
+            raise ValueError(f"{self._model} refused the query: {_refusal(reply)}.")
+        return files.parse_json(
+            reply.content,
+            f"The answer of {self._model}",
+            advice="expected the REST API of a model server",
+        )
+
+
+def _header(header):
+    """Returns the name and the value of a header."""
+    name, colon, value = (part.strip() for part in header.partition(":"))
+    is_ascii = (name + value).isascii() and (name + value).isprintable()
+    if not colon or not name or not is_ascii:
+        raise ValueError(
+            f"The header is {header!r:.80}; expected 'Name: value' in printable ASCII, "
+            "such as 'Authorization: Bearer TOKEN'."
+        )
+    return name, value
 
 
 def _only_output(metadata, model, name):
@@ -108,7 +122,7 @@ def _only_output(metadata, model, name):
     return output
 
 
-def _session(settings):
+def _session(headers):
     import requests
     import requests.adapters
     import urllib3
@@ -134,41 +148,11 @@ def _session(settings):
     session = requests.Session()
     for scheme in ("http://", "https://"):
         session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
-    session.headers.update(settings.header_pairs())
+    session.headers.update(headers)
     if "Authorization" in session.headers:
         # Otherwise ~/.netrc replaces the header.
         session.auth = lambda request: request
     return session
-
-
-def _reply(method, model, path, settings, **body):
-    """Returns the JSON of a reply, given a method of a session."""
-    import requests
-    import urllib3
-
-    try:
-        reply = method(model + path, timeout=settings.timeout_seconds, **body)
-    except requests.exceptions.RequestException as error:
-        late = (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError)
-        if any(isinstance(one, late) for one in (error, *error.args)):
-            limit = f"{settings.timeout_seconds:g} seconds"
-            raise TimeoutError(f"{model} did not answer within {limit}.") from error
-        advice = "Is the server running there?"
-        if isinstance(error, requests.exceptions.SSLError):
-            advice = (
-                "Does the file that REQUESTS_CA_BUNDLE names contain the certificate "
-                "of its authority?"
-            )
-        raise ConnectionError(
-            f"{model} cannot be reached: {_reason(error)}. {advice}"
-        ) from error
-    if not reply.ok:
-        raise ValueError(f"{model} refused the query: {_refusal(reply)}.")
-    return files.parse_json(
-        reply.content,
-        f"The answer of {model}",
-        advice="expected the REST API of a model server",
-    )
 
 
 def _reason(error):

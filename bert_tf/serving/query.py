@@ -10,7 +10,6 @@ from typing import cast
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.serving import client
-from bert_tf.serving import connection
 from bert_tf.serving import options as serving_options
 
 # The inputs of all models; other fields of a JSON line are copied to its answer.
@@ -34,10 +33,9 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
     queries = _queries(options)  # Checked before the model is loaded.
     # The options allow exactly one of the two.
     if options.server is not None:
-        settings = connection.Settings(
-            timeout_seconds=options.timeout_seconds, headers=options.header
+        model = client.open_server(
+            options.server, options.timeout_seconds, options.header
         )
-        model = client.open_server(options.server, settings)
     else:
         model = client.open_saved_model(cast(str, options.export_dir))
     model.batch_size = options.batch_size

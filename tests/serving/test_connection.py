@@ -21,7 +21,7 @@ def short_waits(monkeypatch):
 
 
 def ask(address, **settings):
-    model = client.open_server(address + PATH, connection.Settings(**settings))
+    model = client.open_server(address + PATH, **settings)
     return model.ask(text=["a"])
 
 
