@@ -12,7 +12,6 @@ a checksum and line numbers like any other file.
 """
 
 import dataclasses
-import fnmatch
 import functools
 import json
 import logging
@@ -21,10 +20,8 @@ import urllib.parse
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import TypeVar
 
 import numpy as np
 
@@ -41,20 +38,6 @@ _SPLITS = {
 # Folder of the written files, in that of the prepared data set. Increase the number
 # when a task's conversion changes, so that files from before the change are not used.
 _FOLDER = os.path.join("bert_tf", "v1")
-
-_Value = TypeVar("_Value")
-
-
-def declared(values: Mapping[str, _Value], name: str) -> _Value | None:
-    """Returns the value of the first pattern that matches a data set, or None.
-
-    Args:
-        values: values by pattern, such as "glue/mrpc" or "xquad/*".
-        name: of a data set, such as "glue/mrpc:2.0.0"; the version is ignored.
-    """
-    name = name.partition(":")[0]
-    matches = (v for key, v in values.items() if fnmatch.fnmatchcase(name, key))
-    return next(matches, None)
 
 
 @functools.cache
@@ -192,18 +175,9 @@ class DataSet:
 
 
 def table_lines(data: DataSet, split: str) -> Iterator[str]:
-    """Yields the lines of a table (.jsonl), with the numbers of classes.
-
-    A nested value is named "outer/inner".
-    """
+    """Yields the lines of a table (.jsonl), with the numbers of classes."""
     for record in data.records(split, class_names=False):
-        cells: dict[str, Any] = {}
-        for name, value in record.items():
-            if isinstance(value, dict):
-                cells |= {f"{name}/{inner}": v for inner, v in value.items()}
-            else:
-                cells[name] = value
-        yield json.dumps(cells, ensure_ascii=False) + "\n"
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def part_files(

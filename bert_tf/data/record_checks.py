@@ -10,13 +10,6 @@ from bert_tf import files
 logger = logging.getLogger(__name__)
 
 _Range = tuple[float, float]  # The smallest and the largest allowed value.
-# What sets the limit of a column, for messages.
-_SETTINGS = {
-    "input_ids": " (vocab_size)",
-    "masked_lm_ids": " (vocab_size)",
-    "segment_ids": " (type_vocab_size)",
-    "position_ids": " (max_position_embeddings)",
-}
 # Records whose values are checked, spread over all files.
 _RECORDS_SAMPLED = 1000
 _REMOTE_RUN = 50
@@ -148,7 +141,6 @@ def _check_values(record_files, limits):
             if wrong.size:
                 end = "or more" if high == np.inf else f"to {high:g}"
                 fault = f"has {name} {wrong[0]}, expected {low:g} {end}"
-                fault += _SETTINGS.get(name, "")
             elif name == "input_mask" and not values.any():
                 fault = "has an empty input_mask, expected a 1 for each piece"
             if fault is not None:

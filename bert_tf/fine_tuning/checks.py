@@ -6,15 +6,12 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import TypeVar
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
-
-DataT = TypeVar("DataT")
 
 
 def run(
@@ -119,8 +116,8 @@ def read_file(
     findings: text_checks.Findings,
     name: str,
     path: str,
-    read: Callable[..., DataT],
-) -> DataT | None:
+    read: Callable[..., Any],
+) -> Any:
     """Reads a file, and reports its errors and broken rows.
 
     Args:

@@ -26,11 +26,6 @@ def run(
     """
     findings = text_checks.Findings()
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
-    _check(options, vocabulary, findings)
-    return findings
-
-
-def _check(options, vocabulary, findings):
     counts: collections.Counter[str] = collections.Counter()
     sample: list[str] = []
     try:
@@ -42,10 +37,10 @@ def _check(options, vocabulary, findings):
                 sample += document
     except (OSError, ValueError) as error:
         findings.error("reading", error)
-        return
+        return findings
     if not sample:
         findings.error("documents", "the files contain no text")
-        return
+        return findings
     described = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     findings.passed("documents", described)
     if counts["documents"] < 2 and options.next_sentence:
@@ -76,3 +71,4 @@ def _check(options, vocabulary, findings):
         limit=f"--max_seq_length={options.max_seq_length}",
     )
     text_checks.check_unknown(findings, part, lengths=lengths, num_unknown=unknown)
+    return findings

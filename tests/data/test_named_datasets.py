@@ -1,25 +1,10 @@
-"""Data sets by name: patterns, splits, and failures."""
+"""Data sets by name: splits and failures."""
 
 import types
 
 import pytest
 
 from bert_tf.data import named_datasets
-
-GLUE = {"glue/mrpc": 1, "xquad/*": 2}
-
-
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("glue/mrpc", 1),
-        ("glue/mrpc:2.0.0", 1),
-        ("xquad/de", 2),
-        ("glue/mrpc2", None),
-    ],
-)
-def test_a_pattern_declares_what_is_read(name, value):
-    assert named_datasets.declared(GLUE, name) == value
 
 
 def test_a_failed_download_names_the_folder_to_copy(tmp_path, monkeypatch):

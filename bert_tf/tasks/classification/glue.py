@@ -373,12 +373,13 @@ def tfds_processor(
         ImportError, OSError, ValueError: the data set cannot be read.
     """
     name = str(options.tfds_name)
+    base = name.partition(":")[0]  # Without the version.
     data = named_datasets.open_data_set(name, options.data_dir)
     texts: Any = (options.text_column, options.text_b_column)
     if texts[0] is None:
         is_known = known is not None and known.text in data.features
         texts = (known.text, known.text_b) if known and is_known else None
-        texts = named_datasets.declared(TFDS_TEXTS, name) or texts
+        texts = TFDS_TEXTS.get(base, texts)
         texts = texts or (data.only_text(), None)
     label = options.label_column or (known and known.label) or "label"
     data.check_columns(filter(None, (*texts, label)))
@@ -396,8 +397,8 @@ def tfds_processor(
         ),
         labels=labels or (),
     )
-    if named_datasets.declared(TFDS_TEXTS, name):
-        config = name.partition(":")[0].rpartition("/")[2]
+    if base in TFDS_TEXTS:
+        config = base.rpartition("/")[2]
         processor.task_name = TFDS_TASK_NAMES.get(config, config)
     return processor
 

@@ -172,17 +172,8 @@ LAYOUTS: dict[str, tuple[tuple[str, str, str], Columns]] = {
         ),
     ),
 }
-# Columns of data sets of TensorFlow Datasets, by patterns of names. It has no SWAG;
-# HellaSwag is its successor.
-TFDS_COLUMNS: dict[str, Columns] = {
-    "hellaswag*": Columns(start="context", endings=("endings",)),
-    "openbookqa*": Columns(
-        start="question/stem",
-        endings=tuple(f"question/choice_{letter}" for letter in "ABCD"),
-        label="answerKey",
-    ),
-    "piqa*": Columns(start="goal", endings=("sol1", "sol2")),
-}
+# Columns in TensorFlow Datasets, which has no SWAG; HellaSwag is its successor.
+TFDS_COLUMNS = {"hellaswag": Columns(start="context", endings=("endings",))}
 
 
 def layout_of(data_dir: str) -> tuple[tuple[str, str, str], Columns]:

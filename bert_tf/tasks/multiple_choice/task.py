@@ -142,8 +142,8 @@ class MultipleChoice(task_module.Task):
         options = self.options
         known = self.trained.columns if self.trained else examples_module.Columns()
         if options.tfds_name is not None:
-            listed = examples_module.TFDS_COLUMNS
-            known = named_datasets.declared(listed, options.tfds_name) or known
+            name = options.tfds_name.partition(":")[0]  # Without the version.
+            known = examples_module.TFDS_COLUMNS.get(name, known)
         elif options.data_dir is not None:
             return examples_module.layout_of(options.data_dir)[1]
         return examples_module.Columns(
