@@ -210,8 +210,8 @@ class _OpenVinoFunction:
         with self._lock:
             if self._compiled is None:
                 self._compiled = self._compile()
-            found = self._compiled(inputs)
-        values = {name: found[name] for name in self._names()}
+            outputs = self._compiled(inputs)
+        values = {name: outputs[name] for name in self._names()}
         return values.get(_ONLY_OUTPUT, values)
 
     def _compile(self):
@@ -239,8 +239,8 @@ def converted(graph: Callable, columns: Sequence[str]) -> Any:
     """
 
     def named(*values):
-        found = graph(dict(zip(columns, values, strict=True)))
-        return found if isinstance(found, Mapping) else {_ONLY_OUTPUT: found}
+        outputs = graph(dict(zip(columns, values, strict=True)))
+        return outputs if isinstance(outputs, Mapping) else {_ONLY_OUTPUT: outputs}
 
     concrete = tf.function(
         named,

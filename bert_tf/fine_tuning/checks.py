@@ -131,13 +131,13 @@ def read_file(
         The result of `read`. None if the file cannot be read.
     """
     broken: list[str] = []
-    found = None
+    examples = None
     try:
-        found = read(broken_rows=broken)
+        examples = read(broken_rows=broken)
     except (OSError, ValueError) as error:
         findings.error(f"reading {name}", error)
     else:
         findings.passed("files", f"{name}: {path}")
     for fault in broken:
         findings.error(f"reading {name}", fault)
-    return found
+    return examples

@@ -272,8 +272,8 @@ class Predictor:
         size = batches_sorted * self.batch_size
         for start in range(0, len(items), size):
             part = order[start : start + size]
-            found = answers_of([items[index] for index in part])
-            for index, answer in zip(part, found, strict=True):
+            answers_of_part = answers_of([items[index] for index in part])
+            for index, answer in zip(part, answers_of_part, strict=True):
                 answers[index] = answer
             progress("predict", start + len(part), len(items), unit=unit)
         if self._num_truncated:
@@ -325,15 +325,15 @@ def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
         [[1], [3, 0], [2, 4]]
     """
     most = batch_size * ROW_LENGTH
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
     room = 0  # Rows that the last batch still has room for.
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
         if room == 0:
-            found.append([])
+            batches.append([])
             room = max(1, most // max(1, int(lengths[number])))
-        found[-1].append(number)
+        batches[-1].append(number)
         room -= 1
-    return found
+    return batches
 
 
 def apply_in_parts(
@@ -358,7 +358,7 @@ def apply_in_parts(
     for numbers in batches:
         part = {name: column[numbers] for name, column in features.items()}
         outputs.append(np.asarray(function(without_padding(part))))
-    found = np.concatenate(outputs)
-    in_order = np.empty_like(found)
-    in_order[np.concatenate(batches)] = found
+    by_length = np.concatenate(outputs)
+    in_order = np.empty_like(by_length)
+    in_order[np.concatenate(batches)] = by_length
     return in_order

@@ -222,10 +222,10 @@ def trained(
     """
     if options.trains or not is_run(options.output_dir):
         return None
-    found = record.read(options.output_dir)
+    task = record.read(options.output_dir)
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     for name in fixed:
-        value, recorded = getattr(options, name), getattr(found, name)
+        value, recorded = getattr(options, name), getattr(task, name)
         if isinstance(defaults[name], options_module.Implicit):
             is_given = options_module.is_given(value)
         else:
@@ -235,7 +235,7 @@ def trained(
                 f"--{name}={value}, but the model in {options.output_dir} was trained "
                 f"with {recorded}; omit --{name}."
             )
-    return found
+    return task
 
 
 def find_start(

@@ -255,7 +255,7 @@ def _copy_file(source, target):
 def _spread(results):
     """Returns the values of each score, one per restart."""
     names = [name for name in results[0] if name not in _COUNTS]
-    return {name: tuple(found[name] for found in results) for name in names}
+    return {name: tuple(scores[name] for scores in results) for name in names}
 
 
 def _write_table(options, trials, results):
@@ -271,8 +271,8 @@ def _write_table(options, trials, results):
 
 def _report(metric, results, best, spread):
     lines = [
-        f"{name}: {metric} = {run_folder.format_score(found[metric])}"
-        for name, found in results.items()
+        f"{name}: {metric} = {run_folder.format_score(scores[metric])}"
+        for name, scores in results.items()
     ]
     lines.append(f"Kept the best of {len(results)} runs: {best.name}.")
     for name, values in sorted(spread.items()):

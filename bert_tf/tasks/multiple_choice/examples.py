@@ -138,8 +138,8 @@ def _endings(row, columns):
 
 def _numbered(names: Iterable[str]) -> Sequence[str]:
     """Returns the columns ending0, ending1 and so on, in this order."""
-    found = [name for name in names if re.fullmatch(r"ending\d+", name)]
-    return sorted(found, key=lambda name: int(name.removeprefix("ending")))
+    endings = [name for name in names if re.fullmatch(r"ending\d+", name)]
+    return sorted(endings, key=lambda name: int(name.removeprefix("ending")))
 
 
 def _check_text(text, what):

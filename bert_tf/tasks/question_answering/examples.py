@@ -169,11 +169,11 @@ def training_examples(
     kept = []
     for example in squad_file.examples:
         place = f"{squad_file.path}: question {example.qas_id}"
-        found = verdict(example, version_2_with_negative=version_2_with_negative)
-        if found.kind == REFUSED:
-            raise ValueError(f"{place}: {found.reason}.")
-        if found.kind == LEFT_OUT:
-            logger.warning("%s is left out: %s.", place, found.reason)
+        outcome = verdict(example, version_2_with_negative=version_2_with_negative)
+        if outcome.kind == REFUSED:
+            raise ValueError(f"{place}: {outcome.reason}.")
+        if outcome.kind == LEFT_OUT:
+            logger.warning("%s is left out: %s.", place, outcome.reason)
         elif not example.is_impossible:
             kept.append(example)
         elif version_2_with_negative:
@@ -219,10 +219,10 @@ def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
             f"{words!r}"
         )
         return Verdict(kind=LEFT_OUT, reason=reason)
-    found = text[answer.start : answer.start + len(answer.text)]
+    text_at_start = text[answer.start : answer.start + len(answer.text)]
     reason = (
         f"its answer {answer.text!r:.80} is not in its context at character "
-        f"{answer.start}, which has {found!r:.80}; correct text or answer_start"
+        f"{answer.start}, which has {text_at_start!r:.80}; correct text or answer_start"
     )
     return Verdict(kind=REFUSED, reason=reason)
 
@@ -263,8 +263,8 @@ def check_answers(
 def _faults(example, version_2_with_negative):
     """Returns the verdicts on answers of a question that cannot be used."""
     if version_2_with_negative is not None:
-        found = verdict(example, version_2_with_negative=version_2_with_negative)
-        return [found] * (found.kind != KEPT)
+        outcome = verdict(example, version_2_with_negative=version_2_with_negative)
+        return [outcome] * (outcome.kind != KEPT)
     answers = () if example.is_impossible else example.answers
     verdicts = [
         verdict(

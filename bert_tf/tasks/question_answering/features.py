@@ -272,20 +272,20 @@ class _Contexts:
         )
         # Splits each text, mostly a character, once.
         self.basic_tokens = functools.cache(tokenizer.basic_tokenizer.tokenize)
-        self._found = {}
+        self._contexts = {}
         self._num_pieces = 0
 
     def tokenized(self, context):
         """Returns a `TokenizedContext`, and the number of pieces of those before it."""
-        if id(context) not in self._found:
-            found = self._tokenize(context)
-            self._found[id(context)] = (found, self._num_pieces)
-            self._num_pieces += len(found.piece_ids)
-        return self._found[id(context)]
+        if id(context) not in self._contexts:
+            pieces = self._tokenize(context)
+            self._contexts[id(context)] = (pieces, self._num_pieces)
+            self._num_pieces += len(pieces.piece_ids)
+        return self._contexts[id(context)]
 
     def each(self):
         """Returns the `TokenizedContext`s in the order in which they were asked for."""
-        return [found for found, _ in self._found.values()]
+        return [tokenized for tokenized, _ in self._contexts.values()]
 
     def _tokenize(self, context):
         piece_ids, first_pieces = [], [0]
@@ -346,7 +346,7 @@ def _covering(example, tokenized, tokens, word_range, basic_tokens):
     joined = " ".join(words)
     if joined == answer.text or not alignment.is_without_spaces(joined):
         return None
-    found = []
+    inner = []
     for number, word in enumerate(words, start=first_word):
         first, stop = tokenized.first_pieces[number : number + 2]
         pieces = [tokens[i] for i in tokenized.piece_ids[first:stop]]
@@ -355,8 +355,8 @@ def _covering(example, tokenized, tokens, word_range, basic_tokens):
             return None
         begin = answer.start - context.starts[number]
         end = begin + len(answer.text)
-        found += [first + i for i, (a, b) in enumerate(spans) if a < end and b > begin]
-    return (found[0], found[-1]) if found else None
+        inner += [first + i for i, (a, b) in enumerate(spans) if a < end and b > begin]
+    return (inner[0], inner[-1]) if inner else None
 
 
 def _positions(answer, first, stop, offset):

@@ -102,8 +102,8 @@ def squad_scores(
             name: sum(getattr(score, name) for score in by_id.values())
             for name in metrics
         }
-        found = {name: 100 * total / count for name, total in sums.items()}
-        return {"exact_match": found.pop("exact"), **found}
+        means = {name: 100 * total / count for name, total in sums.items()}
+        return {"exact_match": means.pop("exact"), **means}
     if null_odds is None:
         return _version_2_scores(by_id.values(), metrics)
     _check_ids("null odds", null_odds, by_id)
@@ -113,12 +113,12 @@ def squad_scores(
             qas_id: _unanswered(score) if null_odds[qas_id] > na_prob_thresh else score
             for qas_id, score in by_id.items()
         }
-    found = _version_2_scores(shown.values(), metrics)
+    scores = _version_2_scores(shown.values(), metrics)
     if best_answers is None:
-        return found | _best_scores(squad_file, answers, null_odds, by_id)
+        return scores | _best_scores(squad_file, answers, null_odds, by_id)
     _check_ids("best answers", best_answers, by_id)
     best = question_scores(squad_file, {one: best_answers[one] for one in by_id})
-    return found | _best_scores(
+    return scores | _best_scores(
         squad_file, best_answers, null_odds, best, is_official=False
     )
 
@@ -334,12 +334,12 @@ def _question_score(example, answer, is_version_2):
 
 def _version_2_scores(scores, metrics):
     scores = list(scores)
-    found = _means(scores, metrics, "")
+    means = _means(scores, metrics, "")
     for name, has_answer in (("HasAns_", True), ("NoAns_", False)):
         part = [score for score in scores if score.has_answer is has_answer]
         if part:
-            found |= _means(part, metrics, name)
-    return found
+            means |= _means(part, metrics, name)
+    return means
 
 
 def _means(scores: Sequence[QuestionScore], metrics, prefix):
@@ -404,7 +404,7 @@ def _best_scores(squad_file, answers, null_odds, by_id, *, is_official=True):
     """
     ranked = sorted(filter(by_id.__contains__, null_odds), key=null_odds.get)
     num_without = sum(not example.answers for example in squad_file.examples)
-    found = {}
+    best_scores = {}
     for name in ("exact", "f1"):
         best = current = num_without
         threshold = 0.0 if is_official else null_odds[ranked[0]] - 1
@@ -417,6 +417,6 @@ def _best_scores(squad_file, answers, null_odds, by_id, *, is_official=True):
             is_tie = following and null_odds[following] == null_odds[qas_id]
             if current > best and (is_official or not is_tie):
                 best, threshold = current, null_odds[qas_id]
-        found[f"best_{name}"] = 100 * best / len(by_id)
-        found[f"best_{name}_thresh"] = threshold
-    return found
+        best_scores[f"best_{name}"] = 100 * best / len(by_id)
+        best_scores[f"best_{name}_thresh"] = threshold
+    return best_scores

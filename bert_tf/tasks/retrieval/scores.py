@@ -65,9 +65,9 @@ def all_scores(
     prefix: str = "eval_",
 ) -> dict[str, float]:
     """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
-    found = [recall_at(rankings, positives, k) for k in RECALL_AT]
-    found.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))
-    return {f"{prefix}{name}": x for name, x in zip(_NAMES, found, strict=True)}
+    scores = [recall_at(rankings, positives, k) for k in RECALL_AT]
+    scores.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))
+    return {f"{prefix}{name}": x for name, x in zip(_NAMES, scores, strict=True)}
 
 
 def scores_by_chance(
@@ -92,6 +92,6 @@ def scores_by_chance(
             mean += none_yet * share / rank
             none_yet *= 1 - share
         reciprocals.append(mean)
-    found = [min(1.0, k / num_passages) for k in RECALL_AT]
-    found.append(sum(reciprocals) / len(reciprocals))
-    return {f"eval_{name}": x for name, x in zip(_NAMES, found, strict=True)}
+    scores = [min(1.0, k / num_passages) for k in RECALL_AT]
+    scores.append(sum(reciprocals) / len(reciprocals))
+    return {f"eval_{name}": x for name, x in zip(_NAMES, scores, strict=True)}

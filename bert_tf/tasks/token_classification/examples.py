@@ -88,10 +88,10 @@ def _comments(texts: Sequence[str]) -> frozenset[int]:
     has_tabs = "\t" in rows[0]
     num_columns = len(_cells(rows[0], has_tabs))
     tags = {_cells(text, has_tabs)[-1] for text in rows}
-    found = {index: _cells(texts[index], has_tabs) for index in candidates}
+    cells_by_line = {index: _cells(texts[index], has_tabs) for index in candidates}
     return frozenset(
         index
-        for index, cells in found.items()
+        for index, cells in cells_by_line.items()
         if len(cells) != num_columns
         or (cells[-1] not in tags and not schemes.split_tag(cells[-1])[0])
     )
@@ -352,7 +352,7 @@ def given_sentences(data: Any) -> list[tuple[list[str], list[str]]]:
         path = os.fspath(data)
         sentences = read_sentences(path, resolved_columns(path, Columns()))
         return [(list(one.words), list(one.tags or ())) for one in sentences]
-    found = []
+    tagged_words = []
     rows = given_data.rows_of(data, (_FORM,), lists=_FORM)
     for number, row in enumerate(rows, start=1):
         place = f"Sentence {number}"
@@ -367,8 +367,8 @@ def given_sentences(data: Any) -> list[tuple[list[str], list[str]]]:
                 f"{place} starts with {words[0]!r}, which marks the start of a "
                 "document; make it a sentence of its own."
             )
-        found.append((words, tags))
-    return found
+        tagged_words.append((words, tags))
+    return tagged_words
 
 
 def given_file(data: Any) -> bytes:
@@ -407,17 +407,17 @@ def _check(path, line, first):
 
 def _tag_columns(features):
     """Returns the names of the sequences of classes; the entity tags come last."""
-    found = [
+    columns = [
         name
         for name, feature in features.items()
         if hasattr(getattr(feature, "feature", None), "names")
     ]
-    if _WORDS not in features or not found:
+    if _WORDS not in features or not columns:
         raise ValueError(
             f"The TensorFlow dataset has the columns {', '.join(features)}; expected "
             f"{_WORDS} and a sequence of classes of the same length, as in conll2003."
         )
-    return sorted(found, key=lambda name: name in _TAGS)
+    return sorted(columns, key=lambda name: name in _TAGS)
 
 
 def _texts(row, name, place):

@@ -244,9 +244,9 @@ def answer(
     pairs = list(tagged_words)
     tags, probabilities = [tag for tag, _ in pairs], [value for _, value in pairs]
     starts, ends = list(words.starts), list(words.ends)
-    found = {"words": list(words.words), "tags": tags, "starts": starts, "ends": ends}
+    answer = {"words": list(words.words), "tags": tags, "starts": starts, "ends": ends}
     if scheme is None:
-        return found
+        return answer
     entities = [
         {
             "label": label,
@@ -257,7 +257,7 @@ def answer(
         }
         for label, first, last in schemes.entities(tags, scheme)
     ]
-    return {**found, "probabilities": probabilities, "entities": entities}
+    return {**answer, "probabilities": probabilities, "entities": entities}
 
 
 def line_answers(
@@ -349,21 +349,21 @@ class Predictor(fine_tuning_predictor.Predictor):
         """See `Predictor.items`."""
         whole_words = frozenset(self.task.whole_words)
         sentences = input_items.read(inputs, "a list of sentences")
-        found = [
+        words = [
             _words_of(index, sentence, whole_words)
             for index, sentence in enumerate(sentences)
         ]
         words_module.warn_of_undivided(
             (
                 w
-                for w, one in zip(found, sentences, strict=True)
+                for w, one in zip(words, sentences, strict=True)
                 if isinstance(one, str)
             ),
             whole_words,
             self.task.longest_word,
             advice='Pass the words as a list, such as predict([["Anna", ",", "Bob"]]).',
         )
-        return found
+        return words
 
     def length(self, item: words_module.Words) -> int:
         """See `Predictor.length`."""

@@ -85,13 +85,13 @@ def entities(tags: Sequence[str], scheme: str) -> list[tuple[str, int, int]]:
         >>> entities(["B-PER", "I-PER", "O", "B-LOC"], "iob2")
         [('PER', 0, 1), ('LOC', 3, 3)]
     """
-    found: list[tuple[str, int, int]] = []
+    ranges: list[tuple[str, int, int]] = []
     for index, (before, tag) in enumerate(zip([OUTSIDE, *tags], tags, strict=False)):
         if begins_entity(before, tag, scheme):
-            found.append((type_of(tag, scheme), index, index))
+            ranges.append((type_of(tag, scheme), index, index))
         elif tag != OUTSIDE:
-            found[-1] = (*found[-1][:2], index)
-    return found
+            ranges[-1] = (*ranges[-1][:2], index)
+    return ranges
 
 
 def tagged_text(words: Iterable[str], tags: Iterable[str]) -> str:

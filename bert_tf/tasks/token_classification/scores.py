@@ -36,9 +36,9 @@ def tag_scores(
     Source: conlleval of CoNLL-2000.
     """
     hits = [
-        true == found
-        for sentence, found_sentence in zip(tags, predicted, strict=True)
-        for true, found in zip(sentence, found_sentence, strict=True)
+        true == predicted_tag
+        for sentence, predicted_sentence in zip(tags, predicted, strict=True)
+        for true, predicted_tag in zip(sentence, predicted_sentence, strict=True)
     ]
     if not hits:
         raise ValueError("Expected at least one word to score, got none.")
@@ -93,11 +93,11 @@ def plot_values(
     [(constant, _)] = collections.Counter(true).most_common(1)
     baselines = tag_scores(tags, [[constant] * len(s) for s in tags], scheme)
     types = [schemes.type_of(tag, scheme) for tag in true]
-    found = [
+    predicted_types = [
         schemes.type_of(tag, scheme) for tag in itertools.chain.from_iterable(predicted)
     ]
-    labels = sorted({*types, *found} - {schemes.OUTSIDE})
-    if schemes.OUTSIDE in {*types, *found}:
+    labels = sorted({*types, *predicted_types} - {schemes.OUTSIDE})
+    if schemes.OUTSIDE in {*types, *predicted_types}:
         labels.append(schemes.OUTSIDE)
     numbers = {label: number for number, label in enumerate(labels)}
     return {
@@ -106,7 +106,9 @@ def plot_values(
             for name, value in baselines.items()
         },
         "confusion": plots.confusion_data(
-            [numbers[one] for one in types], [numbers[one] for one in found], labels
+            [numbers[one] for one in types],
+            [numbers[one] for one in predicted_types],
+            labels,
         ),
     }
 
