@@ -218,9 +218,9 @@ class InGraphWords(tf.Module):
             mapped = self._in_canonical_order(mapped, codes, entries, positions)
         return mapped, tf.gather(groups, positions), positions
 
-    def _with_expansions(self, mapped, kept, values, positions):
+    def _with_expansions(self, mapped, entries, values, positions):
         """Replaces code points that expand to several by their expansions."""
-        is_several = _flag(kept, SEVERAL) > 0
+        is_several = _flag(entries, SEVERAL) > 0
 
         def expanded():
             row = tf.where(is_several, values, 0)

@@ -166,7 +166,7 @@ def training_examples(
     with several answers; this function uses the first one, so that a development set
     can be used for training.
     """
-    kept = []
+    examples = []
     for example in squad_file.examples:
         place = f"{squad_file.path}: question {example.qas_id}"
         outcome = verdict(example, version_2_with_negative=version_2_with_negative)
@@ -175,14 +175,14 @@ def training_examples(
         if outcome.kind == LEFT_OUT:
             logger.warning("%s is left out: %s.", place, outcome.reason)
         elif not example.is_impossible:
-            kept.append(example)
+            examples.append(example)
         elif version_2_with_negative:
-            kept.append(dataclasses.replace(example, answers=()))
+            examples.append(dataclasses.replace(example, answers=()))
         else:
-            kept.append(dataclasses.replace(example, is_impossible=False))
-    if not kept:
+            examples.append(dataclasses.replace(example, is_impossible=False))
+    if not examples:
         raise ValueError(f"{squad_file.path} contains no question to train on.")
-    return kept
+    return examples
 
 
 def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
@@ -351,8 +351,8 @@ def _context(text, place):
 def _question(question, qas_id, context, place):
     answers, is_impossible = (), False
     if "answers" in question:
-        given = squad_json.value(question, "answers", list, place)
-        answers = tuple(_answer(answer, place) for answer in given)
+        listed = squad_json.value(question, "answers", list, place)
+        answers = tuple(_answer(answer, place) for answer in listed)
     if "is_impossible" in question:
         is_impossible = squad_json.value(question, "is_impossible", bool, place)
     return SquadExample(

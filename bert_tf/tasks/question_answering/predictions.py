@@ -390,22 +390,22 @@ def _n_best(ranked, null, rules, span_of):
 
     A choice is a tuple of a candidate's fields without its probability.
     """
-    kept, texts = [], set()
+    choices, texts = [], set()
     may_decline = rules.version_2_with_negative
     n_best_size = rules.n_best_size
     for first, last, start_logit, end_logit in ranked:
         if may_decline and start_logit + end_logit < null.score:
-            kept.append(null[:-1])
+            choices.append(null[:-1])
             may_decline = False
-        if len(kept) >= n_best_size:
+        if len(choices) >= n_best_size:
             break
         text, start, end = span_of(first, last)
         if text not in texts:
             texts.add(text)
-            kept.append((text, start_logit, end_logit, start, end))
+            choices.append((text, start_logit, end_logit, start, end))
     if may_decline:  # Null is always in the list, even if the list is full.
-        kept.append(null[:-1])
-    return kept or [(NO_CANDIDATE, 0.0, 0.0, 0, 0)]
+        choices.append(null[:-1])
+    return choices or [(NO_CANDIDATE, 0.0, 0.0, 0, 0)]
 
 
 def _prediction(qas_id, choices, null):

@@ -306,14 +306,14 @@ def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
     return _f1(*words, empty_is_word=empty_is_word)
 
 
-def _f1(expected, given, *, empty_is_word):
-    if empty_is_word and not (expected and given):
-        return float(expected == given)
-    common = collections.Counter(expected) & collections.Counter(given)
+def _f1(expected, predicted, *, empty_is_word):
+    if empty_is_word and not (expected and predicted):
+        return float(expected == predicted)
+    common = collections.Counter(expected) & collections.Counter(predicted)
     num_same = sum(common.values())
     if not num_same:
         return 0.0
-    precision, recall = num_same / len(given), num_same / len(expected)
+    precision, recall = num_same / len(predicted), num_same / len(expected)
     return 2 * precision * recall / (precision + recall)
 
 
