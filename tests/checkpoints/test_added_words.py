@@ -134,6 +134,7 @@ def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
     assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
 
 
+@pytest.mark.slow
 def test_the_grown_model_is_stored_and_can_grow_further(
     released_folder, tokenizer, convert
 ):

@@ -102,6 +102,7 @@ def test_scores_that_are_not_numbers_are_null_and_not_the_best(create, scores, b
     assert len(runner.done) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_is_best_by_its_record_needs_its_weights(create, tmp_path):
     runner = Runner(lambda options: options.random_seed / 10)
     search(create(), runner)
@@ -161,6 +162,7 @@ def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
     assert (tmp_path / "checkpoint").read_text() == "weights of 0.5"
 
 
+@pytest.mark.slow
 def test_finished_runs_with_other_settings_are_not_taken(create):
     runner = Runner(lambda options: 0.5)
     search(create(), runner)

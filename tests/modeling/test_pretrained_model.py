@@ -112,6 +112,7 @@ def test_a_truncated_model_has_the_lowest_layers():
             changed.truncated(1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_low_rank_weights_train_and_are_merged(tmp_path):
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)

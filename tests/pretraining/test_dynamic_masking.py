@@ -152,6 +152,7 @@ def pretrain(pretrain, unmasked, dropout_config):
     return functools.partial(pretrain, do_eval=True, **flags)
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp_path):
     flags = {"save_checkpoints_steps": 3, "masking": "span"}
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"

@@ -10,7 +10,6 @@ import bert_tf
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import model_setup
-from tests import ring
 from tests import runs
 
 LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
@@ -152,8 +151,9 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
 
 
 # NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-@pytest.mark.parametrize("target", ["bert", ring.slow("keras")])
+@pytest.mark.parametrize("target", ["bert", "keras"])
 def test_conversion_keeps_the_attention_where_it_can(
     left_to_right_run, tmp_path, run_tool, target
 ):

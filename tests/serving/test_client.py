@@ -21,7 +21,7 @@ ASKED = {
 # Models on disk are queried in the tests of each task's signatures.
 @pytest.mark.parametrize(
     "kind",
-    ring.quick("single", "choice", of=ASKED),
+    ring.quick("choice", of=ASKED),
 )
 def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
     run_dir, export_dir = exports[kind]

@@ -192,6 +192,7 @@ def test_a_file_in_the_way_is_named(single_run, tmp_path):
         export.export_saved_model(single_run, str(tmp_path / "1"))
 
 
+@pytest.mark.slow
 def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
     written = []
     original = export.files.complete_or_absent

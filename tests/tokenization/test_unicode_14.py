@@ -118,6 +118,7 @@ def mapping(character, mapped):
     return f"{ord(character):04X}=" + "+".join(f"{ord(c):04X}" for c in mapped)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     unicodedata.unidata_version != "14.0.0",
     reason="only Python 3.11's unicodedata is Unicode 14.0, the reference",

@@ -44,6 +44,7 @@ def test_each_quantity_has_a_panel(run_dir):
     assert panels["perplexity"].get_yscale() == "log"
 
 
+@pytest.mark.slow
 def test_plot_run_writes_a_picture_into_the_folder(run_dir, run_tool):
     result = run_tool("plot_run", f"--run_dir={run_dir}/")
     assert result.stdout == (

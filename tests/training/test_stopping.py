@@ -15,7 +15,6 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import record_checks
 from bert_tf.training import steps
 from bert_tf.training import stopping
-from tests import ring
 from tests import runs
 
 CHECKPOINT_BYTES = 131_000  # Of the recorded model, with Adam's slots.
@@ -162,12 +161,13 @@ def test_the_first_signal_waits_until_the_run_can_stop(number):
     assert signal.getsignal(number) is before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number, word, exit_code",
     [
         (signal.SIGINT, "interrupted", 130),
-        # Also `test_phases.py` and `test_multi_worker.py` send it to a run.
-        ring.slow(signal.SIGTERM, "terminated", 143),
+        # `test_multi_worker.py` sends it to a run in `make test`.
+        (signal.SIGTERM, "terminated", 143),
     ],
 )
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(

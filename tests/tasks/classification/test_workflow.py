@@ -96,6 +96,7 @@ def test_texts_that_are_longer_than_the_model_reads_are_counted(
     assert "1 of 3 inputs are longer than max_seq_length=24" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_a_search_estimates_its_first_run(tmp_path, weather_options):
     values = {"do_train": False, "dry_run": True, "sweep": "train_batch_size=8,4"}
     report = fine_tuning_run.run(weather_options(tmp_path / "run", **values))

@@ -29,6 +29,7 @@ def test_an_evaluation_writes_what_the_plots_need(names_run, task_data):
     assert baselines["eval_f1"]["value"] == 0
 
 
+@pytest.mark.slow
 def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
     tmp_path, names_run, names_options
 ):
