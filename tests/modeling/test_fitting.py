@@ -183,6 +183,7 @@ def test_a_negative_label_is_not_a_class(name, y):
     assert np.isfinite(evaluate(model, X, y, sample_weight=known))
 
 
+@pytest.mark.slow
 def test_class_weights_are_sample_weights():
     def loss(**kwargs):
         keras.utils.set_random_seed(1)  # Also determines the dropout.
@@ -193,6 +194,7 @@ def test_class_weights_are_sample_weights():
     assert not np.isclose(by_class, loss())
 
 
+@pytest.mark.slow
 def test_tags_without_a_label_count_nowhere():
     x = {name: column[:2] for name, column in X.items()}
     tags = np.array([[-1, 1, 2, -1], [-1, 0, -1, -1]])

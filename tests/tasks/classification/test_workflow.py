@@ -29,6 +29,7 @@ def test_both_files_of_predictions_say_the_same(weather_run):
     np.testing.assert_allclose(columns.sum(axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_finished_run_keeps_its_settings_and_results(
     tmp_path, task_data, weather_run, weather_options, quick_config
 ):

@@ -87,6 +87,7 @@ def test_a_finished_run_ranks_and_embeds(run_dir, tmp_path):
         bert_tf.load(str(run)).predict(["the bee"])
 
 
+@pytest.mark.slow
 def test_vectors_of_a_corpus_are_kept_until_model_or_corpus_change(
     run_dir, retrieval_options, tmp_path, monkeypatch, write
 ):
