@@ -1,5 +1,6 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
+import itertools
 import logging
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
+from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
@@ -28,7 +30,14 @@ logger = logging.getLogger(__name__)
 Examples = tfrecord.RecordFiles | text_examples.TextExamples
 
 # Options that apply to text only.
-_TEXT_OPTIONS = ("do_lower_case", "next_sentence", "short_seq_prob")
+_TEXT_OPTIONS = (
+    "do_lower_case",
+    "max_unknown_share",
+    "next_sentence",
+    "short_seq_prob",
+)
+# Lines of each file, of a few, that show whether the vocabulary suits the text.
+_SAMPLED_LINES, _SAMPLED_FILES = 500, 20
 
 
 def open_examples(
@@ -247,12 +256,20 @@ def _open_text(paths, options, config, vocabulary, source):
     if not config.is_causal:
         dynamic_masking.check_num_predictions(paths[0], options)
     _warn_about_accents(source)
-    return text_examples.TextExamples(
-        paths,
-        options,
-        vocabulary,
-        do_lower_case=_casing(options, source, vocabulary),
+    do_lower_case = _casing(options, source, vocabulary)
+    examples = text_examples.TextExamples(
+        paths, options, vocabulary, do_lower_case=do_lower_case
     )
+    tokenizer = full.FullTokenizer(vocabulary, do_lower_case=do_lower_case)
+    counts = counts_module.Counts()
+    for path in paths[:_SAMPLED_FILES]:
+        for line in itertools.islice(files.read_lines(path), _SAMPLED_LINES):
+            pieces = tokenizer.tokenize(line)
+            counts.pieces += len(pieces)
+            counts.unknown += pieces.count(vocabulary_module.UNK)
+    counts_module.check_unknown(counts, options.max_unknown_share)
+    record_checks.warn_about_unknown(counts.unknown_share, paths[0])
+    return examples
 
 
 def _casing(options, source, vocabulary):

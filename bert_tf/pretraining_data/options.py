@@ -50,6 +50,14 @@ class ExampleOptions(options_module.Options):
         help="Share of the word pieces to mask.",
         group=options_module.TASK_AND_DATA,
     )
+    max_unknown_share: float = option(
+        0.3,
+        minimum=0.0,
+        maximum=1.0,
+        help="If a larger share of the pieces is [UNK], the run ends with an error. "
+        "Compared after each shard, or on the first lines of text to pretrain on.",
+        on_resume=options_module.FREE,
+    )
     short_seq_prob: float = option(
         0.1,
         minimum=0.0,
@@ -165,14 +173,6 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
         "distributions of the release. release: repeats the draws of the release one "
         "by one and creates the same records. tf_data: draws like vectorized, but with "
         "TensorFlow ops, as `text_dataset` does.",
-        group="advanced",
-    )
-    max_unknown_share: float = option(
-        0.3,
-        minimum=0.0,
-        maximum=1.0,
-        help="If a larger share of the pieces is [UNK], the run ends with an error. "
-        "Compared after each shard.",
         group="advanced",
     )
     num_workers: int | None = option(

@@ -299,6 +299,11 @@ FILES = [
     ("not UTF-8", b"the cat\n\nthe caf\xe9\n", "text.txt:3: not UTF-8"),
     ("blank", b"\n \n", "Found no text"),
     ("empty", b"", "There are no records"),
+    (
+        "other script",
+        "ก ข\n\nค\n".encode(),
+        "100.0% of 3 pieces are [UNK], and --max_unk",
+    ),
     ("zero bytes", b"the\0cat\n\nsat\n", "not a TFRecord file"),
 ]
 
