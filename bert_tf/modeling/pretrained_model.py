@@ -47,6 +47,18 @@ class PretrainedModel(keras_model.KerasModel):
     _has_default_optimizer = False
     _has_lora = False
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refuses another object than a BertConfig before arguments are missed."""
+        values = args[:1] or [kwargs[name] for name in ("config",) if name in kwargs]
+        for config in values:
+            if not isinstance(config, config_module.BertConfig):
+                raise TypeError(
+                    f"{cls.__name__} takes a BertConfig, such as that of an encoder, "
+                    f"got a {type(config).__name__}. For the weights of a checkpoint "
+                    f"call bert_tf.{cls.__name__}.from_pretrained(name)."
+                )
+        return super().__new__(cls, *args, **kwargs)
+
     def __init__(
         self,
         config: config_module.BertConfig,
@@ -54,13 +66,6 @@ class PretrainedModel(keras_model.KerasModel):
         preprocessor: Any = None,
         **kwargs: Any,
     ):
-        if not isinstance(config, config_module.BertConfig):
-            model = type(self).__name__
-            raise TypeError(
-                f"{model} takes a BertConfig, such as that of an encoder, got a "
-                f"{type(config).__name__}. For the weights of a checkpoint call "
-                f"bert_tf.{model}.from_pretrained(name)."
-            )
         super().__init__(config, **kwargs)
         # Not an attribute, because a layer without XLA would slow the model's `fit`.
         self._text = types.SimpleNamespace(preprocessor=preprocessor)

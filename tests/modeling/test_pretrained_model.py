@@ -74,7 +74,7 @@ def test_what_has_no_meaning_is_refused(model, features, message):
 @pytest.mark.parametrize("config", ["bert-base-uncased", {}, "encoder"])
 def test_a_model_says_how_to_get_the_weights_of_a_checkpoint(model, config):
     with pytest.raises(TypeError, match=r"takes a BertConfig.*from_pretrained\(name\)"):
-        bert_tf.BertRegressor(model if config == "encoder" else config)
+        bert_tf.BertClassifier(model if config == "encoder" else config)
 
 
 def test_a_pretrainer_without_positions_scores_all(model):
