@@ -19,7 +19,7 @@ from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import config as config_module
 
-# A classifier's label is one class, any number of classes, or a number.
+# A classifier's label is one class, any number of classes, or one or more numbers.
 SINGLE_LABEL = "single_label"
 MULTI_LABEL = "multi_label"
 REGRESSION = "regression"
@@ -157,7 +157,7 @@ class Head:
     """The head of a checkpoint; kind "encoder" if it has none."""
 
     kind: str  # A key of `HEADS`.
-    num_labels: int | None = None  # Classes or tags; None for other kinds.
+    num_labels: int | None = None  # Classes, tags or numbers; None for other kinds.
     labels: tuple[str, ...] | None = None  # Their names, if known.
     # False: the weights fit several kinds, and this is the likeliest.
     is_known: bool = True
@@ -173,11 +173,6 @@ class Head:
                     f"Unknown kind of {what} {value!r}; expected one of "
                     f"{', '.join(choices)}."
                 )
-        if self.label_kind == REGRESSION and self.num_labels != 1:
-            raise ValueError(
-                f"A regression has 1 output, but the head has {self.num_labels}; pass "
-                "the checkpoint that its task.json belongs to."
-            )
 
     @property
     def row(self) -> HeadKind:
@@ -233,6 +228,12 @@ def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -
     if OUTPUT_WEIGHTS not in shapes or kind not in KINDS_WITH_OUTPUT_WEIGHTS:
         return head
     head = head_of(shapes, kind=kind, label_kind=label_kind)
+    num_outputs = max(1, len(labels)) if isinstance(labels, list) else head.num_labels
+    if label_kind == REGRESSION and head.num_labels != num_outputs:
+        raise ValueError(
+            f"The regression has {num_outputs} output(s), but the head has "
+            f"{head.num_labels}; pass the checkpoint that its task.json belongs to."
+        )
     return with_labels(head, labels)
 
 
@@ -349,7 +350,7 @@ def create_model(config: config_module.BertConfig, head: Head, **kwargs: Any) ->
     name, arguments = row.models[head.label_kind], dict(row.arguments)
     if config.is_causal and row.causal_model is not None:
         name, arguments = row.causal_model, {}
-    if head.num_labels is not None and head.label_kind != REGRESSION:
+    if head.num_labels is not None:
         arguments["num_labels"] = head.num_labels
     model = model_class(name)(config, **arguments, **kwargs)
     model.build()

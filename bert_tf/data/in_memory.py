@@ -141,14 +141,14 @@ def label_text(value: Any) -> Any:
 
 
 def with_label_texts(
-    rows: Sequence[Mapping[str, Any]], label: str, separator: str
+    rows: Sequence[Mapping[str, Any]], label: str, separator: str | None
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """Returns rows whose labels are texts, and whether they were lists of labels.
 
     Args:
         rows: from `rows_of`.
         label: column of the label, a value or a list of values.
-        separator: between the labels of a list in its text.
+        separator: between the labels of a list in its text; None: lists stay lists.
 
     Raises:
         ValueError: only some labels are lists, a label of a list contains the
@@ -158,7 +158,7 @@ def with_label_texts(
         json_value(row.get(label), f"row {number}, {label!r}")
         for number, row in enumerate(rows, start=1)
     ]
-    has_lists = isinstance(values[0], list)
+    has_lists = separator is not None and isinstance(values[0], list)
     if has_lists:
         _check_no_indicators(values, label)
         values = [

@@ -42,6 +42,7 @@ def read_table(
     header: Sequence[str] | None = None,
     list_columns: Sequence[str] = (),
     optional_lists: Sequence[str] = (),
+    number_lists: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of a table.
@@ -65,6 +66,7 @@ def read_table(
         list_columns: names of further required columns, of JSON or Parquet only, that
             hold a list of texts in each cell.
         optional_lists: names of such columns that a row may lack.
+        number_lists: those of `columns` that may hold a list, as its JSON text.
         broken_rows: a list that collects the error messages of invalid rows, which are
             skipped. None: an invalid row is an error.
 
@@ -78,7 +80,10 @@ def read_table(
     lists = [*list_columns, *optional_lists]
     if suffix in ("jsonl", "json", "parquet"):
         values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
-        rows = _json_rows(values, columns, list_columns, optional_lists, broken_rows)
+        required = [*columns, *list_columns]
+        columns = [name for name in columns if name not in number_lists]
+        of_row = (columns, list_columns, optional_lists)
+        rows = _json_rows(values, required, of_row, broken_rows)
     elif files.is_folder(path):
         raise ValueError(f"{path} is a folder; expected a file.")
     elif suffix not in ("tsv", "txt", "csv"):
@@ -200,12 +205,12 @@ def _csv_records(path):
         yield reader.line_num, cells or [""]
 
 
-def _json_rows(values, columns, list_columns, optional_lists, broken_rows):
+def _json_rows(values, required, columns, broken_rows):
     for place, value in values:
         row = None
         with row_faults(broken_rows):
-            record = _json_record(place, value, [*columns, *list_columns])
-            row = _json_row(place, record, columns, list_columns, optional_lists)
+            record = _json_record(place, value, required)
+            row = _json_row(place, record, *columns)
         if row is not None:
             yield row
 

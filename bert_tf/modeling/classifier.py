@@ -1,4 +1,4 @@
-"""Classifiers of texts: one class, any number of classes, or a number.
+"""Classifiers of texts: one class, any number of classes, or numbers.
 
 All three have the release's weights, output_weights [C, H] and output_bias [C].
 
@@ -153,15 +153,14 @@ class BertMultiLabelClassifier(BertClassifier):
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertRegressor(BertClassifier):
-    """Predicts a number for a text or a pair of texts.
+    """Predicts a number, or several, for a text or a pair of texts.
 
-    Args: those of `BertClassifier`, except for `num_labels`.
+    Args: those of `BertClassifier`; `num_labels` is the number of targets.
 
-    Features: those of `BertClassifier`, but `label_values` float32 [B] instead of
-    `label_ids`.
+    Features: those of `BertClassifier`, but instead of `label_ids` it has
+    `label_values` float32 [B], or [B, C] if there are several targets.
     """
 
-    config_arguments = ()
     loss_names = ("regression_loss",)
     label_features = ("label_values",)
     misread_names = types.MappingProxyType(
@@ -169,20 +168,25 @@ class BertRegressor(BertClassifier):
     )
     answer_outputs = ("values",)
 
-    def __init__(self, config: config_module.BertConfig, **kwargs: Any):
-        super().__init__(config, num_labels=1, **kwargs)
+    def __init__(
+        self, config: config_module.BertConfig, *, num_labels: int = 1, **kwargs: Any
+    ):
+        super().__init__(config, num_labels=num_labels, **kwargs)
+        self.label_axes = 1 if num_labels == 1 else 2
 
     @staticmethod
     def answers(logits: numerics.Tensor) -> numerics.Outputs:
-        """Returns `values`, float32 [B], for logits [B, 1]."""
-        return {"values": logits[:, 0]}
+        """Returns `values`, float32 [B] for logits [B, 1], or else [B, C]."""
+        return {"values": logits[:, 0] if logits.shape[-1] == 1 else logits}
 
     @staticmethod
     def example_losses(
         features: numerics.Features, logits: numerics.Tensor
     ) -> numerics.Tensor:
-        """Returns the squared errors, float32 [B], for logits [B, 1]."""
-        return ops.square(logits[:, 0] - ops.cast(features["label_values"], "float32"))
+        """Returns the squared errors, float32 [B]; the mean over several targets."""
+        values = BertRegressor.answers(logits)["values"]
+        errors = values - ops.cast(features["label_values"], "float32")
+        return _mean_of_targets(ops.square(errors))
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -192,10 +196,14 @@ class BertRegressor(BertClassifier):
         weights = self.example_weights(features)
         return {
             "mean_absolute_error": (
-                ops.sum(ops.abs(errors) * weights),
+                ops.sum(_mean_of_targets(ops.abs(errors)) * weights),
                 ops.sum(weights),
             )
         }
+
+
+def _mean_of_targets(errors):
+    return errors if len(errors.shape) == 1 else ops.mean(errors, axis=-1)
 
 
 # Kind of label -> the model that predicts it.
@@ -214,9 +222,7 @@ def create(
     Args:
         config: BertConfig.
         kind: a key of `MODELS`.
-        num_labels: C; ignored for "regression".
+        num_labels: C.
         **kwargs: name, dtype.
     """
-    if kind != "regression":
-        kwargs["num_labels"] = num_labels
-    return MODELS[kind](config, **kwargs)
+    return MODELS[kind](config, num_labels=num_labels, **kwargs)

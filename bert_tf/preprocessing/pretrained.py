@@ -95,10 +95,11 @@ def _load(
     kwargs = _with_preprocessor(kwargs, source.arguments, tokenizer)
     if head is not None:
         kwargs = {**head.row.arguments, **source.arguments, **kwargs}
-    if "num_labels" in inspect.signature(model_class).parameters:
+    num_labels = inspect.signature(model_class).parameters.get("num_labels")
+    if num_labels is not None:
         if head is not None:
             kwargs.setdefault("num_labels", head.num_labels)
-        if "num_labels" not in kwargs:
+        if "num_labels" not in kwargs and num_labels.default is num_labels.empty:
             raise ValueError(
                 f"{source.path} has no head of a {model_class.__name__}; pass "
                 "num_labels, the number of classes of a new one."

@@ -167,7 +167,7 @@ def write(source: source_module.Source, folder: str) -> None:
     weights.write(folder, tensors)
     vocabulary, config = source.vocabulary, _checked_config(source)
     # sentence-transformers applies a sigmoid to every score, unless told not to.
-    is_ranker = (
+    is_ranker = source.head.num_labels == 1 and (
         source.head.label_kind == checkpoint_heads.REGRESSION
         or source.text.output_activation is not None
     )
@@ -315,9 +315,7 @@ def _head(
     label_kind = described.label_kind
     if head.kind != kinds.Head.CLASSIFICATION:
         return head, None, notes
-    if label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
-        return head, f"a regression with {head.num_labels} outputs", notes
-    if label_kind == checkpoint_heads.MULTI_LABEL:
+    if label_kind in (checkpoint_heads.MULTI_LABEL, checkpoint_heads.REGRESSION):
         head = dataclasses.replace(head, label_kind=label_kind)
     return head, None, notes
 

@@ -55,17 +55,23 @@ class Columns:
 
     text: str = "text"
     text_b: str | None = None  # None if the task has single texts.
-    label: str | None = "label"  # None if the rows have no labels.
+    label: str | None = "label"  # None: no labels. "a,b": a column for each number.
     kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
     separator: str | None = None  # Between class names. None: one class per cell.
     # Column of the row index in GLUE's test files. None for your own data, where the
     # optional column `id` names the examples.
     index: str | None = None
 
+    @property
+    def label_columns(self) -> list[str]:
+        """The names of the label's columns; only numbers can have several."""
+        if self.label is None or self.kind != checkpoint_heads.REGRESSION:
+            return [] if self.label is None else [self.label]
+        return [name.strip() for name in self.label.split(",")]
+
     def names(self) -> list[str]:
         """Returns the names of the required columns."""
-        names = (self.text, self.text_b, self.label)
-        return [name for name in names if name is not None]
+        return [*filter(None, (self.text, self.text_b)), *self.label_columns]
 
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
@@ -82,7 +88,7 @@ class DataProcessor:
     """
 
     columns: Columns = Columns()  # Of the tables.
-    labels: tuple[str, ...] = ()  # In the order of the outputs. Empty for regression.
+    labels: tuple[str, ...] = ()  # In the order of the outputs; () for one number.
     header: tuple[str, ...] | None = None  # Of train and dev files without a header.
     task_name: str | None = None  # Determines the scores. None for your own data.
     # Collects the errors of broken rows, which are skipped. None: a broken row raises.
@@ -221,13 +227,13 @@ class TableProcessor(DataProcessor):
             ) from None
 
     def get_labels(self) -> list[str]:
-        """Returns the class names; an empty list for regression.
+        """Returns the class names, or the targets of regression if it has several.
 
         Raises:
-            ValueError: they are unknown, or fewer than two.
+            ValueError: the class names are unknown, or fewer than two.
         """
         if self.columns.kind == checkpoint_heads.REGRESSION:
-            return []
+            return self._targets
         if self._known_labels:
             return list(self._known_labels)
         if self._files["train"] is None:
@@ -248,9 +254,19 @@ class TableProcessor(DataProcessor):
         return hold_out.fingerprint([e.texts for e in self.get_dev_examples()])
 
     @functools.cached_property
+    def _targets(self):
+        names, path = self.columns.label_columns, self._files["train"]
+        if len(names) == 1 and not self._known_labels and path is not None:
+            text = next(tables.read_table(path, ())).cells.get(names[0]) or ""
+            names = list(map(str, range(len(label_names.number_texts(text)))))
+        return names if len(names) > 1 else self._known_labels
+
+    @functools.cached_property
     def _train_examples(self):
-        examples = self._read("train", self._known_labels)
-        if not self._known_labels and self.columns.kind != checkpoint_heads.REGRESSION:
+        is_regression = self.columns.kind == checkpoint_heads.REGRESSION
+        labels = self._targets if is_regression else self._known_labels
+        examples = self._read("train", labels)
+        if not labels and not is_regression:
             label_names.check_spellings(
                 str(self._files["train"]),
                 self._label_counts(examples),
@@ -295,7 +311,7 @@ def _strata(labels, kind):
     """Returns the index of each label or, for regression, the decile."""
     if kind != checkpoint_heads.REGRESSION:
         return np.unique(labels, return_inverse=True)[1].tolist()
-    values = [label_names.number_in(label) for label in labels]
+    values = [label_names.numbers_in(label)[0] for label in labels]
     return (np.argsort(np.argsort(values)) * 10 // len(labels)).tolist()
 
 
@@ -325,8 +341,13 @@ def read_examples(
         ValueError: a column is missing, a label is invalid, or an id occurs twice. The
             message contains file and line.
     """
+    is_regression = columns.kind == checkpoint_heads.REGRESSION
     rows = tables.read_table(
-        path, columns.names(), header=header, broken_rows=broken_rows
+        path,
+        columns.names(),
+        header=header,
+        number_lists=columns.label_columns if is_regression else (),
+        broken_rows=broken_rows,
     )
     first = 1 if header is None else 0
     return examples_of(
@@ -365,9 +386,12 @@ def examples_of(
 
 
 def _label(row, columns, labels):
-    text = row.cells[columns.label].strip()
+    cells = [(row.cells[name] or "").strip() for name in columns.label_columns]
+    text = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
     try:
-        check_label(text, labels, kind=columns.kind, separator=columns.separator)
+        label_names.check_label(
+            text, labels, kind=columns.kind, separator=columns.separator
+        )
     except ValueError as error:
         raise ValueError(f"{row.place}: {error}") from None
     return text
@@ -390,34 +414,6 @@ def _warn_of_empty(examples):
         logger.warning("%s: a text is empty (%d in total).", empty[0], len(empty))
 
 
-def check_label(
-    text: str, known: Sequence[str], *, kind: str, separator: str | None
-) -> None:
-    """Checks one label.
-
-    Args:
-        text: contents of the cell.
-        known: class names. If empty, all names are accepted.
-        kind: one of `heads.LABEL_KINDS`.
-        separator: as in `label_names.names_in`.
-
-    Raises:
-        ValueError: the label is empty, denotes a missing value, is not a number, is an
-            unknown class, or contains a class twice.
-    """
-    if kind == checkpoint_heads.REGRESSION:
-        label_names.number_in(text)
-        return
-    if kind == checkpoint_heads.SINGLE_LABEL and not text.strip():
-        raise ValueError("the label is empty.")
-    names = label_names.names_in(text, separator)
-    for name in names:
-        if name not in known:
-            label_names.check_class(name, known)
-    if len(set(names)) != len(names):
-        raise ValueError(f"the label {text!r:.60} contains a class twice.")
-
-
 def file_of(run: Any, data: Any, name: str) -> str:
     """Returns the path of the examples of a Python call; sets the option for pairs.
 
@@ -430,8 +426,14 @@ def file_of(run: Any, data: Any, name: str) -> str:
         run.option(f"{column}_column") or column
         for column in ("text", "text_b", "label")
     )
+    separator = run.values.get("label_separator") or _LABEL_SEPARATOR
+    labels = [label]
+    if run.option("regression"):
+        labels = label.split(",") if isinstance(label, str) else list(label)
+        label = run.values["label_column"] = ",".join(labels)
+        separator = None
     if (path := given_data.file_path(data)) is None:
-        rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
+        rows = in_memory.rows_of(data, ((text, *labels), (text, text_b, *labels)))
         # If only some rows have a second text, the others are refused below.
         is_pair = any(text_b in row for row in rows)
     else:
@@ -440,10 +442,8 @@ def file_of(run: Any, data: Any, name: str) -> str:
         run.values["text_b_column"] = text_b
     if path is not None:
         return path
-    columns = (text, text_b, label) if is_pair else (text, label)
-    labeled, has_lists = in_memory.with_label_texts(
-        rows, label, run.values.get("label_separator") or _LABEL_SEPARATOR
-    )
+    columns = (text, text_b, *labels) if is_pair else (text, *labels)
+    labeled, has_lists = in_memory.with_label_texts(rows, label, separator)
     if has_lists:
         run.values.setdefault("label_separator", _LABEL_SEPARATOR)
     content = given_data.json_lines(labeled, columns)

@@ -85,7 +85,9 @@ class RunClassifierOptions(
         "have any number of classes.",
     )
     regression: bool = option(
-        False, help="Predict a number: the label column contains numbers."
+        False,
+        help="Predict numbers: the label column contains a number, or a list of them "
+        "in JSON. Several numbers may also have a column each: --label_column=a,b.",
     )
     class_weights: tuple[str, ...] = option(
         (),
@@ -131,13 +133,17 @@ class RunClassifierOptions(
                 "--language=all stands alone and evaluates a trained run; train on "
                 "named languages, such as --language=en."
             )
-        columns = [getattr(self, name) for name in _COLUMNS]
-        for index, column in enumerate(columns):
-            if column is not None and column in columns[:index]:
-                raise options_module.OptionError(
-                    f"--{_COLUMNS[index]}={column} is also --"
-                    f"{_COLUMNS[columns.index(column)]}; expected another column."
-                )
+        flag_of: dict[str, str] = {}
+        for flag in _COLUMNS:
+            value = getattr(self, flag) or ""
+            is_list = self.regression and flag == "label_column"
+            for column in filter(None, value.split(",") if is_list else [value]):
+                if column in flag_of:
+                    raise options_module.OptionError(
+                        f"--{flag}={column} is also --{flag_of[column]}; expected "
+                        "another column."
+                    )
+                flag_of[column] = flag
         if self.task_name is None:
             if self.tfds_name is None:
                 self._check_own_data()

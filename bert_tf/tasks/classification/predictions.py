@@ -38,7 +38,8 @@ class Record(task_record.TaskRecord):
 
     KIND = "classification"
 
-    labels: tuple[str, ...]  # In the order of the outputs. Empty for regression.
+    # In the order of the outputs. Empty for regression with one target.
+    labels: tuple[str, ...]
     task_name: str | None = None  # GLUE task or XNLI. None for your own data.
     # Columns of the training tables, and the defaults for other tables.
     text_column: str = "text"
@@ -58,8 +59,7 @@ class Record(task_record.TaskRecord):
     @property
     def num_outputs(self) -> int:
         """The number of logits."""
-        is_number = self.label_kind == checkpoint_heads.REGRESSION
-        return 1 if is_number else len(self.labels)
+        return max(1, len(self.labels))
 
     @property
     def is_pair(self) -> bool:
@@ -112,9 +112,12 @@ class Record(task_record.TaskRecord):
         texts = "a pair of texts" if self.is_pair else "a text"
         of_task = f" ({self.task_name.upper()})" if self.task_name else ""
         if self.label_kind == checkpoint_heads.REGRESSION:
+            names = ", ".join(self.labels)
+            numbers = f"{len(self.labels)} numbers ({names})" if names else "a number"
             return (
-                f"Predicts a number for {texts}{of_task}. An answer counts as wrong if "
-                "it differs from the label by more than the labels' standard deviation."
+                f"Predicts {numbers} for {texts}{of_task}. An answer counts as wrong "
+                "if it differs from the label by more than the labels' standard "
+                "deviation."
             )
         if self.label_kind == checkpoint_heads.MULTI_LABEL:
             return (
@@ -166,11 +169,12 @@ def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
     Returns:
         One dictionary per example. For one class: `label`, and `probabilities` by
         class. For several classes: `labels`, the classes whose probability reaches
-        `THRESHOLD`, and `probabilities`. For regression: `value`.
+        `THRESHOLD`, and `probabilities`. For regression: `value`, a number or, with
+        several targets, a list.
     """
     found = classifier.MODELS[record.label_kind].answers(logits)
     if record.label_kind == checkpoint_heads.REGRESSION:
-        return [{"value": float(value)} for value in predicted_of(logits, record)]
+        return [{"value": value} for value in predicted_of(logits, record).tolist()]
     rows = np.asarray(found["probabilities"])
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return [prediction(row, record.labels) for row in rows]
@@ -188,10 +192,11 @@ def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
     """Returns the predictions in the format of the column of labels.
 
     Returns:
-        For one class int [N], for several int32 [N, C], for regression float32 [N].
+        For one class int [N], for several int32 [N, C], for regression float32 [N],
+        or [N, C] with several targets.
     """
     if record.label_kind == checkpoint_heads.REGRESSION:
-        values = np.asarray(logits)[:, 0]
+        values = classifier.BertRegressor.answers(np.asarray(logits))["values"]
         return np.asarray(output_activation.apply(values, record.output_activation))
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
@@ -214,9 +219,9 @@ def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict[str, An
 
 
 def label_text(answer: Mapping) -> str:
-    """Returns the answer in the format of a label: a class, several, or a number."""
+    """Returns the answer in the format of a label: a class, several, or numbers."""
     if "value" in answer:
-        return f"{answer['value']:.3f}"
+        return ", ".join(f"{value:.3f}" for value in np.ravel(answer["value"]))
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
 
 
@@ -225,10 +230,15 @@ def cells_of(answer: Mapping, record: Record) -> dict[str, str]:
 
     For one class: `predicted_label` and its `probability`. For several classes:
     `predicted_labels`, joined as in the training table, and `probability NAME` of each
-    class. For regression: `predicted_value`.
+    class. For regression: `predicted_value`, or `predicted_value NAME` of each target.
     """
     if "value" in answer:
-        return {"predicted_value": f"{answer['value']:.6g}"}
+        return {
+            f"predicted_value {name}".strip(): f"{value:.6g}"
+            for name, value in zip(
+                record.labels or ("",), np.ravel(answer["value"]), strict=True
+            )
+        }
     probabilities = answer["probabilities"]
     if "label" in answer:
         label = answer["label"]
@@ -246,9 +256,11 @@ def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:
     labels (or one number), separated by tabs.
     """
     for answer in answers:
-        values = answer.get("probabilities", {"": answer.get("value")}).values()
+        values = answer.get("value")
+        if values is None:
+            values = list(answer["probabilities"].values())
         # The release wrote the shortest digits that identify a float32.
-        yield "\t".join(str(np.float32(value)) for value in values) + "\n"
+        yield "\t".join(str(np.float32(value)) for value in np.ravel(values)) + "\n"
 
 
 def submission_lines(
@@ -294,7 +306,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         """See `Predictor.record_of_checkpoint`."""
         head, text = settings.source.head, settings.source.text
         numbers = tuple(map(str, range(head.num_labels or 0)))
-        is_regression = head.label_kind == checkpoint_heads.REGRESSION
+        is_number = head.num_labels == 1 and head.label_kind == "regression"
         labels = head.labels or ()
         if len(set(labels)) != len(labels):
             raise ValueError(
@@ -303,7 +315,7 @@ class Predictor(fine_tuning_predictor.Predictor):
                 "config.json)."
             )
         return Record(
-            labels=() if is_regression else head.labels or numbers,
+            labels=() if is_number else head.labels or numbers,
             label_kind=head.label_kind,
             output_activation=text.output_activation,
             longer_keeps_more=True,

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Classification(task_module.Task):
-    """Which class, classes or number does a text have? GLUE, XNLI, your own tables."""
+    """Which class, classes or numbers has a text? GLUE, XNLI, your own tables."""
 
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
@@ -238,7 +238,11 @@ class Classification(task_module.Task):
         predicted = classification_predictions.predicted_of(logits, self.record)
         losses = classifier.MODELS[kind].example_losses(columns, logits)
         return scores.task_scores(
-            self.processor.task_name, truth, predicted, kind=kind
+            self.processor.task_name,
+            truth,
+            predicted,
+            kind=kind,
+            labels=self.record.labels,
         ) | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
@@ -251,7 +255,7 @@ class Classification(task_module.Task):
             [truth] = features_module.label_columns(examples, record).values()
             predicted = classification_predictions.predicted_of(logits, record)
             baselines[part] = scores.baseline_scores(
-                self.processor.task_name, truth, record.label_kind
+                self.processor.task_name, truth, record.label_kind, record.labels
             )
             answers = classification_predictions.answers_of(logits, record)
             wrong += scores.wrong_examples(
@@ -399,10 +403,11 @@ class Classification(task_module.Task):
             text_checks.check_labels(findings, named)
             return
         for part, of_part in labels.items():
+            values = zip(*map(label_names.numbers_in, of_part), strict=True)
             findings.judge(
                 "label range",
                 f"{part}: {label_names.range_of(of_part)}",
-                is_good=len(set(map(float, of_part))) > 1,
+                is_good=min(map(len, map(set, values))) > 1,
             )
 
     @classmethod

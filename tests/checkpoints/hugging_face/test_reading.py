@@ -294,16 +294,19 @@ def test_more_layers_than_tensors_are_refused_before_they_take_memory(copied):
         hugging_face.open_source(folder)
 
 
-def test_a_regression_with_several_outputs_is_only_an_encoder(copied):
-    source = hugging_face.open_source(
-        copied("classification", problem_type="regression")
-    )
-    for kind in (None, "classification"):
-        with pytest.raises(ValueError, match=r"\(a regression with 3 outputs\); pass"):
-            source.with_head(kind)
-    encoder, _ = source.with_head("encoder")
-    assert encoder.unread_head is None
-    assert "output_weights" not in encoder.shapes
+def test_a_regression_with_several_outputs_is_read_and_written(copied, tmp_path):
+    folder = copied("classification", problem_type="regression")
+    source = hugging_face.open_source(folder)
+    hugging_face.write(source, str(tmp_path / "written"))
+    for path in (folder, tmp_path / "written"):
+        model, _ = bert_tf.from_pretrained(path)
+        assert (type(model), model.num_labels) == (bert_tf.BertRegressor, 3)
+        features, expected, _ = features_and_expected(folder, "classification")
+        np.testing.assert_allclose(
+            model(features)["values"], expected["logits"], atol=1e-5
+        )
+        [answer] = bert_tf.load(path).predict(["the cat"])
+        assert len(answer["value"]) == 3
 
 
 def test_an_encoder_without_a_pooler_warns_where_it_is_opened(foreign, caplog):

@@ -1,7 +1,10 @@
+import numpy as np
 import pytest
 
 from bert_tf.data import label_names
 from bert_tf.tasks.classification import examples as examples_module
+from bert_tf.tasks.classification import features as features_module
+from bert_tf.tasks.classification import predictions as classification_predictions
 
 COLUMNS = examples_module.Columns()
 PAIRS = examples_module.Columns(text="first", text_b="second", label="same")
@@ -83,6 +86,33 @@ def test_numbers_have_no_names(write):
         ).get_train_examples()
 
 
+@pytest.mark.parametrize(
+    "name, label, text",
+    [
+        ("a.csv", "joy,anger", "text,joy,anger\nx,1.5,2\ny,0,{}\n"),
+        (
+            "a.jsonl",
+            "label",
+            '{{"text": "x", "label": [1.5, 2]}}\n{{"text": "y", "label": [0, {}]}}',
+        ),
+    ],
+)
+def test_several_numbers_are_columns_or_lists(write, name, label, text):
+    columns = examples_module.Columns(kind="regression", label=label)
+    path = write(name, text.format(-1))
+    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    assert len(processor.get_labels()) == 2
+    record = classification_predictions.Record(
+        max_seq_length=8, do_lower_case=True, labels=("a", "b"), label_kind="regression"
+    )
+    found = features_module.label_columns(processor.get_train_examples(), record)
+    np.testing.assert_array_equal(found["label_values"], [[1.5, 2], [0, -1]])
+    path = write(name, text.format("1, 2" if name == "a.jsonl" else "much"))
+    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    with pytest.raises(ValueError, match=r"3 numbers, expected 2|'much' is not a"):
+        processor.get_train_examples()
+
+
 SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
 
 
@@ -138,7 +168,7 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
     separator = "," if kind == "multi_label" else None
     known = () if kind == "regression" else KNOWN
     with pytest.raises(ValueError, match=message):
-        examples_module.check_label(text, known, kind=kind, separator=separator)
+        label_names.check_label(text, known, kind=kind, separator=separator)
 
 
 @pytest.mark.parametrize(

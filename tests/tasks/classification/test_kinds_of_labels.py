@@ -70,6 +70,29 @@ def test_a_number_is_learned_scored_and_written(number_run):
     assert "Predicts a number for a text. An answer counts as wrong if" in card
 
 
+def test_two_numbers_are_learned_scored_and_written(
+    tmp_path, weather_options, weather_table
+):
+    labels = {"rain": "[2, 0]", "sun": "[-1, 3]"}
+    table = weather_table("two.tsv", lambda _, label: labels[label])
+    options = weather_options(
+        tmp_path / "run",
+        do_eval=True,
+        do_predict=True,
+        regression=True,
+        learning_rate=3e-3,
+        **dict.fromkeys(("train_file", "eval_file"), table),
+    )
+    fine_tuning_run.run(options)
+    results = runs.scores(tmp_path / "run")
+    both = [results["eval_pearson_0"], results["eval_pearson_1"]]
+    assert results["eval_pearson"] == pytest.approx(np.mean(both))
+    assert min(both) > 0.9
+    answers = answers_in(tmp_path / "run" / "predictions.jsonl")
+    assert [len(answer["value"]) for answer in answers] == [2] * 5
+    assert np.loadtxt(tmp_path / "run" / "test_results.tsv").shape == (5, 2)
+
+
 @pytest.fixture(scope="module")
 def several_run(tmp_path_factory, weather_options, weather_table):
     """Folder of a multi-label run: rain, and cloud where the text mentions it."""

@@ -44,6 +44,11 @@ def test_a_number_is_the_logit():
         LOGITS[:, 1:], a_task(labels=(), label_kind="regression")
     )
     assert answers == [{"value": 0.0}, {"value": 3.0}]
+    record = a_task(labels=("a", "b"), label_kind="regression")
+    answers = classification_predictions.answers_of(LOGITS, record)
+    assert answers == [{"value": row} for row in LOGITS.tolist()]
+    cells = classification_predictions.cells_of(answers[1], record)
+    assert [*cells] == ["predicted_value a", "predicted_value b"]
 
 
 @pytest.mark.parametrize(

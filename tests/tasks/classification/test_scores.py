@@ -34,6 +34,17 @@ def test_scores_at_their_ends(score, predicted, expected):
     assert score(TRUE, predicted) == pytest.approx(expected, abs=1e-12)
 
 
+def test_scores_of_several_numbers_are_means_over_the_targets():
+    truth, guess = (
+        np.array([[0, 1], [1, 0], [2, 5.0]]),
+        np.array([[0, 1], [1, 2], [2, 3.0]]),
+    )
+    found = scores.task_scores(None, truth, guess, kind="regression", labels=("a", "b"))
+    assert found["pearson_a"] == pytest.approx(1)
+    assert found["pearson"] == pytest.approx((1 + found["pearson_b"]) / 2)
+    assert scores.is_correct(truth, guess, "regression").tolist() == [True, True, True]
+
+
 def test_f1_of_no_positives_at_all_is_0():
     assert scores.f1(np.zeros(3, int), np.zeros(3, int)) == 0.0
 
