@@ -356,3 +356,9 @@ class ServeModelOptions(options_module.Options):
     max_body_mb: int = option(
         2, minimum=1, maximum=64, help="Maximum size of a request's body in MiB."
     )
+    log_format: str = option(
+        "text",
+        choices=("text", "json"),
+        help="Form of the log, which has one line per request.",
+        group="advanced",
+    )

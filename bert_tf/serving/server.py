@@ -91,7 +91,7 @@ def _load_versions(options, app):
             if app.model is None:
                 server_model.end_process(str(error), 1)
             if sizes is not None:  # Otherwise, the storage is away for a moment.
-                server_app.log({"error": f"{folder} is not served: {error}"[:500]})
+                app.log({"error": f"{folder} is not served: {error}"[:500]})
         time.sleep(_POLL_SECONDS)
     server_model.end_process("The model does not answer.", 1)
 

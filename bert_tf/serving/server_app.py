@@ -142,7 +142,7 @@ class Application:
             error = HTTPException(504, f"There was no answer within {limit:g} s.")
         elif not isinstance(error, HTTPException):
             reason = f"{type(error).__name__}: {error}"[:300]
-            log({"error": reason, "id": identity})
+            self.log({"error": reason, "id": identity})
             message = f"The server has an error; see {identity} in its log."
             error = HTTPException(500, message)
         content = {"error": error.detail}
@@ -281,6 +281,15 @@ class Application:
             waited = time.perf_counter() - started - job.seconds
             request.state.seconds = {"queue": waited, "compute": job.seconds}
 
+    def log(self, fields: dict[str, Any]) -> None:
+        """Writes a line of the log."""
+        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
+        text = json.dumps(line)
+        if self._options.log_format == "text":
+            text = " ".join(f"{name}={json.dumps(line[name])}" for name in line)
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
     def _record(self, request):
         """Counts and logs a request."""
         state, task, version = request.state, "", ""
@@ -297,7 +306,7 @@ class Application:
         line |= {"id": state.id, "version": version, "rows": state.rows}
         for part, seconds in state.seconds.items():
             line[f"{part}_ms"] = round(1000 * seconds, 1)
-        log(line)
+        self.log(line)
 
     async def _page(self, request):
         folder = importlib.resources.files("bert_tf.serving")
@@ -308,15 +317,8 @@ class Application:
             f"default-src 'none'; script-src 'nonce-{nonce}'; connect-src 'self'; "
             "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
         )
-        headers = {"Content-Security-Policy": policy}
+        headers = {"Content-Security-Policy": policy, "X-Frame-Options": "DENY"}
         return responses.HTMLResponse(page.replace("NONCE", nonce), headers=headers)
-
-
-def log(fields: dict[str, Any]) -> None:
-    """Writes a line of the log, as JSON."""
-    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-    sys.stderr.write(json.dumps(line) + "\n")
-    sys.stderr.flush()
 
 
 def _require(is_met, status, message, headers=None):

@@ -58,7 +58,10 @@ def running(single_export, tmp_path_factory):
     """The port, process and model of a server with a short queue and small bodies."""
     folder = tmp_path_factory.mktemp("models") / "single"
     shutil.copytree(single_export, folder / "1")
-    with started_server(folder, "--max_body_mb=1") as (port, process):
+    with started_server(folder, "--max_body_mb=1", "--log_format=json") as (
+        port,
+        process,
+    ):
         line = process.stdout.readline()
         address = f"http://localhost:{port}"
         assert line == f"single, version 1, is served at {address}.\n"

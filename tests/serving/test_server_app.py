@@ -293,8 +293,20 @@ def test_a_model_that_is_not_ready_says_so():
 def lines(monkeypatch):
     """The lines of the log."""
     found = []
-    monkeypatch.setattr(server_app, "log", found.append)
+    monkeypatch.setattr(
+        server_app.Application, "log", lambda self, line: found.append(line)
+    )
     return found
+
+
+@pytest.mark.parametrize(
+    "log_format, line", [("text", ' status=404 id="a" '), ("json", '"status": 404')]
+)
+def test_a_line_of_the_log_is_text_or_json(log_format, line, capsys):
+    headers = {"x-request-id": "a"}
+    asked = client(log_format=log_format).get("/other", headers=headers)
+    assert asyncio.run(asked).status_code == 404
+    assert line in capsys.readouterr().err
 
 
 def test_a_request_has_an_id_and_a_line_in_the_log(lines):
