@@ -228,6 +228,7 @@ def test_a_model_with_a_preprocessor_takes_texts(name, kwargs, output, tmp_path)
         assert loaded.task_dropout_rate == model.task_dropout_rate
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
 def test_a_model_trains_on_texts():
     pandas = pytest.importorskip("pandas")

@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from tests import ring
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = [
@@ -191,7 +190,8 @@ class _Served(tf.Module):
         return {"ids": self._tokenizer.tokenize(strings).to_tensor(default_value=-1)}
 
 
-@pytest.mark.parametrize("locale", [ring.slow("C"), "tr_TR.UTF-8"])
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["C", "tr_TR.UTF-8"])
 def test_a_saved_model_gives_the_same_ids_without_bert_tf_in_any_locale(
     golden, tmp_path, locale
 ):

@@ -59,6 +59,7 @@ def test_a_dynamic_shape_would_be_seen():
     assert dynamic_shapes(hlo_of(keep_positive, tf.constant([1.0, -1.0, 2.0])))
 
 
+@pytest.mark.slow
 def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches):
     strategy = tf.distribute.get_strategy()
     optimizer = create.create_optimizer(1e-3, 9, 0)
