@@ -48,6 +48,20 @@ def test_the_package_its_names_and_the_plain_tokenizers_import():
     assert _run(program).stderr == ""
 
 
+@pytest.mark.slow
+def test_models_and_plain_tokenizers_need_no_tensorflow_text(project_root):
+    folder = project_root / "tests" / "checkpoints" / "foreign" / "hugging_face"
+    program = (
+        "import bert_tf\n"
+        f"model, tokenizer = bert_tf.from_pretrained({str(folder / 'encoder')!r})\n"
+        "outputs = model(tokenizer(['the cat']))\n"
+        "assert 'tensorflow_text' not in sys.modules\n"
+        "print(outputs['pooled_output'].shape)\n"
+    )
+    done = _run(program, BLOCKER.replace('"tensorflow"', '"tensorflow_text"'))
+    assert done.stdout == "(1, 16)\n", done.stderr
+
+
 def test_an_unknown_name_is_an_attribute_error():
     import bert_tf
 

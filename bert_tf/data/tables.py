@@ -78,7 +78,7 @@ def read_table(
     """
     suffix = path.lower().removesuffix(".gz").rsplit(".", 1)[-1]
     lists = [*list_columns, *optional_lists]
-    if suffix in ("jsonl", "json", "parquet"):
+    if suffix in ("jsonl", "ndjson", "json", "parquet"):
         values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
         required = [*columns, *list_columns]
         columns = [name for name in columns if name not in number_lists]

@@ -16,7 +16,7 @@ _UNIT_BYTES = 8_000_000
 _PACKED_SUFFIX = re.compile(r"\.(?:gz|bz2)$", re.IGNORECASE)
 # Files in a folder with other names are skipped.
 _FORMATS = {
-    "table": re.compile(r"\.(?:csv|tsv|json|jsonl|parquet)$", re.IGNORECASE),
+    "table": re.compile(r"\.(?:csv|tsv|json|jsonl|ndjson|parquet)$", re.IGNORECASE),
     "wikipedia": re.compile(r"\.xml(?:-p\d+p\d+)?$", re.IGNORECASE),
     "prose": re.compile(r"(?:\.(?:txt|text)|^[^.]*)$", re.IGNORECASE),
 }
@@ -69,7 +69,7 @@ def find(
     if not sources:
         raise ValueError(
             f"Found no text in {', '.join(options.input_file)}; expected files named "
-            ".txt, .json, .jsonl, .csv, .tsv or .xml, compressed or not."
+            ".txt, .json, .jsonl, .csv, .tsv, .parquet or .xml, plain or .gz."
         )
     formats = {source.format for source in sources}
     if not options.is_default("text_field") and "table" not in formats:

@@ -150,7 +150,7 @@ def test_a_head_answers_as_the_runs_own_model_does(
 @pytest.mark.parametrize(
     "task, num_labels, message",
     [
-        ({"label_kind": "regression"}, 3, "has 1 output, but the head has 3"),
+        ({"label_kind": "regression", "labels": []}, 3, "but the head has 3"),
         ({"label_kind": ["ranks"]}, 3, "Unknown kind of label"),
     ],
 )

@@ -86,7 +86,7 @@ def test_json_lines_are_documents_of_the_field_that_is_named(prepare, tmp_path):
         {"body": "Three.\nFour.", "language": "en"},
         {"body": " ", "language": "en"},
     ]
-    path = tmp_path / "rows.jsonl"
+    path = tmp_path / "rows.ndjson"
     path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
     text, report = prepare(f"--input_file={path}", "--text_field=body")
     assert text == "One here.\nTwo here.\n\nThree.\nFour.\n\n"

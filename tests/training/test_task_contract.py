@@ -14,6 +14,7 @@ from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import loop
+from tests import ring
 
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
@@ -95,8 +96,7 @@ def has_no_gradient(task, name):
     return "key/bias" in name or (scores_choices and name == "output_bias")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("replicas", [2, 4])
+@pytest.mark.parametrize("replicas", [2, ring.slow(4)])
 def test_the_weights_do_not_depend_on_the_number_of_replicas(task, replicas, tmp_path):
     one = train(task, tmp_path / "1")
     several = train(
