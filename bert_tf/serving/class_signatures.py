@@ -26,7 +26,8 @@ class ClassSignatures(signatures.TaskSignatures):
         functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
             string [B]. It returns `label`, string [B], and `probabilities`, float32
             [B, C]. A multi-label model returns `labels`, string [B, C], padded with "",
-            instead of `label`; a regression model returns only `value`, float32 [B].
+            instead of `label`; a regression model returns only `value`, float32 [B], or
+            [B, C] with several targets.
             `ids` returns `logits`, float32 [B, C], and what follows from them. Models
             with classes also have `labels`, which ignores its input `text`, string [B],
             and returns `labels`, string [B, C]: the columns of `probabilities`.

@@ -189,8 +189,11 @@ def _whole_number(limits, item):
 
 
 def _encoded(item):
-    """Returns a text in UTF-8; otherwise None."""
-    return item.encode() if isinstance(item, str) else None
+    """Returns a text in UTF-8; otherwise None, also for half a surrogate pair."""
+    try:
+        return item.encode() if isinstance(item, str) else None
+    except UnicodeEncodeError:
+        return None
 
 
 def _and(names):

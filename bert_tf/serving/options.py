@@ -268,6 +268,11 @@ class QuerySavedModelOptions(options_module.Options):
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
             raise OptionError("Expected either --export_dir or --server.")
+        if FROM_STDIN in self.question:
+            raise OptionError(
+                "--question=- does not read standard input; pass the question, or a "
+                ".jsonl file of questions and contexts as --input_file."
+            )
         if sum(map(bool, (self.text, self.question, self.input_file))) != 1:
             raise OptionError(
                 "Expected either --text, or --question with --context, or --input_file."

@@ -32,7 +32,7 @@ _MAX_CONNECTIONS = 512
 _GRACE_SECONDS = 30  # For requests in progress when the server stops.
 _POLL_SECONDS = 2.0
 # Of a connection without a request in progress: for the headers of the next request,
-# or the rest of the last request and its answer.
+# or the rest of the last request and its answer, also if another request follows it.
 _IDLE_SECONDS = 10
 # A call of the model that takes this many times the longest wait for an answer, and
 # this many seconds, counts as stuck.
@@ -49,7 +49,7 @@ def run(options: serving_options.ServeModelOptions) -> None:
 
     Raises:
         OSError: there is no model, or the port is in use.
-        ValueError: the token is empty.
+        ValueError: the token, or the name of its file, is empty.
     """
     versions.latest_folder(options.export_dir)
     app = server_app.Application(options, _token())
@@ -64,7 +64,13 @@ def run(options: serving_options.ServeModelOptions) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    listener = socket.create_server((options.host, options.port))
+    try:
+        listener = socket.create_server((options.host, options.port))
+    except OSError as error:
+        raise OSError(
+            f"Cannot listen on port {options.port}: {error.strerror}. If another "
+            "program uses it, stop that program, or pass another --port."
+        ) from error
     threading.Thread(target=_load_versions, args=[options, app], daemon=True).start()
     _uvicorn_server(app).run([listener])
 
@@ -107,7 +113,9 @@ def _sizes(folder):
 def _token():
     """Returns the token that requests must have, or None."""
     token = os.environ.get(TOKEN_VARIABLE)
-    if (path := os.environ.get(f"{TOKEN_VARIABLE}_FILE")) is not None:
+    if (path := os.environ.get(f"{TOKEN_VARIABLE}_FILE")) == "":
+        raise ValueError(f"{TOKEN_VARIABLE}_FILE is empty; expected a path.")
+    if path is not None:
         token = "\n".join(files.read_lines(path)).strip()
     if token == "":
         raise ValueError(
@@ -131,8 +139,10 @@ class _Protocol(h11_impl.H11Protocol):
 
     def _watch(self, previous, seconds):
         is_answered = self.cycle is None or self.cycle.response_complete
-        is_idle = is_answered or self.transport.is_closing()
-        state = (self.cycle, self.transport.get_write_buffer_size())
+        unread = self.transport.get_write_buffer_size()
+        is_idle = is_answered or (unread and not self.cycle.response_started)
+        is_idle = is_idle or self.transport.is_closing()
+        state = (self.cycle, unread)
         seconds = seconds + 1 if is_idle and state == previous else 0
         if seconds > _IDLE_SECONDS:
             self.transport.abort()

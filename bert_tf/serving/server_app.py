@@ -39,6 +39,13 @@ _JSON = "application/json"
 _CHUNK_BYTES = 2**16
 # Bytes of outputs and their answer, for each byte of the outputs; at most.
 _ANSWER = 5
+# Headers of refusals, by status.
+_HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    405: {"Allow": "POST"},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "5"},
+}
 _CLIENT_IS_GONE = 499  # For the log and the counters, as in nginx.
 _REQUESTS = prometheus_client.Counter(
     "bert_tf_requests",
@@ -108,6 +115,7 @@ class Application:
             "rows": 0,
             "seconds": {},
             "status": _CLIENT_IS_GONE,
+            "is_sent": False,
             # In memory: the body, its columns, outputs, or the answer.
             "num_bytes": 0,
         }
@@ -120,6 +128,7 @@ class Application:
                 headers["x-content-type-options"] = "nosniff"
                 headers["x-request-id"] = state.id
             await send(message)
+            state.is_sent = "body" in message and not message.get("more_body")
 
         try:
             async with asyncio.timeout(self._options.queue_timeout_seconds):
@@ -130,9 +139,12 @@ class Application:
         except Exception as error:
             if state.status == _CLIENT_IS_GONE:  # No answer has begun.
                 refusal = self._refusal(error, state.id)
-                await refusal(scope, receive, send_with_id)
+                async with asyncio.timeout(ARRIVAL_SECONDS):
+                    await refusal(scope, receive, send_with_id)
         finally:
             self._hold(state, 0)
+            if not state.is_sent:
+                state.status = _CLIENT_IS_GONE
             state.seconds["request"] = time.perf_counter() - started
             self._record(request)
 
@@ -144,9 +156,12 @@ class Application:
             reason = f"{type(error).__name__}: {error}"[:300]
             self.log({"error": reason, "id": identity})
             message = f"The server has an error; see {identity} in its log."
+            if isinstance(error, OSError):  # The model cannot answer.
+                message = str(error)[:400]
             error = HTTPException(500, message)
-        content = {"error": error.detail}
-        return responses.JSONResponse(content, error.status_code, error.headers)
+        status, content = error.status_code, {"error": error.detail}
+        headers = error.headers or _HEADERS.get(status)
+        return responses.JSONResponse(content, status, headers)
 
     def _check_access(self, request):
         # h11 accepts longer headers that arrive at once.
@@ -162,7 +177,7 @@ class Application:
             is_right = hmac.compare_digest(secret, self._token.encode())
             message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
             is_right = is_right and kind.lower() == "bearer"
-            _require(is_right, 401, message, {"WWW-Authenticate": "Bearer"})
+            _require(is_right, 401, message)
         if request.method == "POST" and "origin" in request.headers:
             # Without asking us first, a page of another site can send some other types.
             kind = request.headers.get("content-type", "").partition(";")[0].strip()
@@ -188,6 +203,7 @@ class Application:
         return responses.PlainTextResponse("ok")
 
     async def _status(self, request):
+        _require(not request.url.path.endswith(":predict"), 405, "Expected POST.")
         return responses.JSONResponse(server_formats.status(self._loaded(request)))
 
     async def _metadata(self, request):
@@ -321,9 +337,9 @@ class Application:
         return responses.HTMLResponse(page.replace("NONCE", nonce), headers=headers)
 
 
-def _require(is_met, status, message, headers=None):
+def _require(is_met, status, message):
     if not is_met:
-        raise HTTPException(status, message, headers)
+        raise HTTPException(status, message)
 
 
 async def _chunks(content):

@@ -139,6 +139,11 @@ def read_embeddings(body: dict[str, Any], model: ServedModel) -> Job:
     signature = model.signatures.get(client.DEFAULT_SIGNATURE)
     if signature is None or "embedding" not in signature.outputs:
         raise ValueError(f"The model {model.name} returns no embeddings.")
+    if body.get("input_type") not in (None, "document"):
+        raise ValueError(
+            "input_type is not supported: these are vectors of passages. For vectors "
+            "of queries, call :predict with the signature_name query."
+        )
     encoding = body.get("encoding_format") or "float"
     if encoding not in ("float", "base64"):
         raise ValueError("encoding_format must be float or base64.")

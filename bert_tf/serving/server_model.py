@@ -52,7 +52,9 @@ class ServedModel(loaded_model.LoadedModel):
         self.version = int(last) if last.isdecimal() else 1
         self._export_dir = export_dir
         extra = os.path.join(export_dir, warm_up.PATH[0])
-        self.task = {"max_seq_length": 512, **companion_files.read_task(extra)}
+        task = companion_files.read_task(extra)
+        self._is_ours = bool(task)
+        self.task = {"max_seq_length": 512, **task}
         for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
             value = self.task.get(name, least)
             if type(value) is not int or value < least:
@@ -77,6 +79,8 @@ class ServedModel(loaded_model.LoadedModel):
 
     def warm_up(self) -> None:
         """Answers the warm-up requests; raises OSError if the model cannot."""
+        if not self._is_ours:
+            return  # What its inputs mean is not known.
         inputs = {name: one.inputs for name, one in self.signatures.items()}
         for request in warm_up.create_requests(inputs, self.task["max_seq_length"]):
             try:
@@ -118,7 +122,7 @@ class Job:
         # Jobs of the same kind can share a call. Texts of other requests would widen
         # ragged answers.
         shapes = {name: column.shape[1:] for name, column in self.inputs.items()}
-        owner = self if self.signature.ragged_answers else None
+        owner = id(self) if self.signature.ragged_answers else None
         self.kind = (self.model, self.signature.name, shapes, owner)
 
     async def outputs(self, short: "Queue", long: "Queue") -> list[Columns]:

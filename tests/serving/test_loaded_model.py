@@ -25,6 +25,7 @@ def test_inputs_become_arrays(signatures, exports):
         ({"text": "a"}, "text: expected a list of Unicode texts, got 'a'"),
         ({"text": [1]}, r"text\[0\]: expected Unicode text, got 1\."),
         ({"text": ["a", ["b"]]}, r"text\[1\]: expected Unicode text, got \['b'\]"),
+        (["é", "\ud800"], r"text\[1\]: expected Unicode text, got '\\ud800'"),
     ],
 )
 def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):

@@ -42,6 +42,7 @@ def test_flags_of_an_export_that_do_not_fit_are_refused(values, message):
         (FOLDER | {"text": "a", "question": "b"}, "either --text, or"),
         (FOLDER | {"question": "a"}, "one --context for each --question"),
         (FOLDER | {"text": "a", "context": "b"}, "for each --question"),
+        (FOLDER | {"question": "-"}, "standard input; pass .* as --input_file"),
         (
             FOLDER | {"question": ("a", "b", "c"), "context": ("d", "e")},
             r"one --context for each --question \(3\), got 2",

@@ -220,7 +220,8 @@ def test_new_versions_are_served_and_broken_ones_are_not(running, single_export)
     assert get(port, "/v1/models/single/versions/3/metadata").ok
 
 
-def test_a_client_that_never_reads_is_disconnected(monkeypatch):
+@pytest.mark.parametrize("num_requests", [1, 2])
+def test_a_client_that_never_reads_is_disconnected(monkeypatch, num_requests):
     monkeypatch.setattr(server, "_IDLE_SECONDS", 1)
     done = threading.Event()
 
@@ -235,7 +236,8 @@ def test_a_client_that_never_reads_is_disconnected(monkeypatch):
             serving = asyncio.create_task(running.serve(sockets=[listener]))
             _, writer = await asyncio.open_connection(*listener.getsockname())
             writer.transport.pause_reading()
-            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            writer.write(request * num_requests)
             while not running.server_state.connections:
                 await asyncio.sleep(0.01)
             async with asyncio.timeout(30):
@@ -258,7 +260,8 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
         flag = f"--port={taken.getsockname()[1]}"
         result = run_tool("serve_model", f"--export_dir={single_export}", flag)
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
-    assert "Address already in use" in result.stderr
+    assert f"Cannot listen on port {flag[7:]}: Address already" in result.stderr
+    assert "or pass another --port." in result.stderr
     result = run_tool("serve_model", f"--export_dir={tmp_path}")
     assert "contains no saved_model.pb and no version" in result.stderr
 
@@ -280,12 +283,13 @@ def test_the_token_is_in_a_variable_or_a_file(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "variable, error", [("TOKEN", ValueError), ("TOKEN_FILE", FileNotFoundError)]
+    "variable, hint", [("TOKEN", "a token, or no variable"), ("TOKEN_FILE", "a path")]
 )
-def test_an_empty_token_never_means_none(monkeypatch, single_export, variable, error):
+def test_an_empty_token_never_means_none(monkeypatch, single_export, variable, hint):
     monkeypatch.setenv(f"BERT_TF_SERVER_{variable}", "")
     options = serving_options.ServeModelOptions(export_dir=single_export)
-    with pytest.raises(error):
+    message = f"BERT_TF_SERVER_{variable} is empty; expected {hint}"
+    with pytest.raises(ValueError, match=message):
         server.run(options)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import importlib
 import types
 
@@ -205,6 +206,7 @@ def test_float32_has_no_digits_of_float64():
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
         ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),
         ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "no model 'n', but m"),
+        ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
         (
             "/v1/embeddings",
@@ -226,6 +228,12 @@ def test_what_cannot_be_answered_has_a_status_and_a_reason(path, body, status, m
     assert reply.status_code == status
     assert message in error
     assert len(error) < 400
+
+
+@pytest.mark.parametrize("path", ["m", "m/versions/3"])
+def test_predictions_are_posted(path):
+    reply = request("GET", f"/v1/models/{path}:predict")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
 
 
 def test_the_work_and_the_padding_of_a_request_are_limited():
@@ -338,6 +346,42 @@ def test_an_error_of_the_server_has_the_form_and_headers_of_every_answer(lines):
     assert lines[0]["error"].startswith("TypeError")
 
 
+def test_a_client_learns_why_the_model_cannot_answer(lines):
+    def compute(*call):
+        raise OSError("Out of memory. " * 90)
+
+    broken = fake_model(compute, *ENCODER.signatures.values())
+    reply = post(PREDICT, broken, json={"inputs": ["a"]})
+    assert reply.status_code == 500
+    assert reply.json()["error"] == ("Out of memory. " * 90)[:400]
+
+
+@pytest.mark.parametrize("path, status", [(PREDICT, 200), ("/metadata", 404)])
+def test_an_answer_that_is_not_read_is_none(lines, monkeypatch, path, status):
+    monkeypatch.setattr(server_app, "ARRIVAL_SECONDS", 0.1)
+    values = {"export_dir": "models", "queue_timeout_seconds": 1.0}
+    app = server_app.Application(serving_options.ServeModelOptions(**values))
+    app.model = ENCODER
+    scope = {"type": "http", "method": "POST", "path": path, "headers": []}
+    scope |= {"query_string": b"", "server": None}
+    sent, bodies = [], [b'{"inputs": ["a"]}']
+
+    async def receive():
+        if not bodies:
+            await asyncio.sleep(60)
+        return {"type": "http.request", "body": bodies.pop()}
+
+    async def send(message):
+        sent.append(message)
+        if "body" in message:
+            await asyncio.sleep(60)
+
+    with contextlib.suppress(TimeoutError):  # Closes the connection.
+        asyncio.run(app(scope, receive, send))
+    assert sent[0]["status"] == status
+    assert [line["status"] for line in lines] == [499]
+
+
 def blocking_model():
     """Returns a model, and the events that say that it computes and let it go on."""
     is_computing, may_answer = asyncio.Event(), asyncio.Event()
@@ -364,6 +408,7 @@ def test_a_full_queue_does_not_wait_for_the_body():
 
     first, second, ready = asyncio.run(talk())
     assert (first, second.status_code, ready.status_code) == (200, 429, 503)
+    assert [one.headers["retry-after"] for one in (second, ready)] == ["1", "5"]
 
 
 def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch):

@@ -1,7 +1,6 @@
 """A loaded model, and the queue that divides and combines requests to it."""
 
 import asyncio
-import gc
 import json
 import shutil
 import threading
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving import loaded_model
 from bert_tf.serving import server_model
 from bert_tf.serving import warm_up
 
@@ -108,6 +108,7 @@ def test_a_large_request_is_computed_in_several_calls(model, calls, monkeypatch)
 
 
 def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
+    monkeypatch.setattr(loaded_model.Signature, "ragged_answers", ["label"])
     calls, may_end = recorded(model, monkeypatch), threading.Event()
     compute = model.compute
     monkeypatch.setattr(
@@ -130,7 +131,6 @@ def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
         gone.cancel()
         await asyncio.wait([gone])
         del gone
-        gc.collect()
         assert job() is None  # Its inputs take no memory.
         may_end.set()
         await asyncio.gather(first, other)
@@ -222,6 +222,15 @@ def test_a_model_without_signatures_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path))
     with pytest.raises(ValueError, match=r"saved_model\.pb has no signature; expected"):
         server_model.ServedModel(str(tmp_path))
+
+
+def test_a_model_of_another_program_has_no_warm_up(tmp_path):
+    module = tf.Module()
+    module.call = tf.function(lambda x: {"y": x}, [tf.TensorSpec([None, 2])])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call)
+    assert list(server_model.ServedModel(str(tmp_path)).signatures) == [
+        "serving_default"
+    ]
 
 
 def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, monkeypatch):
