@@ -175,6 +175,11 @@ def write(source: source_module.Source, folder: str) -> None:
     head = source.head
     if head.kind != _HEAD_KIND:
         head = checkpoint_heads.Head(kind="encoder")
+    if head.label_kind == checkpoint_heads.REGRESSION and head.num_labels != 1:
+        raise ValueError(
+            f"KerasHub cannot record that {head.num_labels} outputs are numbers, not "
+            "classes; use the format bert, hugging_face or keras."
+        )
     length = source.text.max_seq_length or config.max_position_embeddings
     model = _create(config, head, tokenizer=tokenizer, length=length)
     variables = _variables(model, config, head)
@@ -183,7 +188,7 @@ def write(source: source_module.Source, folder: str) -> None:
     for name in missing:
         variables[name].assign(np.zeros(variables[name].shape, "float32"))
     for name, array in source.read_each([n for n in source.shapes if n in variables]):
-        array = array.T if _is_transposed(name) else array
+        array = array.T if name == checkpoint_heads.OUTPUT_WEIGHTS else array
         variables[name].assign(np.reshape(array, tuple(variables[name].shape)))
     model.save_to_preset(folder)
     if head.kind == "encoder" and tokenizer is not None:
@@ -420,28 +425,16 @@ def _read_each(
     variables = _variables(model, config, head)
     for name in wanted:
         array = np.asarray(variables[name].numpy(), np.float32)
-        array = array.T if _is_transposed(name) else array
+        # [C, H] in the release, the kernel [H, C] of a dense layer in KerasHub.
+        array = array.T if name == checkpoint_heads.OUTPUT_WEIGHTS else array
         yield name, array.reshape(shapes[name])
 
 
-def _is_transposed(name: str) -> bool:
-    # [C, H] in the release, the kernel [H, C] of a dense layer in KerasHub.
-    return name == checkpoint_heads.OUTPUT_WEIGHTS
-
-
 def _changes(config: config_module.BertConfig) -> Iterator[str]:
-    activation = numerics.activation(config.hidden_act)
-    if activation != numerics.activation(_ACTIVATION):
-        yield (
-            f"KerasHub's encoder computes {_ACTIVATION}, the source's "
-            f"{config.hidden_act}"
-        )
-    epsilon = config.layer_norm_epsilon
-    if epsilon != _EPSILON:
-        yield (
-            f"KerasHub's encoder adds {_EPSILON:g} to the variance, the "
-            f"source's {epsilon:g}"
-        )
+    if numerics.activation(config.hidden_act) != numerics.activation(_ACTIVATION):
+        yield f"KerasHub's encoder computes {_ACTIVATION}, not {config.hidden_act}"
+    if (epsilon := config.layer_norm_epsilon) != _EPSILON:
+        yield f"KerasHub's encoder adds {_EPSILON:g} to the variance, not {epsilon:g}"
     rates = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     if rates[0] != rates[1]:
         yield (

@@ -121,8 +121,8 @@ def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None
     findings.passed("examples", counts)
     place_of = {_key(item): item.place for item in parts.get("train", ())}
     for part, items in parts.items():
-        shared = [item for item in items if _key(item) in place_of]
-        if part != "train" and shared:
+        shared = [item for item in items if part != "train" and _key(item) in place_of]
+        if shared:
             findings.warning(
                 "overlap",
                 f"{len(shared):,} of {len(items):,} texts of {part} are also in train "

@@ -73,8 +73,8 @@ class TaskOptions(training_options.TrainingOptions):
     check: bool = option(
         False,
         help="Check all data that the flags name, and exit: counts, label balance, "
-        "duplicates, overlap between the sets, truncated texts, unknown words and "
-        "casing. The exit code is 1 if there are errors.",
+        "overlap between the sets, truncated texts, unknown words and casing. The exit "
+        "code is 1 if there are errors.",
     )
     do_predict: bool = option(
         False,

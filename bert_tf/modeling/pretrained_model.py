@@ -49,14 +49,9 @@ class PretrainedModel(keras_model.KerasModel):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuses another object than a BertConfig before arguments are missed."""
-        values = args[:1] or [kwargs[name] for name in ("config",) if name in kwargs]
-        for config in values:
-            if not isinstance(config, config_module.BertConfig):
-                raise TypeError(
-                    f"{cls.__name__} takes a BertConfig, such as that of an encoder, "
-                    f"got a {type(config).__name__}. For the weights of a checkpoint "
-                    f"call bert_tf.{cls.__name__}.from_pretrained(name)."
-                )
+        # A user's own constructor takes what it likes.
+        if args and cls.__init__.__module__.startswith("bert_tf."):
+            cls._check_config(args[0])
         return super().__new__(cls, *args, **kwargs)
 
     def __init__(
@@ -66,9 +61,19 @@ class PretrainedModel(keras_model.KerasModel):
         preprocessor: Any = None,
         **kwargs: Any,
     ):
+        self._check_config(config)
         super().__init__(config, **kwargs)
         # Not an attribute, because a layer without XLA would slow the model's `fit`.
         self._text = types.SimpleNamespace(preprocessor=preprocessor)
+
+    @classmethod
+    def _check_config(cls, config):
+        if not isinstance(config, config_module.BertConfig):
+            raise TypeError(
+                f"{cls.__name__} takes a BertConfig, such as that of an encoder, got a "
+                f"{type(config).__name__}. For the weights of a checkpoint call "
+                f"bert_tf.{cls.__name__}.from_pretrained(name)."
+            )
 
     @classmethod
     def from_pretrained(

@@ -262,13 +262,15 @@ def _open_text(paths, options, config, vocabulary, source):
     )
     tokenizer = full.FullTokenizer(vocabulary, do_lower_case=do_lower_case)
     counts = counts_module.Counts()
-    for path in paths[:_SAMPLED_FILES]:
+    sampled = paths[:_SAMPLED_FILES]
+    for path in sampled:
         for line in itertools.islice(files.read_lines(path), _SAMPLED_LINES):
             pieces = tokenizer.tokenize(line)
             counts.pieces += len(pieces)
             counts.unknown += pieces.count(vocabulary_module.UNK)
     counts_module.check_unknown(counts, options.max_unknown_share)
-    record_checks.warn_about_unknown(counts.unknown_share, paths[0])
+    name = ", ".join(sampled) if len(sampled) < 3 else f"{len(sampled)} files"
+    record_checks.warn_about_unknown(counts.unknown_share, name)
     return examples
 
 

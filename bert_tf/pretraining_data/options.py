@@ -126,9 +126,8 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
     vocab_file: str = option(help="Vocabulary file with one word piece per line.")
     check: bool = option(
         False,
-        help="Check the text instead of creating examples: documents, duplicates, "
-        "sentence lengths, unknown words and casing. The exit code is 1 if there are "
-        "errors.",
+        help="Check the text instead of creating examples: documents, truncated "
+        "sentences, unknown words and casing. The exit code is 1 if there are errors.",
     )
     do_lower_case: bool = option(
         True, help="Lowercase the text. Use True for an uncased vocabulary."

@@ -79,6 +79,14 @@ def test_a_model_is_read_back_bit_by_bit(tmp_path, target, kind, label_kind):
     assert read.do_lower_case is True
 
 
+def test_a_preset_of_several_numbers_is_refused(tmp_path):
+    head = checkpoint_heads.Head(
+        kind="classification", num_labels=3, label_kind="regression"
+    )
+    with pytest.raises(ValueError, match="cannot record that 3 outputs are numbers"):
+        write(sources.create("classification", head=head), "preset", tmp_path)
+
+
 SETTINGS = {
     "encoder": {
         "strip_accents": False,

@@ -71,10 +71,35 @@ def test_what_has_no_meaning_is_refused(model, features, message):
         model(features)
 
 
-@pytest.mark.parametrize("config", ["bert-base-uncased", {}, "encoder"])
+@pytest.mark.parametrize("config", ["bert-base-uncased", {}, 4, "encoder"])
 def test_a_model_says_how_to_get_the_weights_of_a_checkpoint(model, config):
     with pytest.raises(TypeError, match=r"takes a BertConfig.*from_pretrained\(name\)"):
         bert_tf.BertClassifier(model if config == "encoder" else config)
+
+
+@keras.saving.register_keras_serializable("tests")
+class Sized(bert_tf.BertClassifier):
+    def __init__(self, size):
+        config = small_config.create(hidden_size=size) if size else None
+        super().__init__(config, num_labels=2)
+
+    def get_config(self):
+        return {"size": self.config.hidden_size}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_the_constructor_of_a_subclass_takes_anything(tmp_path):
+    model = Sized(4)
+    model.build()
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(IDS)["logits"], model(IDS)["logits"])
+    with pytest.raises(TypeError, match="Sized takes a BertConfig"):
+        Sized(0)
 
 
 def test_a_pretrainer_without_positions_scores_all(model):

@@ -18,9 +18,8 @@ from bert_tf.modeling import numerics
 # Activations that modeling.py of 2018 knows.
 _ACTIVATIONS_OF_2018 = ("linear", "relu", "gelu", "tanh")
 _LABELS = {
-    "single_label": "one class",
     "multi_label": "any number of classes",
-    "regression": "a number",
+    "regression": "a number per output",
 }
 # Keys of a run's task.json about predictions, which no other checkpoint has.
 _OF_PREDICTOR = (
@@ -150,11 +149,6 @@ def _notes(conversion: Conversion) -> Iterator[str]:
         yield (
             f"output_weights were assumed to belong to a {converted.head.kind} head, "
             "as in 2018; if that is wrong, pass --head"
-        )
-    if converted.head.label_kind != written.head.label_kind:
-        yield (
-            "the target does not record that a label is "
-            f"{_LABELS[converted.head.label_kind]}"
         )
     if converted.head.labels is not None and written.head.labels is None:
         names = ", ".join(converted.head.labels)

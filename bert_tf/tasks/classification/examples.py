@@ -63,11 +63,10 @@ class Columns:
     index: str | None = None
 
     @property
-    def label_columns(self) -> list[str]:
+    def label_columns(self) -> tuple[str, ...]:
         """The names of the label's columns; only numbers can have several."""
-        if self.label is None or self.kind != checkpoint_heads.REGRESSION:
-            return [] if self.label is None else [self.label]
-        return [name.strip() for name in self.label.split(",")]
+        separator = "," if self.kind == checkpoint_heads.REGRESSION else None
+        return label_names.names_in(self.label, separator) if self.label else ()
 
     def names(self) -> list[str]:
         """Returns the names of the required columns."""
@@ -258,8 +257,8 @@ class TableProcessor(DataProcessor):
         names, path = self.columns.label_columns, self._files["train"]
         if len(names) == 1 and not self._known_labels and path is not None:
             text = next(tables.read_table(path, ())).cells.get(names[0]) or ""
-            names = list(map(str, range(len(label_names.number_texts(text)))))
-        return names if len(names) > 1 else self._known_labels
+            names = tuple(map(str, range(len(label_names.number_texts(text)))))
+        return list(names) if len(names) > 1 else self._known_labels
 
     @functools.cached_property
     def _train_examples(self):
@@ -429,7 +428,8 @@ def file_of(run: Any, data: Any, name: str) -> str:
     separator = run.values.get("label_separator") or _LABEL_SEPARATOR
     labels = [label]
     if run.option("regression"):
-        labels = label.split(",") if isinstance(label, str) else list(label)
+        is_text = isinstance(label, str)
+        labels = list(label_names.names_in(label, ",") if is_text else label)
         label = run.values["label_column"] = ",".join(labels)
         separator = None
     if (path := given_data.file_path(data)) is None:

@@ -377,24 +377,22 @@ def tfds_processor(
     data = named_datasets.open_data_set(name, options.data_dir)
     texts: Any = (options.text_column, options.text_b_column)
     if texts[0] is None:
-        is_known = known is not None and known.text in data.features
-        texts = (known.text, known.text_b) if known and is_known else None
-        texts = TFDS_TEXTS.get(base, texts)
-        texts = texts or (data.only_text(), None)
+        texts = known and known.text in data.features and (known.text, known.text_b)
+        texts = TFDS_TEXTS.get(base, texts) or (data.only_text(), None)
     label = options.label_column or (known and known.label) or "label"
-    data.check_columns(filter(None, (*texts, label)))
-    labels = data.class_names(label)
-    kind = checkpoint_heads.SINGLE_LABEL
-    if labels is None:
-        kind = checkpoint_heads.REGRESSION
+    columns = examples_module.Columns(
+        text=texts[0], text_b=texts[1], label=label, kind=checkpoint_heads.REGRESSION
+    )
+    data.check_columns(columns.names())
+    labels = None if len(columns.label_columns) > 1 else data.class_names(label)
+    if labels is not None:
+        columns = dataclasses.replace(columns, kind=checkpoint_heads.SINGLE_LABEL)
     paths = named_datasets.part_files(options, _table_lines, ".classes.jsonl")
     processor = examples_module.TableProcessor(
         train_file=paths["train"],
         eval_file=paths["dev"],
         predict_file=paths["test"],
-        columns=examples_module.Columns(
-            text=texts[0], text_b=texts[1], label=label, kind=kind
-        ),
+        columns=columns,
         labels=labels or (),
     )
     if base in TFDS_TEXTS:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from typing import Self
 
 from bert_tf import options as options_module
+from bert_tf.data import label_names
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
@@ -136,8 +137,8 @@ class RunClassifierOptions(
         flag_of: dict[str, str] = {}
         for flag in _COLUMNS:
             value = getattr(self, flag) or ""
-            is_list = self.regression and flag == "label_column"
-            for column in filter(None, value.split(",") if is_list else [value]):
+            separator = "," if self.regression and flag == "label_column" else None
+            for column in filter(None, label_names.names_in(value, separator)):
                 if column in flag_of:
                     raise options_module.OptionError(
                         f"--{flag}={column} is also --{flag_of[column]}; expected "
@@ -218,23 +219,21 @@ class RunClassifierOptions(
                 f"The model in {run_dir} was trained on {record.label_kind} labels, "
                 f"but the data has {columns.kind} labels."
             )
-        labels = processor.get_labels()
-        if list(record.labels) != labels:
+        names = [*record.labels], processor.get_labels()
+        if names[0] != names[1]:
+            ours, theirs = (", ".join(labels) or "a number" for labels in names)
             raise ValueError(
-                f"The model in {run_dir} has the classes {', '.join(record.labels)}, "
-                f"but the data has {', '.join(labels)}; choose data with the same "
-                "classes."
+                f"The model in {run_dir} has the labels {ours}, but the data has "
+                f"{theirs}; choose data with the same labels."
             )
         if not self.validation_split:
             return
         if processor.get_held_out_fingerprint() != record.validation_sha256:
             share = record.validation_split
-            trained_with = (
-                f"with --validation_split={share:g}" if share else "without it"
-            )
+            how = f"with --validation_split={share:g}" if share else "without it"
             raise ValueError(
                 f"--validation_split={self.validation_split:g} of {self.train_file}: "
-                f"the model in {run_dir} was trained {trained_with}, or the file has "
+                f"the model in {run_dir} was trained {how}, or the file has "
                 "changed; evaluate a file that was not used in training (--eval_file)."
             )
 

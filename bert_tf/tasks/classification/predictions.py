@@ -159,6 +159,13 @@ class Record(task_record.TaskRecord):
         return classifier.create(config, self.label_kind, self.num_outputs, dtype=dtype)
 
 
+def output_names(head: checkpoint_heads.Head) -> tuple[str, ...]:
+    """Returns names, or else numbers, of a classifier's outputs; () for one number."""
+    if head.num_labels == 1 and head.label_kind == checkpoint_heads.REGRESSION:
+        return ()
+    return head.labels or tuple(map(str, range(head.num_labels or 0)))
+
+
 def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
     """Returns the answer for each example.
 
@@ -305,8 +312,6 @@ class Predictor(fine_tuning_predictor.Predictor):
     ) -> Record:
         """See `Predictor.record_of_checkpoint`."""
         head, text = settings.source.head, settings.source.text
-        numbers = tuple(map(str, range(head.num_labels or 0)))
-        is_number = head.num_labels == 1 and head.label_kind == "regression"
         labels = head.labels or ()
         if len(set(labels)) != len(labels):
             raise ValueError(
@@ -315,7 +320,7 @@ class Predictor(fine_tuning_predictor.Predictor):
                 "config.json)."
             )
         return Record(
-            labels=() if is_number else head.labels or numbers,
+            labels=output_names(head),
             label_kind=head.label_kind,
             output_activation=text.output_activation,
             longer_keeps_more=True,

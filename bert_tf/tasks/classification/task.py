@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Classification(task_module.Task):
-    """Which class, classes or numbers has a text? GLUE, XNLI, your own tables."""
+    """Which class, classes or numbers does a text have? GLUE, XNLI, your own tables."""
 
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
@@ -55,12 +55,16 @@ class Classification(task_module.Task):
             return glue.tfds_processor(options, trained and trained.columns)
         processor: examples_module.DataProcessor
         if options.task_name is None:
+            labels = trained.labels if trained else options.labels
+            source = None if trained or options.trains else self.start.source
+            if options.regression and source and source.head.kind == self.RECORD.KIND:
+                labels = classification_predictions.output_names(source.head)
             processor = examples_module.TableProcessor(
                 train_file=options.train_file,
                 eval_file=options.eval_file,
                 predict_file=options.predict_file,
                 columns=self.RECORD.columns_for(options, trained),
-                labels=trained.labels if trained else options.labels,
+                labels=labels,
                 validation_split=options.validation_split,
             )
             processor.task_name = trained.task_name if trained else None
@@ -155,10 +159,10 @@ class Classification(task_module.Task):
         path, kind = str(self.options.init_checkpoint), self.record.label_kind
         super().check_head(head)
         # A checkpoint may leave the kind out, and is then taken for a single-label one.
-        if head.label_kind == checkpoint_heads.MULTI_LABEL != kind:
+        if head.label_kind not in (checkpoint_heads.SINGLE_LABEL, kind):
             raise ValueError(
                 f"{path} was trained on {head.label_kind} labels, but the data has "
-                f"{kind} labels; pass --label_separator."
+                f"{kind} labels; change --regression or --label_separator."
             )
         advice = "pass --labels="
         if self.options.task_name or self.options.tfds_name:

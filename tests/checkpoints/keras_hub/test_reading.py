@@ -99,8 +99,8 @@ def test_the_tokenizer_of_a_written_preset_is_ours(tmp_path):
 @pytest.mark.parametrize(
     "changes, expected",
     [
-        ({"hidden_act": "gelu_erf"}, "encoder computes gelu, the source's gelu_erf"),
-        ({"layer_norm_epsilon": 1e-5}, "1e-12 to the variance, the source's 1e-05"),
+        ({"hidden_act": "gelu_erf"}, "encoder computes gelu, not gelu_erf"),
+        ({"layer_norm_epsilon": 1e-5}, "1e-12 to the variance, not 1e-05"),
         ({"attention_probs_dropout_prob": 0.2}, "one dropout rate, 0.1, which it also"),
     ],
 )

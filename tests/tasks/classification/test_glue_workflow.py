@@ -91,7 +91,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     changed = {name for name in of_mnli if now[name] != of_mnli[name]}
     assert changed == set()
 
-    with pytest.raises(ValueError, match="has the classes contradiction, entailment"):
+    with pytest.raises(ValueError, match="has the labels contradiction, entailment"):
         fine_tuning_run.run(
             glue_options(run_dir, "WNLI", mnli, do_train=False, do_eval=True)
         )

@@ -91,6 +91,19 @@ def test_two_numbers_are_learned_scored_and_written(
     answers = answers_in(tmp_path / "run" / "predictions.jsonl")
     assert [len(answer["value"]) for answer in answers] == [2] * 5
     assert np.loadtxt(tmp_path / "run" / "test_results.tsv").shape == (5, 2)
+    # The checkpoint alone says how many numbers there are.
+    applied = weather_options(
+        tmp_path / "applied",
+        do_train=False,
+        do_eval=True,
+        regression=True,
+        eval_file=table,
+        train_file=None,
+        init_checkpoint=rotation.latest(str(tmp_path / "run")),
+    )
+    fine_tuning_run.run(applied)
+    again = runs.scores(tmp_path / "applied")
+    assert again["eval_pearson_1"] == pytest.approx(results["eval_pearson_1"])
 
 
 @pytest.fixture(scope="module")

@@ -89,3 +89,6 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
     assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
     [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
+    several = processor(named("glue/stsb", glue_datasets, label_column="label, idx"))
+    [row] = several.get_train_examples("")
+    assert (row.label, several.get_labels()) == ("[2.5, 0]", ["label", "idx"])
