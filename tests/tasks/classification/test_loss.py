@@ -159,7 +159,7 @@ def test_a_teacher_of_other_classes_or_texts_is_refused(
     options = student_options(
         tmp_path / "a", train_file=str(table), teacher=str(teacher), train_batch_size=2
     )
-    with pytest.raises(ValueError, match="has the labels rain, sun, but the data"):
+    with pytest.raises(ValueError, match="has the classes rain, sun, but the data"):
         fine_tuning_run.run(options)
     table.write_text("text\tlabel\ta\nwet\train\tb\ndry\tsun\tc\n")
     options = dataclasses.replace(options, text_b_column="a")
