@@ -48,8 +48,8 @@ class PretrainedModel(keras_model.KerasModel):
     _has_lora = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuses another object than a BertConfig before arguments are missed."""
-        # A user's own constructor takes what it likes.
+        """Refuses anything but a BertConfig before Python reports missing arguments."""
+        # The constructor of a user's subclass may take other arguments.
         if args and cls.__init__.__module__.startswith("bert_tf."):
             cls._check_config(args[0])
         return super().__new__(cls, *args, **kwargs)

@@ -55,7 +55,7 @@ def run(options: serving_options.ServeModelOptions) -> None:
     app = server_app.Application(options, _token())
 
     def stop(number, frame):
-        """Gets the signal again when uvicorn has answered the requests."""
+        """Ends the process; uvicorn sends the signal again after the last answer."""
         if app.model is None:
             server_model.end_process(
                 "stopped before the model was loaded.", 128 + number

@@ -135,7 +135,7 @@ def read_embeddings(body: dict[str, Any], model: ServedModel) -> Job:
     Source: platform.openai.com/docs/api-reference/embeddings.
     """
     if body.get("model", model.name) != model.name:
-        raise ValueError(f"There is no model {body['model']!r:.80}, but {model.name}.")
+        raise ValueError(f"No model {body['model']!r:.80} here, only {model.name}.")
     signature = model.signatures.get(client.DEFAULT_SIGNATURE)
     if signature is None or "embedding" not in signature.outputs:
         raise ValueError(f"The model {model.name} returns no embeddings.")

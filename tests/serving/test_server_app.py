@@ -205,7 +205,7 @@ def test_float32_has_no_digits_of_float64():
         (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
         ("/v1/embeddings", '{"input": "a", "dimensions": 3}', 400, "must be 1 to 2"),
-        ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "no model 'n', but m"),
+        ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "'n' here, only m"),
         ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
         (
