@@ -8,11 +8,11 @@ import atexit
 import difflib
 import functools
 import gc
-import importlib
 import itertools
 import logging
 import os
 import pathlib
+import pkgutil
 import re
 import signal
 import sys
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
     if name.startswith("-"):
         advice = f"Expected a subcommand before {name}; `bert_tf --help` lists them."
         return complain("bert_tf", advice, WRONG_USAGE)
-    subcommand = subcommands.find(name)
+    subcommand = subcommands.BY_NAME.get(name)
     if subcommand is None:
         near = difflib.get_close_matches(name.lower(), subcommands.BY_NAME, n=1)
         advice = "`bert_tf --help` lists them all."
@@ -101,8 +101,7 @@ def run_tool(
     tool: str, argv: list[str] | None = None, *, typed: str | None = None
 ) -> int:
     """Runs a tool of the table `subcommands` and returns its exit code; see `run`."""
-    subcommand = subcommands.find(tool)
-    assert subcommand is not None  # Tools name themselves.
+    subcommand = subcommands.BY_NAME[tool]
 
     def work(record: Any) -> object:
         is_first = "tensorflow" not in sys.modules
@@ -112,25 +111,20 @@ def run_tool(
             gc.disable()
             atexit.register(gc.freeze)
         try:
-            function = load(subcommand.work)
+            function = pkgutil.resolve_name(subcommand.work)
         finally:
             if is_first:
                 gc.freeze()
                 gc.enable()
         return function(record)
 
-    return run(typed or tool, load(subcommand.options), work, argv)
+    options_class = pkgutil.resolve_name(subcommand.options)
+    return run(typed or tool, options_class, work, argv)
 
 
 def tool_main(tool: str) -> Callable[..., int]:
     """Returns the function `main` of a tool's script."""
     return functools.partial(run_tool, tool)
-
-
-def load(name: str) -> Any:
-    """Returns what a name of the table `subcommands` means: "module:attribute"."""
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 def run(

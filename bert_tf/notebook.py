@@ -63,6 +63,8 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
     Raises:
         OSError: the folder cannot be created.
     """
+    import tensorflow as tf
+
     started = time.time()
     if run_dir is None:
         run_dir = tempfile.mkdtemp(prefix=f"{name}_")
@@ -72,7 +74,9 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
         if "://" not in run_dir:
             os.makedirs(run_dir, exist_ok=True)
     device, dtype = _device()
-    _quiet_tensorflow()
+    # In a notebook, TensorFlow's logger sets its level to INFO when it is first used,
+    # and an export would log where it has written its files.
+    tf.get_logger().setLevel("ERROR")
     return Setup(
         device=device,
         dtype=dtype,
@@ -108,14 +112,6 @@ def _device():
     is_ampere = details.get("compute_capability", (0, 0)) >= (8, 0)
     dtype = "mixed_bfloat16" if is_ampere else "mixed_float16"
     return ("gpu" if len(gpus) == 1 else "mirrored"), dtype
-
-
-def _quiet_tensorflow():
-    import tensorflow as tf
-
-    # In a notebook, TensorFlow's logger sets its level to INFO when it is first used,
-    # and an export would log where it has written its files.
-    tf.get_logger().setLevel("ERROR")
 
 
 def _has_tpu():

@@ -156,10 +156,8 @@ class Options:
 
     def is_default(self, name: str) -> bool:
         """Returns whether the value of an option equals its default."""
-        return bool(getattr(self, name) == self._default(name))
-
-    def _default(self, name: str) -> Any:
-        return type(self).__dataclass_fields__[name].default
+        default = type(self).__dataclass_fields__[name].default
+        return bool(getattr(self, name) == default)
 
 
 def option(
@@ -277,44 +275,34 @@ def _declaration(
         alternatives = [kind for kind in annotation.__args__ if kind is not type(None)]
     kind = typing.get_origin(alternatives[0]) or alternatives[0]
     item_kind = typing.get_args(alternatives[0])[0] if kind is tuple else kind
-    group = _inherited(options_class, field.name, "group") or TASK_AND_DATA
-    default = FREE if group in _FREE_GROUPS else REFUSED
-    on_resume = _inherited(options_class, field.name, "on_resume") or default
-    is_path = _inherited(options_class, field.name, "is_path")
-    if is_path is None:
-        is_path = field.name.endswith(("_file", "_dir"))
-    names = ("help", "choices", "minimum", "maximum")
     return Declaration(
         name=field.name,
         kind=kind,
         item_kind=item_kind,
         is_optional=alternatives != [annotation],
         default=field.default,
-        introduced_by=_declaring_classes(options_class, field.name)[-1],
-        is_repeated=bool(_inherited(options_class, field.name, "is_repeated")),
-        group=group,
-        on_resume=on_resume,
-        is_path=is_path,
-        **{name: _inherited(options_class, field.name, name) for name in names},
+        **_metadata(options_class, field.name),
     )
 
 
-def _declaring_classes(options_class: type[Options], name: str) -> list[type]:
-    """Returns the classes that declare an option, most derived first."""
-    return [
-        c for c in options_class.__mro__ if name in vars(c).get("__annotations__", ())
-    ]
-
-
-def _inherited(options_class: type[Options], name: str, key: str) -> Any:
-    """Returns the metadata of the most derived declaration that sets it, or None."""
-    for declaring_class in _declaring_classes(options_class, name):
-        value = vars(declaring_class)["__dataclass_fields__"][name].metadata.get(key)
-        if value is None and key == "group":
-            value = vars(declaring_class).get("flag_group")
-        if value is not None:
-            return value
-    return None
+def _metadata(options_class: type[Options], name: str) -> dict[str, Any]:
+    """Returns what is declared of an option, by the most derived class that sets it."""
+    values: dict[str, Any] = {"introduced_by": None}
+    for declaring_class in reversed(options_class.__mro__):
+        attributes = vars(declaring_class)
+        if name not in attributes.get("__annotations__", ()):
+            continue
+        given = dict(attributes["__dataclass_fields__"][name].metadata)
+        given["group"] = given.get("group") or attributes.get("flag_group")
+        values |= {k: v for k, v in given.items() if v is not None or k not in values}
+        values["introduced_by"] = values["introduced_by"] or declaring_class
+    values["group"] = values["group"] or TASK_AND_DATA
+    if values["on_resume"] is None:
+        is_free = values["group"] in _FREE_GROUPS
+        values["on_resume"] = FREE if is_free else REFUSED
+    if values["is_path"] is None:
+        values["is_path"] = name.endswith(("_file", "_dir"))
+    return values
 
 
 def _parse_item(declaration: Declaration, text: str) -> Any:
@@ -335,12 +323,10 @@ def _parse_item(declaration: Declaration, text: str) -> Any:
 def _converted(declaration: Declaration, value: Any) -> Any:
     if value is None and declaration.is_optional:
         return None
-    if isinstance(value, os.PathLike):
-        value = os.fspath(value)
     if declaration.kind is not tuple:
         return _converted_item(declaration, value)
-    if isinstance(value, str):
-        return parse(declaration, value)
+    if isinstance(value, str | os.PathLike):
+        return parse(declaration, os.fspath(value))
     if not isinstance(value, list | tuple):
         raise _error(declaration, f"a list of {_NAMES[declaration.item_kind]}", value)
     return tuple(_converted_item(declaration, item) for item in value)

@@ -238,12 +238,8 @@ STAGES = {
     ),
 }
 SUBCOMMANDS = tuple(itertools.chain.from_iterable(STAGES.values()))
+# By its short name, and by the name of its tool.
 BY_NAME = {name: one for one in SUBCOMMANDS for name in (one.name, one.tool)}
-
-
-def find(name: str) -> Subcommand | None:
-    """Returns the subcommand of a short name or of a tool's name, or None."""
-    return BY_NAME.get(name)
 
 
 def overview(version: str) -> str:
@@ -273,7 +269,7 @@ def tool_help(typed: str, options_class: type[options_module.Options]) -> str:
     """
     declared = ordered(options_class)
     description = inspect.cleandoc(options_class.__doc__ or "")
-    if (subcommand := find(typed.removeprefix("bert_tf "))) is not None:
+    if subcommand := BY_NAME.get(typed.removeprefix("bert_tf ")):
         example = subcommand.example.replace(" --", " \\\n      --")
         is_tool = typed == subcommand.tool
         other = f"bert_tf {subcommand.name}" if is_tool else subcommand.tool

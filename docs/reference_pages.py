@@ -7,9 +7,9 @@ at the start of every build; the pages are not in version control.
 import importlib
 import inspect
 import pathlib
+import pkgutil
 
 import bert_tf
-from bert_tf import command_line
 from bert_tf import options as options_module
 from bert_tf import subcommands
 
@@ -65,7 +65,7 @@ def tools_index() -> str:
 
 def tool_page(subcommand: subcommands.Subcommand) -> str:
     """Returns the page of a tool: an example, what it does, and its flags by group."""
-    options_class = command_line.load(subcommand.options)
+    options_class = pkgutil.resolve_name(subcommand.options)
     lines = [f"# {subcommand.tool}", "", f"{subcommand.summary}.", ""]
     lines += [f"Also called `bert_tf {subcommand.name}`.", "", "```bash"]
     command = f"{subcommand.tool} {subcommand.example}"

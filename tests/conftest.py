@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import pkgutil
 import shutil
 import signal
 import subprocess
@@ -257,10 +258,9 @@ def _changed_config(golden, folder, **changes):
 
 
 def _options_of_tool(tool):
-    from bert_tf import command_line
     from bert_tf import subcommands
 
-    return command_line.load(subcommands.find(tool).options)
+    return pkgutil.resolve_name(subcommands.BY_NAME[tool].options)
 
 
 def _run_in_process(name, *arguments, **flags):

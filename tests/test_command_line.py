@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import os
 import pathlib
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -278,7 +279,7 @@ def test_help_groups_flags_required_first_then_the_tools_own_then_shared_ones(ca
 
 @every_subcommand
 def test_the_example_of_a_help_text_parses(subcommand):
-    options_class = command_line.load(subcommand.options)
+    options_class = pkgutil.resolve_name(subcommand.options)
     typed = f"bert_tf {subcommand.name}"
     shown = subcommands.tool_help(typed, options_class)
     assert f"\n\nSame as: {subcommand.tool}\n" in shown
@@ -292,7 +293,7 @@ def test_the_example_of_a_help_text_parses(subcommand):
 
 @every_subcommand
 def test_help_names_every_flag_once(subcommand):
-    options_class = command_line.load(subcommand.options)
+    options_class = pkgutil.resolve_name(subcommand.options)
     shown = subcommands.tool_help(subcommand.tool, options_class)
     listed = re.findall(r"^  --(\w+)", shown, re.M)
     declared = options_module.declarations(options_class)
@@ -309,7 +310,7 @@ def test_every_flag_is_read_somewhere():
     read = set(re.findall(r"\.(\w+)|[\"'](\w+)[\"']", code))
     names = {name for pair in read for name in pair}
     for subcommand in subcommands.SUBCOMMANDS:
-        options_class = command_line.load(subcommand.options)
+        options_class = pkgutil.resolve_name(subcommand.options)
         flags = {d.name for d in options_module.declarations(options_class)}
         assert flags <= names, subcommand.tool
 

@@ -330,7 +330,9 @@ def evaluation_batches(
             indices = tf.gather(tf.constant(order, tf.int64), indices)
         features = source.rows(indices, batch_size)
         features = {
-            name: tf.where(_per_row(is_real, values), values, tf.zeros_like(values))
+            name: tf.where(
+                tf.reshape(is_real, [-1] + [1] * (values.shape.rank - 1)), values, 0
+            )
             for name, values in features.items()
         }
         features["is_real_example"] = tf.cast(is_real, tf.float32)
@@ -374,10 +376,6 @@ def prepared(
 def _dataset(batch, steps):
     dataset = tf.data.Dataset.range(steps.start, max(steps.start, steps.stop))
     return dataset.map(batch, num_parallel_calls=_PARALLEL_READS, deterministic=True)
-
-
-def _per_row(flags, values):
-    return tf.reshape(flags, [-1] + [1] * (values.shape.rank - 1))
 
 
 def _as_rows(name, array):

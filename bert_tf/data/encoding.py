@@ -123,10 +123,10 @@ def _feature_entry(column, values):
     """Returns the rows of one entry of the Features map."""
     entry = _Rows(len(values))
     if column.dtype == "float32":
-        entry.append(np.ascontiguousarray(values, "<f4").view(np.uint8))
+        entry.prepend(np.ascontiguousarray(values, "<f4").view(np.uint8))
         list_tag = _FLOAT_LIST_TAG
     else:
-        entry.append(*_varints(values))
+        entry.prepend(*_varints(values))
         list_tag = _INT64_LIST_TAG
     entry.prepend_length(_PACKED_TAG)
     entry.prepend_length(list_tag)
@@ -156,13 +156,10 @@ class _Rows:
         self.parts += other.parts
         self.lengths += other.lengths
 
-    def append(self, part, lengths=None):
-        """Appends a part; bytes objects need their lengths."""
-        self._insert(len(self.parts), part, lengths)
-
     def prepend(self, part, lengths=None):
         """Prepends a part; bytes objects need their lengths."""
-        self._insert(0, part, lengths)
+        self.parts.insert(0, part)
+        self.lengths += part.shape[1] if lengths is None else lengths
 
     def prepend_length(self, tag):
         """Prepends a tag and the length of everything so far."""
@@ -180,10 +177,6 @@ class _Rows:
             else:
                 columns.append(_cut(np.concatenate(list(parts), axis=1)))
         return list(map(b"".join, zip(*columns, strict=True)))
-
-    def _insert(self, place, part, lengths):
-        self.parts.insert(place, part)
-        self.lengths += part.shape[1] if lengths is None else lengths
 
 
 def _repeated(data, num_rows):

@@ -44,7 +44,9 @@ class Order:
         self._windows_per_pool = windows_per_pool
         # A batch may span two epochs, so keep both.
         self._cut = functools.lru_cache(maxsize=2)(self._cut_epoch)
-        self._part = functools.lru_cache(maxsize=_PARTS_KEPT)(self._sorted_part)
+        self._part = functools.lru_cache(maxsize=_PARTS_KEPT)(
+            lambda epoch, number: self._cut(epoch).sorted_rows(number)
+        )
         self._lock = threading.Lock()  # Two batches at once sort a part only once.
 
     def indices(self, position: int, count: int) -> np.ndarray:
@@ -71,11 +73,8 @@ class Order:
             for first in (self._cut(epoch).windows(part) * self.window).tolist()
         ]
 
-    def _key(self, epoch):
-        return mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
-
     def _cut_epoch(self, epoch):
-        key = self._key(epoch)
+        key = mix(mix(np.uint64(self._seed % 2**64)) + np.uint64(epoch))
         if self.window > 1:
             return _Windows(key, self.num_rows, self.window, self._windows_per_pool)
         return _HashRanges(key, self.num_rows, self._num_parts)
@@ -90,9 +89,6 @@ class Order:
             here = min(count, int(ends[part]) - place)
             yield epoch, part, start, start + here
             position, count = position + here, count - here
-
-    def _sorted_part(self, epoch, number):
-        return self._cut(epoch).sorted_rows(number)
 
 
 class _HashRanges:

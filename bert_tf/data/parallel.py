@@ -183,7 +183,13 @@ def _start_method():
 
 
 def _start(counter):
-    _follow_parent()
+    """Makes a worker ignore Ctrl-C, and end when its parent ends for any reason.
+
+    Ctrl-C reaches the whole process group, so the parent gets it too and decides how
+    to stop its workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_after_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _leave)
     _SHARED[:] = [counter]
 
@@ -228,19 +234,9 @@ def _interrupts_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _follow_parent() -> None:
-    """Makes a worker ignore Ctrl-C, and end when its parent ends for any reason.
-
-    Ctrl-C reaches the whole process group, so the parent gets it too and decides how
-    to stop its workers.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_after_parent, daemon=True).start()
-
-
 def _exit_after_parent():
     parent = multiprocessing.parent_process()
-    assert parent is not None  # Only worker processes call `_follow_parent`.
+    assert parent is not None  # This is a worker process.
     parent.join()
     os._exit(1)
 

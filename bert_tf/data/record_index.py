@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import json_values
 from bert_tf.data import encoding as data_encoding
 from bert_tf.data import schema as schema_module
 
 _BYTES_THAT_SHOW_KIND = 1 << 12
+# The types of the values that readers use.
+_METADATA = {
+    **dict.fromkeys(("vocab_fingerprint?", "vocab_file?"), str | None),
+    "vocab_size?": int | None,
+    "unknown_share?": float | None,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -141,21 +148,15 @@ def _load(path):
             is_sound = offsets.ndim == 1 and offsets.size and offsets[0] == 0
             if not is_sound or (np.diff(offsets) <= 0).any():
                 raise ValueError("the offsets of records increase from 0")
+            if json_values.unexpected(description["metadata"], _METADATA):
+                raise ValueError("the metadata have other types")
             return RecordIndex(
                 offsets=_compact(offsets),
                 schema=schema_module.Schema.from_dicts(description["columns"]),
-                metadata=_checked_metadata(description["metadata"]),
+                metadata=description["metadata"],
             )
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        OSError,
-        RecursionError,
-        zipfile.BadZipFile,
-    ):
+    # Each of zip, NumPy, JSON and our own schema has its own errors for damaged files.
+    except Exception:
         raise ValueError(
             f"{path}: not a side file of TFRecords; remove it to read the records "
             f"without it."
@@ -164,20 +165,6 @@ def _load(path):
 
 def _compact(offsets):
     return offsets.astype(np.uint32) if offsets[-1] < 1 << 32 else offsets
-
-
-def _checked_metadata(metadata):
-    """Returns the metadata after checking the types of the values that readers use."""
-    kinds = {
-        "vocab_fingerprint": str,
-        "vocab_file": str,
-        "vocab_size": int,
-        "unknown_share": float,
-    }
-    for name, kind in kinds.items():
-        if not isinstance(metadata.get(name), kind | None):
-            raise TypeError(f"{name} is not of the type {kind.__name__}")
-    return metadata
 
 
 def _scan(path, size):

@@ -80,22 +80,21 @@ class BlockReader:
             window: as `shuffle_buffer_size` of `batching.training_batches`. With 0, the
                 records of 16 random blocks are shuffled together.
         """
-        how = "They keep their order."
+        how, blocks_per_pool = "They keep their order.", 1
         if not window:
             how = f"Those of {BLOCKS_PER_POOL} random blocks are shuffled together."
+            window, blocks_per_pool = max(self.rows_per_block, 2), BLOCKS_PER_POOL
         logger.info(
             "Examples in remote files (first %s) are read in blocks of about %d. %s",
             self._files.paths[0],
             self.rows_per_block,
             how,
         )
-        if window:
-            return ordering.Order(self._files.num_records, seed=seed, window=window)
         return ordering.Order(
             self._files.num_records,
             seed=seed,
-            window=max(self.rows_per_block, 2),
-            windows_per_pool=BLOCKS_PER_POOL,
+            window=window,
+            windows_per_pool=blocks_per_pool,
         )
 
     def prefetch(self, ranges: list[range]) -> None:

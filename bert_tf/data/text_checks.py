@@ -243,10 +243,7 @@ def check_unknown(
     )
 
 
-def count_pieces(
-    tokenizer: Any,
-    texts: Sequence[str],
-) -> tuple[np.ndarray, np.ndarray]:
+def count_pieces(tokenizer: Any, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the number of pieces of each text, and the number of [UNK] among them.
 
     Args:

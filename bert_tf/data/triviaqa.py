@@ -48,9 +48,7 @@ class ConvertTriviaqaOptions(options_module.Options):
         )
 
 
-def convert(
-    options: ConvertTriviaqaOptions,
-) -> str:
+def convert(options: ConvertTriviaqaOptions) -> str:
     """Writes the questions whose documents contain an answer; returns a report.
 
     Args:

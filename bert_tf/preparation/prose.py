@@ -61,7 +61,10 @@ def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterat
             sample = sample[number + 1 :]
             break
     wrap = find_wrap(sample)
-    lines = itertools.takewhile(_is_before_license, itertools.chain(sample, lines))
+    lines = itertools.takewhile(
+        lambda line: not _LICENSE_END.match(line.strip()),
+        itertools.chain(sample, lines),
+    )
     blocks = lines if wrap is None else _unwrapped(lines, wrap)
     return _without_headings(_continued(map(_cleaned, blocks)), counts)
 
@@ -149,10 +152,6 @@ def _joined(block):
         else:
             text += " " + line
     return text
-
-
-def _is_before_license(line):
-    return not _LICENSE_END.match(line.strip())
 
 
 def _cleaned(block):

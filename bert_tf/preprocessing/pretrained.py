@@ -78,9 +78,7 @@ def _with_preprocessor(kwargs, stored, tokenizer):
 
 
 def _load(
-    model_class: Any,
-    source: source_module.Source,
-    **kwargs: Any,
+    model_class: Any, source: source_module.Source, **kwargs: Any
 ) -> tuple[Any, Any]:
     """Returns a model of any class with a checkpoint's weights, and its tokenizer.
 

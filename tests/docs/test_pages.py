@@ -87,7 +87,7 @@ def commands_of(text):
         for line in lines:
             words = line.removeprefix("$ ").split(" #")[0].split()
             words = words[1:] if words[:1] == ["bert_tf"] else words
-            found = words and subcommands.find(words[0])
+            found = words and subcommands.BY_NAME.get(words[0])
             if not found or len(words) < 2 or not words[1].startswith("-"):
                 continue
             while line.count("'") % 2:  # A quoted value may have several lines.

@@ -40,7 +40,7 @@ def run(commands, run_tool, *small):
     """Runs each command of a block; returns what the last one printed."""
     for line in re.sub(r"\\\n\s*", " ", commands).splitlines():
         name, *flags = shlex.split(line)[1:]
-        tool = subcommands.find(name).tool
+        tool = subcommands.BY_NAME[name].tool
         given = [f for f in small if f.partition("=")[0] in SMALL_FLAGS.get(tool, ())]
         replaced = {f.partition("=")[0] for f in given}
         flags = [f for f in flags if f.partition("=")[0] not in replaced]
