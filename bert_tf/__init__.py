@@ -20,6 +20,7 @@ TensorFlow.
 """
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # What editors and type checkers read.
@@ -103,21 +104,8 @@ _MODULE_OF = {
     "pack": "bert_tf.data.packing",
     "score_texts": "bert_tf.serving.masked_words",
 }
-_SUBPACKAGES = (
-    "checkpoints",
-    "data",
-    "fine_tune",
-    "fine_tuning",
-    "modeling",
-    "optimization",
-    "preparation",
-    "preprocessing",
-    "pretraining",
-    "pretraining_data",
-    "serving",
-    "tasks",
-    "tokenization",
-    "training",
+_SUBPACKAGES = frozenset(
+    ("fine_tune", *(one.name for one in pkgutil.iter_modules(__path__) if one.ispkg))
 )
 
 __all__ = sorted([*_MODULE_OF, "__version__"])

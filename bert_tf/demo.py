@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 from typing import ClassVar
 
@@ -115,12 +114,11 @@ def _show(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(options: RunDemoOptions, show: Callable[[str], None] = _show) -> str:
+def run(options: RunDemoOptions) -> str:
     """Runs every stage with the tool that a user would run, and returns the report.
 
     Args:
         options: of the tool.
-        show: called with each piece of text to show.
 
     Raises:
         ValueError: the text is not suitable, a stage failed, or the output folder
@@ -139,11 +137,11 @@ def run(options: RunDemoOptions, show: Callable[[str], None] = _show) -> str:
         _write_lines(f"{out}/masked.txt", MASKED)
         _write_lines(f"{out}/questions.txt", [text for text, _ in questions])
 
-        (fillings,) = _run_commands(_MASKS, values, show)
-        _run_commands(_PRETRAINING, values, show)
+        (fillings,) = _run_commands(_MASKS, values)
+        _run_commands(_PRETRAINING, values)
         for start in _STARTS:
-            _run_commands(_CLASSIFICATION, values | {"start": start}, show)
-        _, answers = _run_commands(_SERVING, values, show)
+            _run_commands(_CLASSIFICATION, values | {"start": start})
+        _, answers = _run_commands(_SERVING, values)
 
         minutes = (time.monotonic() - started) / 60
         parts = [f"=== 5. Report: {minutes:.1f} minutes ===", _masks_table(fillings)]
@@ -154,17 +152,17 @@ def run(options: RunDemoOptions, show: Callable[[str], None] = _show) -> str:
     return report
 
 
-def _run_commands(commands, values, show):
+def _run_commands(commands, values):
     """Shows and runs commands, each as it is typed, and returns their outputs."""
     values = {name: shlex.quote(str(value)) for name, value in values.items()}
     values["start_flags"] = _STARTS[values.get("start", "random")].format(**values)
     outputs = []
     for text in re.split(r"\n(?! )", commands.strip().format(**values)):
         if text.startswith("#"):
-            show(f"\n==={text.removeprefix('#')} ===")
+            _show(f"\n==={text.removeprefix('#')} ===")
             continue
         words, stdin = map(shlex.split, (text + " < ").split(" < ")[:2])
-        show("\n$ " + " \\\n    ".join(re.split(r"\s+(?=--|< )", text)))
+        _show("\n$ " + " \\\n    ".join(re.split(r"\s+(?=--|< )", text)))
         with open((stdin or [os.devnull])[0], encoding="utf-8") as file:
             done = subprocess.run(
                 [sys.executable, "-m", *words],
@@ -175,7 +173,7 @@ def _run_commands(commands, values, show):
             )
         if done.returncode != 0:
             raise ValueError(f"The command ended with exit code {done.returncode}.")
-        show(done.stdout.rstrip())
+        _show(done.stdout.rstrip())
         outputs.append(done.stdout)
     return outputs
 

@@ -190,7 +190,7 @@ def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
 
     The temporary file is renamed if the block succeeds and removed if it fails. Its
     name starts with a dot, so globs do not match it. If the process is killed,
-    `remove_leftovers_in` and `remove_leftovers_of` remove it later.
+    `remove_leftovers` removes it later.
 
     Args:
         path: the final name. Missing folders are created. A device or a pipe, such as
@@ -232,7 +232,7 @@ def _kept_from_removal(temporary: str, path: str) -> Iterator[None]:
 def temporary_path(path: AnyPath) -> str:
     """Returns a new path beside another one, for writing it before it is renamed.
 
-    If the process is killed, `remove_leftovers_of` the path removes it later.
+    If the process is killed, `remove_leftovers` removes it later.
     """
     folder, name = os.path.split(os.fspath(path))
     return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
@@ -248,43 +248,31 @@ def final_name(name: str) -> str:
     return match["name"] if match else name
 
 
-def remove_leftovers_in(folder: AnyPath) -> None:
-    """Removes all temporary files in a folder that killed processes left.
+def remove_leftovers(folder: AnyPath, name: str | None = None) -> None:
+    """Removes what killed processes left in a folder.
 
     Files that another process is writing at the moment are kept: they are locked.
     Remote folders are left alone, because their files cannot be locked.
+
+    Args:
+        folder: the folder.
+        name: removes only temporary files of this final name, and temporary folders,
+            too. No other process may be writing a folder of this name. None: removes
+            all temporary files.
     """
-    folder = os.fspath(folder)
+    folder = os.fspath(folder) or os.curdir
     if is_remote(folder) or not os.path.isdir(folder):
         return
-    for name in list_folder(folder):
-        path = os.path.join(folder, name)
-        if final_name(name) != name and os.path.isfile(path):
-            _remove_unless_locked(path)
-
-
-def remove_leftovers_of(path: AnyPath) -> None:
-    """Removes temporary files and folders that killed writers of a path left.
-
-    Call it only while no other process writes a folder of this name.
-    """
-    path = os.fspath(path)
-    if is_remote(path):
-        return
-    folder, own_name = os.path.split(os.path.realpath(path))
-    for name in list_folder(folder) if os.path.isdir(folder) else ():
-        if name != own_name == final_name(name):
-            leftover = os.path.join(folder, name)
-            if os.path.isdir(leftover):
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                _remove_unless_locked(leftover)
-
-
-def _remove_unless_locked(path: str) -> None:
-    with contextlib.suppress(OSError), open(path, "ab") as file:
-        if _try_lock(file):
-            os.remove(path)
+    for entry in list_folder(folder):
+        path, final = os.path.join(folder, entry), final_name(entry)
+        if entry == final or name not in (None, final):
+            continue
+        if os.path.isfile(path):
+            with contextlib.suppress(OSError), open(path, "ab") as file:
+                if _try_lock(file):
+                    os.remove(path)
+        elif name is not None:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def reason_of(error: BaseException) -> str:

@@ -55,7 +55,7 @@ def _parts(value: Any, shape: Any, place: str) -> Iterator[tuple[Any, Any, str]]
             yield part, shapes.get(name, shape.get(str)), f"{prefix}{name}"
     for name in shape:
         if name is not str and not name.endswith("?") and name not in value:
-            yield MISSING, _is_never_accepted, f"{prefix}{name}"
+            yield MISSING, lambda _: False, f"{prefix}{name}"
 
 
 def _is_accepted(value: Any, shape: Any) -> bool:
@@ -66,10 +66,6 @@ def _is_accepted(value: Any, shape: Any) -> bool:
     if isinstance(value, bool):  # In Python, unlike JSON, a bool is an int.
         return bool in (shape, *getattr(shape, "__args__", ()))
     return isinstance(value, shape)
-
-
-def _is_never_accepted(value: Any) -> bool:
-    return False
 
 
 def parse(text: str | bytes, **arguments: Any) -> Any:

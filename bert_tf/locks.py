@@ -52,7 +52,7 @@ def output_folder(path: files.AnyPath) -> Iterator[None]:
         yield
         return
     with _locked(path, LOCK_FILE, path, "output_dir"):
-        files.remove_leftovers_in(path)
+        files.remove_leftovers(path)
         yield
 
 
@@ -85,7 +85,7 @@ def output_file(
         return
     folder, name = os.path.split(real)
     with _locked(folder, f".{name}{LOCK_FILE}", path, flag, waits=waits):
-        files.remove_leftovers_of(real)
+        files.remove_leftovers(folder, name)
         yield
 
 

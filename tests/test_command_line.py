@@ -22,9 +22,6 @@ from bert_tf.options import option
 AFTER = options_module.Options.after_interrupt
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOOLS = sorted(path.stem for path in (ROOT / "tools").glob("[a-z]*.py"))
-every_subcommand = pytest.mark.parametrize(
-    "subcommand", subcommands.SUBCOMMANDS, ids=lambda subcommand: subcommand.name
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -277,8 +274,8 @@ def test_help_groups_flags_required_first_then_the_tools_own_then_shared_ones(ca
     assert capsys.readouterr().out.startswith(HELP)
 
 
-@every_subcommand
-def test_the_example_of_a_help_text_parses(subcommand):
+@pytest.mark.parametrize("subcommand", subcommands.SUBCOMMANDS, ids=lambda s: s.name)
+def test_help_names_every_flag_once_and_its_example_parses(subcommand):
     options_class = pkgutil.resolve_name(subcommand.options)
     typed = f"bert_tf {subcommand.name}"
     shown = subcommands.tool_help(typed, options_class)
@@ -289,12 +286,6 @@ def test_the_example_of_a_help_text_parses(subcommand):
     words = shlex.split(command.replace("--recipe=auto", ""))[2:]
     assert command_line.run(typed, options_class, seen.append, words) == 0
     assert len(seen) == 1
-
-
-@every_subcommand
-def test_help_names_every_flag_once(subcommand):
-    options_class = pkgutil.resolve_name(subcommand.options)
-    shown = subcommands.tool_help(subcommand.tool, options_class)
     listed = re.findall(r"^  --(\w+)", shown, re.M)
     declared = options_module.declarations(options_class)
     names = [d.name for d in declared]

@@ -44,7 +44,7 @@ def test_own_documents_are_divided(documents, train, heldout, tmp_path, monkeypa
         output_dir=str(tmp_path / "out"), corpus_file=str(tmp_path / "own.txt")
     )
     with pytest.raises(InterruptedError):
-        demo.run(options, print)
+        demo.run(options)
     for name, expected in (("train", train), ("heldout", heldout)):
         text = (tmp_path / "out" / f"{name}.txt").read_text()
         assert text.strip().split("\n\n") == expected

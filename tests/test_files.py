@@ -69,18 +69,15 @@ def test_the_error_of_a_full_disk_names_the_file():
 LEFTOVER = f".out.txt.{'0' * 32}.partial"
 
 
-@pytest.mark.parametrize(
-    "remove",
-    [files.remove_leftovers_in, lambda at: files.remove_leftovers_of(at / "out.txt")],
-)
-def test_leftovers_are_removed_and_files_in_progress_are_not(tmp_path, remove):
+@pytest.mark.parametrize("only", [None, "out.txt"])
+def test_leftovers_are_removed_and_files_in_progress_are_not(tmp_path, only):
     (tmp_path / LEFTOVER).write_text("of a killed process")
     kept = [".out.txt.partial", "out.txt.partial", f"out.txt.{'0' * 32}.partial"]
     for name in kept:
         (tmp_path / name).write_text("of somebody")
     with files.complete_or_absent(tmp_path / "out.txt") as file:
         file.write("all of it")
-        remove(tmp_path)
+        files.remove_leftovers(tmp_path, only)
     assert (tmp_path / "out.txt").read_text() == "all of it"
     assert sorted(os.listdir(tmp_path)) == sorted([*kept, "out.txt"])
 

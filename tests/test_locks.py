@@ -121,7 +121,7 @@ def test_many_waiting_for_a_lock_get_it_one_by_one(tmp_path):
     assert most == [1] * 80
 
 
-def test_devices_and_remote_paths_are_not_locked(tmp_path):
+def test_devices_and_remote_paths_are_not_locked():
     for _ in range(2):
         with locks.output_file("/dev/null"), locks.output_file("/dev/null"):
             pass

@@ -3,23 +3,31 @@
 Flags of the TPU plumbing became --device and --tpu_name; see test_command_line.py.
 """
 
-import pathlib
-
 import pytest
 
 from bert_tf import options as options_module
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 REQUIRED = options_module.REQUIRED
 OPTIONAL = (None, "", ())  # The release's None: nothing given.
 
 _TRAINING = {
     "train_batch_size": 32,
-    "eval_batch_size": 8,
     "learning_rate": 5e-5,
     "save_checkpoints_steps": 1000,
     "iterations_per_loop": 1000,
     "do_train": False,
+}
+_FINE_TUNING = {
+    **_TRAINING,
+    "bert_config_file": (REQUIRED, *OPTIONAL),
+    "vocab_file": (REQUIRED, *OPTIONAL),
+    "output_dir": REQUIRED,
+    "init_checkpoint": OPTIONAL,
+    "do_lower_case": True,
+    "do_predict": False,
+    "predict_batch_size": 8,
+    "num_train_epochs": 3.0,
+    "warmup_proportion": 0.1,
 }
 RELEASED = {
     "create_pretraining_data": {
@@ -44,46 +52,26 @@ RELEASED = {
         "max_seq_length": 128,
         "max_predictions_per_seq": 20,
         "do_eval": False,
+        "eval_batch_size": 8,
         "num_train_steps": 100000,
         "num_warmup_steps": 10000,
         "max_eval_steps": 100,
     },
     "run_classifier": {
-        **_TRAINING,
+        **_FINE_TUNING,
         "data_dir": (REQUIRED, *OPTIONAL),  # Own data comes as --train_file instead.
-        "bert_config_file": (REQUIRED, *OPTIONAL),
         "task_name": (REQUIRED, *OPTIONAL),
-        "vocab_file": (REQUIRED, *OPTIONAL),
-        "output_dir": REQUIRED,
-        "init_checkpoint": OPTIONAL,
-        "do_lower_case": True,
         "max_seq_length": 128,
         "do_eval": False,
-        "do_predict": False,
-        "predict_batch_size": 8,
-        "num_train_epochs": 3.0,
-        "warmup_proportion": 0.1,
+        "eval_batch_size": 8,
     },
     "run_squad": {
-        "bert_config_file": (REQUIRED, *OPTIONAL),
-        "vocab_file": (REQUIRED, *OPTIONAL),
-        "output_dir": REQUIRED,
+        **_FINE_TUNING,
         "train_file": OPTIONAL,
         "predict_file": OPTIONAL,
-        "init_checkpoint": OPTIONAL,
-        "do_lower_case": True,
         "max_seq_length": 384,
         "doc_stride": 128,
         "max_query_length": 64,
-        "do_train": False,
-        "do_predict": False,
-        "train_batch_size": 32,
-        "predict_batch_size": 8,
-        "learning_rate": 5e-5,
-        "num_train_epochs": 3.0,
-        "warmup_proportion": 0.1,
-        "save_checkpoints_steps": 1000,
-        "iterations_per_loop": 1000,
         "n_best_size": 20,
         "max_answer_length": 30,
         "verbose_logging": False,
@@ -104,12 +92,7 @@ RELEASED = {
 }
 
 
-def _tools_of_the_release():
-    there = {path.stem for path in (ROOT / "tools").glob("[a-z]*.py")}
-    return sorted(there & set(RELEASED))
-
-
-@pytest.mark.parametrize("tool", _tools_of_the_release())
+@pytest.mark.parametrize("tool", RELEASED)
 def test_the_releases_flags_have_their_names_and_defaults(tool, options_of_tool):
     declared = {d.name: d for d in options_module.declarations(options_of_tool(tool))}
     for flag, released in RELEASED[tool].items():

@@ -267,15 +267,7 @@ def training_batches(
         Dicts of the source's columns [B, ...] with `example_index` (int32 [B], index in
         the global batch) and `step` (int32 [B]). Shapes are static without
         `length_buckets`.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
-    _check_sizes(batch_size, length_buckets)
-    if shuffle_buffer_size not in (0, 1):
-        raise ValueError(
-            f"shuffle_buffer_size: expected 0 or 1, got {shuffle_buffer_size}."
-        )
     rows = source.order(seed=seed, window=shuffle_buffer_size)
     share = share or range(batch_size)
     read = range(batch_size) if length_buckets else share
@@ -315,11 +307,7 @@ def evaluation_batches(
     Returns:
         Dicts of the source's columns [B, ...] with `is_real_example` (float32 [B]):
         1 for a row of the source, 0 for a row of zeros.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
-    _check_sizes(batch_size, length_buckets)
     num_examples = source.num_examples
 
     def batch(step):
@@ -386,15 +374,6 @@ def _as_rows(name, array):
             f"length], got {array.dtype} {array.shape}."
         )
     return array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
-
-
-def _check_sizes(batch_size, length_buckets):
-    if batch_size < 1:
-        raise ValueError(f"batch_size: expected at least 1, got {batch_size}.")
-    if any(bucket < 1 for bucket in length_buckets):
-        raise ValueError(
-            f"length_buckets: expected lengths of at least 1, got {length_buckets}."
-        )
 
 
 def _cut(features, length_buckets):

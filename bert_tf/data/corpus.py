@@ -46,7 +46,8 @@ class Span:
     start: int  # First byte.
     end: int  # Byte after the last one.
     first_line: int  # Number of the first line, from 1.
-    starts_document: bool  # False: it continues the document of the span before.
+    # False: it continues the document of the span before.
+    starts_document: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,14 +73,7 @@ def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
         ValueError: a line is not UTF-8; the message has file and line.
     """
     spans = tuple(
-        Span(
-            path=path,
-            start=0,
-            end=files.size(path),
-            first_line=1,
-            starts_document=False,
-        )
-        for path in paths
+        Span(path=path, start=0, end=files.size(path), first_line=1) for path in paths
     )
     yield from read_shard(Shard(spans=spans))
 
@@ -228,7 +222,6 @@ def _pieces(paths):
                             start=start + piece_start,
                             end=start + piece_end,
                             first_line=line,
-                            starts_document=False,
                         )
                         yield span, is_blank
                         line += block.count(b"\n", piece_start, piece_end)

@@ -44,12 +44,9 @@ def check(
         ValueError: the records were written with a different value, or a column has a
             value out of range.
     """
-    _check_length(record_files, "input_ids", max_seq_length=max_seq_length)
-    _check_length(
-        record_files,
-        "masked_lm_positions",
-        max_predictions_per_seq=max_predictions_per_seq,
-    )
+    _check_length(record_files, "input_ids", "max_seq_length", max_seq_length)
+    column, name = "masked_lm_positions", "max_predictions_per_seq"
+    _check_length(record_files, column, name, max_predictions_per_seq)
     check_vocabulary(record_files, vocabulary, vocab_size)
     warn_about_unknown(
         record_files.metadata.get("unknown_share") or 0.0, record_files.paths[0]
@@ -63,9 +60,8 @@ def check(
     _check_values(record_files, limits)
 
 
-def _check_length(record_files, column, **option):
-    """Checks the length of the column that an option determines."""
-    [(name, length)] = option.items()
+def _check_length(record_files, column, name, length):
+    """Checks the length of the column that the option `name` determines."""
     path, schema = record_files.paths[0], record_files.schema
     if length is None:
         return

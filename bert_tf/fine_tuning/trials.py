@@ -91,7 +91,7 @@ def run(
     trials = options.trials()
     _check_no_single_run(options.output_dir)
     for name in ("", fine_tuning_options.TRIALS_FOLDER):
-        files.remove_leftovers_in(os.path.join(options.output_dir, name))
+        files.remove_leftovers(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
     known: dict[run_file.DataSet, run_file.DataSet] = {}
     for number, trial in enumerate(trials, start=1):

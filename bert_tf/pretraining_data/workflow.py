@@ -122,7 +122,7 @@ def create_data(
     with contextlib.ExitStack() as stack:
         for path in options.output_file:
             stack.enter_context(locks.output_file(path))
-            files.remove_leftovers_of(record_index.side_path(path))
+            files.remove_leftovers(*os.path.split(record_index.side_path(path)))
         digest = journal_module.fingerprint(options, vocabulary, inputs, shards)
         journal = stack.enter_context(
             journal_module.Journal(options.output_file[0], digest)

@@ -87,7 +87,7 @@ class RunFolder:
         """Creates the folder; raises OSError if that fails."""
         if self.is_written:
             files.make_folders(self.path)
-            files.remove_leftovers_in(self.path)
+            files.remove_leftovers(self.path)
 
     def write_settings(
         self,

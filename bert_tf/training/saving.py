@@ -222,7 +222,7 @@ def remove_leftovers(output_dir: str) -> None:
         OSError: a file cannot be removed.
     """
     for folder in (output_dir, os.path.join(output_dir, BEST_FOLDER)):
-        files.remove_leftovers_in(folder)
+        files.remove_leftovers(folder)
         rotation.remove_leftovers(folder)
 
 

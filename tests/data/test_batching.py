@@ -19,13 +19,6 @@ def rows(source, **arguments):
     return [batch["row"].tolist() for batch in batches.as_numpy_iterator()]
 
 
-def test_an_epoch_holds_every_row_once_and_epochs_lie_end_to_end():
-    batches = rows(numbered(10), batch_size=4, num_steps=5, seed=1)
-    order = [row for batch in batches for row in batch]
-    assert sorted(order[:10]) == sorted(order[10:]) == list(range(10))
-    assert order[:10] != order[10:]
-
-
 def test_the_order_is_what_it_has_always_been():
     # A run that began under another version of NumPy must go on with these rows.
     assert rows(numbered(10), batch_size=10, num_steps=2, seed=1) == [
@@ -59,19 +52,6 @@ def test_permutations_are_even():
     )
     assert len(found) == 24
     assert all(abs(count - 200) < 5 * 14 for count in found.values())
-
-
-def test_skipped_batches_are_not_read(golden):
-    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
-    read = []
-    original = records.read
-    records.read = lambda indices: read.append(len(indices)) or original(indices)
-    source = batching.TFRecordSource(records)
-    dataset = batching.training_batches(
-        source, batch_size=4, num_steps=1000, start_step=998, seed=0
-    )
-    assert len(list(dataset)) == 2
-    assert sum(read) == 8
 
 
 def test_records_arrive_as_they_are_in_the_file(golden):
@@ -133,14 +113,8 @@ def test_the_longest_part_of_all_rows_decides_on_the_bucket():
 
 def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     data = bytearray((golden / "default.tfrecord").read_bytes())
-    data[100] ^= 1
-    path = tmp_path / "a.tfrecord"
-    path.write_bytes(data)
-    # The first record is read at opening, for its columns.
-    with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte 0 is dam"):
-        tfrecord.RecordFiles([path])
-    data[100] ^= 1
     data[-20] ^= 1
+    path = tmp_path / "a.tfrecord"
     path.write_bytes(data)
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
     with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):

@@ -7,6 +7,11 @@ import pytest
 from bert_tf.data import corpus as data_corpus
 
 
+@pytest.fixture(autouse=True, params=[7, 1 << 20])
+def block_bytes(request, monkeypatch):
+    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", request.param)
+
+
 def write(path, text):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return str(path)
@@ -38,11 +43,7 @@ def test_a_document_goes_on_in_the_next_file(tmp_path):
     assert documents_of(data_corpus.shards(paths, 1)) == [["a"], ["b", "c"], ["d"]]
 
 
-@pytest.mark.parametrize("block_bytes", [7, 64, 1 << 20])
-def test_shards_hold_every_document_once_and_in_order(
-    tmp_path, monkeypatch, block_bytes
-):
-    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
+def test_shards_hold_every_document_once_and_in_order(tmp_path):
     numbers = random.Random(0)
     paths = []
     for name in "abc":
@@ -69,11 +70,7 @@ def test_a_last_shard_of_one_document_joins_the_one_before(tmp_path):
     assert [len(list(data_corpus.read_shard(shard))) for shard in shards] == [3, 4]
 
 
-@pytest.mark.parametrize("block_bytes", [16, 1 << 20])
-def test_a_large_document_is_cut_between_sentences_with_a_warning(
-    tmp_path, monkeypatch, caplog, block_bytes
-):
-    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
+def test_a_large_document_is_cut_between_sentences_with_a_warning(tmp_path, caplog):
     lines = [f"{number:09d}" for number in range(30)]
     path = write(tmp_path / "a", "small\n\n" + "\n".join(lines) + "\n")
     with caplog.at_level(logging.WARNING):
@@ -88,11 +85,7 @@ def test_a_large_document_is_cut_between_sentences_with_a_warning(
     assert warning.startswith(f"{path}:8: this document is larger than half a shard")
 
 
-@pytest.mark.parametrize("block_bytes", [4, 1 << 20])
-def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
-    tmp_path, monkeypatch, block_bytes
-):
-    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
+def test_text_that_is_not_utf8_is_an_error_with_file_and_line(tmp_path):
     path = write(tmp_path / "a", b"one\n\nthr\xc3\xa9e\nfo\xffur\nfive\n")
     message = r"/a:4: not UTF-8 \(byte 3 of the line is 0xff\)"
     with pytest.raises(ValueError, match=message):
@@ -102,11 +95,7 @@ def test_text_that_is_not_utf8_is_an_error_with_file_and_line(
         list(data_corpus.read_shard(shard))
 
 
-@pytest.mark.parametrize("block_bytes", [4, 1 << 20])
-def test_line_numbers_of_a_later_shard_count_from_the_start_of_the_file(
-    tmp_path, monkeypatch, block_bytes
-):
-    monkeypatch.setattr(data_corpus, "_BLOCK_BYTES", block_bytes)
+def test_line_numbers_of_a_later_shard_count_from_the_start_of_the_file(tmp_path):
     text = b"one\ntwo\n\nthree\n\nfour\n\nfive\nsi\xffx\n\nseven\n"
     path = write(tmp_path / "a", text)
     first, *_, last = data_corpus.shards([path], 22e-6)

@@ -29,12 +29,6 @@ def test_pack_pair_frames_both_segments():
     assert packed.segment_ids == [0, 0, 0, 0, 1, 1]
 
 
-def test_pack_pair_works_on_ids_and_cuts_to_fit():
-    packed = packing.pack_pair([5, 6, 7], max_seq_length=4, cls=2, sep=3)
-    assert packed.pieces == [2, 5, 6, 3]
-    assert packed.segment_ids == [0, 0, 0, 0]
-
-
 def test_pack_gives_padded_features(tokenizer):
     features = packing.pack(tokenizer, ["The cat sat", ""], max_seq_length=7)
     np.testing.assert_array_equal(
@@ -53,16 +47,6 @@ def test_pack_gives_pairs_their_segments(tokenizer):
     # Four pieces have room; B, the longer one, gives way.
     np.testing.assert_array_equal(features["input_ids"], [[2, 5, 6, 3, 7, 7, 3]])
     np.testing.assert_array_equal(features["segment_ids"], [[0, 0, 0, 0, 1, 1, 1]])
-
-
-def test_pack_reads_both_tokenizers_alike(tokenizer):
-    from bert_tf.tokenization import in_graph
-
-    other = in_graph.InGraphTokenizer(tokenizer.vocabulary)
-    texts = ["The cats sat", "a cat", ""]
-    got = packing.pack(other, texts, max_seq_length=6)
-    for name, expected in packing.pack(tokenizer, texts, max_seq_length=6).items():
-        np.testing.assert_array_equal(got[name], expected)
 
 
 @pytest.mark.parametrize(

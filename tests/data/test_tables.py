@@ -148,14 +148,6 @@ def test_a_column_that_holds_no_lists_is_refused(write, name, content, message):
         )
 
 
-def test_a_given_header_makes_the_first_line_a_row(write):
-    path = write("a.tsv", "x\t0\ny\t1\n")
-    assert cells(path, header=("text", "label")) == [
-        {"text": "x", "label": "0"},
-        {"text": "y", "label": "1"},
-    ]
-
-
 @pytest.mark.parametrize(
     "name, line", [("a.tsv", "text\tlabel"), ("a.csv", "text,label")]
 )

@@ -212,13 +212,6 @@ def test_what_is_written_does_not_depend_on_the_number_of_workers(
         assert data.endswith(b"\n\n")
 
 
-def test_a_row_of_a_table_is_a_document(prepare, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('id,body\n1,"One, two. Three.\n\nFour."\n2,Five.\n')
-    text, _ = prepare(f"--input_file={path}", "--text_field=body")
-    assert text == "One, two.\nThree.\nFour.\n\nFive.\n\n"
-
-
 def _bytes(data):
     return lambda path: path.write_bytes(data)
 

@@ -7,63 +7,45 @@ import pytest
 from bert_tf import locks
 
 MODEL = ["--bert_config_file={golden}/model/bert_config.json", "--vocab_file={vocab}"]
-TABLES = ["--train_file={table}", "--eval_file={table}", "--predict_file={table}"]
+TRAINING = [*MODEL, "--train_file={text}", "--do_train", "--bias_correction"]
 DATA = ["--input_file={text}", "--vocab_file={vocab}"]
-# One tool of each kind: its flags, and the flag of its output.
-FOLDER_TOOLS = {
-    "run_classifier": [*MODEL, *TABLES, "--do_train", "--bias_correction"],
-    "prepare_corpus": ["--input_file={text}"],
-    "run_demo": ["--tiny"],
-}
-CHECKPOINT = "{golden}/model/bert_model.ckpt"
-FILE_TOOLS = {
-    "convert_checkpoint": (
-        [f"--source={CHECKPOINT}", "--target_format=hugging_face"],
-        "target",
-    ),
-    "create_pretraining_data": (DATA, "output_file"),
-    "export_saved_model": (["--output_dir={folder}"], "export_dir"),
-}
+CONVERSION = ["--source={golden}/model/bert_model.ckpt", "--target_format=hugging_face"]
+FOLDER, FILE = locks.output_folder, locks.output_file
 
 
-@pytest.fixture
-def refused(run_tool, golden, tmp_path, monkeypatch):
-    """Runs a tool whose output is locked; returns the only line that it prints."""
+# One tool of each kind: its flags, and the lock and the flag of its output.
+@pytest.mark.parametrize(
+    "tool, flags, lock, output_flag",
+    [
+        ("run_classifier", TRAINING, FOLDER, "output_dir"),
+        ("prepare_corpus", ["--input_file={text}"], FOLDER, "output_dir"),
+        ("run_demo", ["--tiny"], FOLDER, "output_dir"),
+        ("convert_checkpoint", CONVERSION, FILE, "target"),
+        ("create_pretraining_data", DATA, FILE, "output_file"),
+        ("export_saved_model", ["--output_dir={folder}"], FILE, "export_dir"),
+    ],
+)
+def test_an_output_has_one_writer(
+    run_tool, golden, tmp_path, monkeypatch, tool, flags, lock, output_flag
+):
     (tmp_path / "text.txt").write_text("One [MASK] sentence.\nAnother one.\n")
     known = {
         "folder": tmp_path,
         "golden": golden,
-        "table": tmp_path / "text.txt",
         "text": tmp_path / "text.txt",
         "vocab": golden / "vocab.txt",
     }
-
-    def run(tool, lock, flags, output_flag):
-        monkeypatch.setattr(locks, "_GRACE_SECONDS", 0.0)
-        output = tmp_path / "output"
-        given = [flag.format_map(known) for flag in flags]
-        with lock(output):
-            before = sorted(path.name for path in tmp_path.rglob("*"))
-            result = run_tool(tool, *given, f"--{output_flag}={output}")
-            assert sorted(path.name for path in tmp_path.rglob("*")) == before
-        assert result.exit_code == 1, result.stderr
-        assert result.stderr.startswith(f"{tool}: {output} is in use: process ")
-        assert result.stderr.endswith(f"or choose another --{output_flag}.\n")
-        return result.stderr
-
-    return run
-
-
-@pytest.mark.parametrize("tool", FOLDER_TOOLS)
-def test_a_folder_has_one_writer(refused, tool):
-    line = refused(tool, locks.output_folder, FOLDER_TOOLS[tool], "output_dir")
-    assert line.count("\n") == 1
-
-
-@pytest.mark.parametrize("tool", FILE_TOOLS)
-def test_a_file_or_an_export_has_one_writer(refused, tool):
-    line = refused(tool, locks.output_file, *FILE_TOOLS[tool])
-    assert line.count("\n") == 1
+    monkeypatch.setattr(locks, "_GRACE_SECONDS", 0.0)
+    output = tmp_path / "output"
+    given = [flag.format_map(known) for flag in flags]
+    with lock(output):
+        before = sorted(path.name for path in tmp_path.rglob("*"))
+        result = run_tool(tool, *given, f"--{output_flag}={output}")
+        assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert result.exit_code == 1, result.stderr
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"{tool}: {output} is in use: process ")
+    assert line.endswith(f"or choose another --{output_flag}.")
 
 
 @pytest.mark.slow

@@ -27,9 +27,6 @@ def main() -> None:
     REVIEWS.to_csv(FOLDER / "utf_16_be.csv", index=False, encoding="utf-16-be")
     REVIEWS.to_csv(FOLDER / "utf_32.csv", index=False, encoding="utf-32")
     REVIEWS.to_csv(FOLDER / "windows.csv", index=False, encoding="windows-1252")
-    missing.to_csv(FOLDER / "empty_label.csv", index=False)
-    missing.to_csv(FOLDER / "nan_label.csv", index=False, na_rep="NaN")
-    missing.dropna().to_csv(FOLDER / "float_labels.csv", index=False)
     missing.to_json(FOLDER / "null_label.jsonl", orient="records", lines=True)
     for name, labels in (
         ("ints", [1, 0, 0]),

@@ -11,8 +11,6 @@ from tests import runs
 
 pytestmark = pytest.mark.slow
 
-OWN_FILES = ("train_file", "eval_file", "predict_file")
-
 
 def answers_in(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
