@@ -333,8 +333,7 @@ def read_lines(path: AnyPath) -> Iterator[str]:
         lines = iter(file)
         start = list(itertools.islice(lines, 1))
         if not start or not start[0].startswith(file_errors.GZIP_START):
-            lines = itertools.chain(start, lines)
-            yield from file_errors.decoded_lines(lines, path)
+            yield from file_errors.decoded_lines(itertools.chain(start, lines), path)
             return
     with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
         yield from file_errors.decoded_gzip_lines(file, path)

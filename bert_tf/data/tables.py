@@ -207,12 +207,9 @@ def _csv_records(path):
 
 def _json_rows(values, required, columns, broken_rows):
     for place, value in values:
-        row = None
         with row_faults(broken_rows):
             record = _json_record(place, value, required)
-            row = _json_row(place, record, *columns)
-        if row is not None:
-            yield row
+            yield _json_row(place, record, *columns)
 
 
 def _json_values(path):
