@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import gc
-import importlib.util
+import importlib
 import io
 import json
 import os
@@ -267,7 +267,8 @@ def _run_in_process(name, *arguments, **flags):
     arguments = [*arguments, *(f"--{k}={v}" for k, v in flags.items() if v is not None)]
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-        exit_code = _load_tool(name).main([str(argument) for argument in arguments])
+        tool = importlib.import_module(f"tools.{name}")
+        exit_code = tool.main(list(map(str, arguments)))
     return ToolResult(
         exit_code=exit_code, stdout=stdout.getvalue(), stderr=stderr.getvalue()
     )
@@ -285,11 +286,3 @@ def _run_in_new_process(name, *arguments, env=None, timeout=300):
         check=False,
     )
     return ToolResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
-
-
-def _load_tool(name):
-    path = ROOT / "tools" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

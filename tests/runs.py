@@ -34,7 +34,7 @@ def tensors(folder):
 
 def assert_same_tensors(folder, other):
     """Checks that the last checkpoints of two runs are equal in every bit."""
-    found, expected = tensors(folder), tensors(other)
-    assert found.keys() == expected.keys()
+    actual, expected = tensors(folder), tensors(other)
+    assert actual.keys() == expected.keys()
     for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+        np.testing.assert_array_equal(actual[name], array, err_msg=name)

@@ -5,6 +5,7 @@ Shape letters: B batch, N rows of a source.
 
 import contextlib
 import re
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -179,12 +180,61 @@ class TFRecordSource(Source):
         return np.array(self._reader.read(indices), dtype=object)
 
 
-class ArraySource(Source):
+class ComputedSource(Source):
+    """Rows that a NumPy function computes.
+
+    Args:
+        compute: from NumPy arguments to the columns of B rows by name, [B, length]
+            each: from the indices of rows for `rows`, others for `computed`.
+        num_examples: number of rows, N.
+        sample: such columns. `columns` has the size of their last axis as the length
+            of a column.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[..., Mapping[str, np.ndarray]],
+        *,
+        num_examples: int,
+        sample: Mapping[str, np.ndarray],
+    ):
+        self._compute = compute
+        self.num_examples = num_examples
+        self._shapes = {name: array.shape[1:] for name, array in sample.items()}
+        self.columns = tuple(
+            schema_module.Column(
+                name=name,
+                length=array.shape[-1] if array.ndim > 1 else None,
+                dtype=array.dtype.name,
+            )
+            for name, array in sample.items()
+        )
+
+    def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
+        """See `Source.rows`."""
+        return self.computed([indices], num_rows)
+
+    def computed(
+        self, arguments: Sequence[tf.Tensor], num_rows: int
+    ) -> dict[str, tf.Tensor]:
+        """Returns the rows computed from arguments, inside a tf.data function."""
+        values = tf.numpy_function(
+            lambda *arrays: list(self._compute(*arrays).values()),
+            arguments,
+            [column.dtype for column in self.columns],
+            stateful=False,
+        )
+        return {
+            name: tf.ensure_shape(value, [num_rows, *shape])
+            for (name, shape), value in zip(self._shapes.items(), values, strict=True)
+        }
+
+
+class ArraySource(ComputedSource):
     """Rows of arrays in memory.
 
     Args:
         columns: arrays [N], [N, length] or [N, parts, length] of integers or floats.
-            `columns` has the size of the last axis as the length of a column.
 
     Raises:
         ValueError: there are no rows, arrays differ in N, or an array has a different
@@ -192,35 +242,19 @@ class ArraySource(Source):
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray]):
-        self._arrays = {name: _as_rows(name, a) for name, a in columns.items()}
-        lengths = {name: len(array) for name, array in self._arrays.items()}
+        arrays = {name: _as_rows(name, a) for name, a in columns.items()}
+        lengths = {name: len(array) for name, array in arrays.items()}
         if len(set(lengths.values())) != 1 or not min(lengths.values()):
             raise ValueError(
                 f"Expected columns with the same number of rows, at least one; "
                 f"got {lengths}."
             )
-        self.num_examples = next(iter(lengths.values()))
-        self.columns = tuple(
-            schema_module.Column(
-                name=name,
-                length=array.shape[-1] if array.ndim > 1 else None,
-                dtype=array.dtype.name,
-            )
-            for name, array in self._arrays.items()
+        super().__init__(
+            lambda indices: {name: array[indices] for name, array in arrays.items()},
+            num_examples=next(iter(lengths.values())),
+            sample=arrays,
         )
-
-    def rows(self, indices: tf.Tensor, num_rows: int) -> dict[str, tf.Tensor]:
-        """See `Source.rows`."""
-        values = tf.numpy_function(
-            lambda places: [array[places] for array in self._arrays.values()],
-            [indices],
-            [column.dtype for column in self.columns],
-            stateful=False,
-        )
-        return {
-            name: tf.ensure_shape(value, [num_rows, *array.shape[1:]])
-            for (name, array), value in zip(self._arrays.items(), values, strict=True)
-        }
+        self._arrays = arrays
 
     def row_lengths(self) -> np.ndarray | None:
         """Returns the number of positions that the longest part of each row uses.

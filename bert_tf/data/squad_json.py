@@ -21,14 +21,37 @@ _KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole numb
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Paragraph:
-    """A paragraph as it is in the file."""
+class Question:
+    """A question of a paragraph."""
 
-    record: object  # Should be an object with `context` and `qas`; not yet checked.
+    record: Mapping[str, Any]  # As it is in the file.
+    id: str
+    text: str  # Not blank.
+    place: str  # "file: article 1 (title), paragraph 2, question 3 (id)".
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Paragraph:
+    """A paragraph of an article."""
+
+    record: Mapping[str, Any]  # As it is in the file.
+    context: str  # Neither blank nor too long.
     title: str | None  # Title of its article, if it has one.
     article: int  # Number of its article, from 1.
     number: int  # Its number within the article, from 1.
     place: str  # "file: article 1 (title), paragraph 2", for messages.
+
+    def questions(self) -> Iterator[Question]:
+        """Yields its questions; raises a ValueError if one lacks id or text."""
+        records = value(self.record, "qas", list, self.place)
+        for number, record in enumerate(records, start=1):
+            place = f"{self.place}, question {number}"
+            qas_id = value(record, "id", str, place)
+            place += f" ({qas_id})"
+            text = value(record, "question", str, place)
+            if not text.strip():
+                raise ValueError(f"{place}: its question is blank; expected text.")
+            yield Question(record=record, id=qas_id, text=text, place=place)
 
 
 def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
@@ -39,21 +62,26 @@ def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
         path: name of the file, for messages.
 
     Raises:
-        ValueError: a list of articles or paragraphs is missing or is not a list.
+        ValueError: a list of articles or paragraphs is missing or is not a list, or a
+            paragraph has no context that `check_context` accepts.
     """
     for article, record in enumerate(value(content, "data", list, path), start=1):
-        place = f"{path}: article {article}"
+        article_place = f"{path}: article {article}"
         title = record.get("title") if isinstance(record, Mapping) else None
         if title:
-            place += f" ({title})"
-        paragraphs = value(record, "paragraphs", list, place)
-        for number, paragraph in enumerate(paragraphs, start=1):
+            article_place += f" ({title})"
+        records = value(record, "paragraphs", list, article_place)
+        for number, paragraph in enumerate(records, start=1):
+            place = f"{article_place}, paragraph {number}"
+            context = value(paragraph, "context", str, place)
+            check_context(context, place)
             yield Paragraph(
                 record=paragraph,
+                context=context,
                 title=title if isinstance(title, str) and title.strip() else None,
                 article=article,
                 number=number,
-                place=f"{place}, paragraph {number}",
+                place=place,
             )
 
 
@@ -80,14 +108,6 @@ def value(record: Any, key: str, kind: type, place: str) -> Any:
             f"{place}: expected {key} to be {_KINDS[kind]}, got {field!r:.60}."
         )
     return field
-
-
-def question_text(question: Any, place: str) -> str:
-    """Returns the text of a question; raises a ValueError as `value`, or if blank."""
-    text = value(question, "question", str, place)
-    if not text.strip():
-        raise ValueError(f"{place}: its question is blank; expected text.")
-    return text
 
 
 def check_context(text: str, place: str) -> None:

@@ -22,7 +22,7 @@ NOT_RUN = {
 def docstrings():
     """Returns every docstring with an example, by the name of its object."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    found = {}
+    examples = {}
     for info in pkgutil.walk_packages(bert_tf.__path__, "bert_tf."):
         # Importing __main__ would start the command line.
         if info.name.endswith("__main__"):
@@ -30,8 +30,8 @@ def docstrings():
         module = importlib.import_module(info.name)
         for test in finder.find(module, info.name, module):
             if test.examples:
-                found[test.name] = test
-    return found
+                examples[test.name] = test
+    return examples
 
 
 class Checker(doctest.OutputChecker):

@@ -68,13 +68,13 @@ def test_every_page_is_in_a_table_of_contents_once():
         ):
             lines = [line for line in body.splitlines() if line and line[0] != ":"]
             for line in lines:
-                found = [(folder / line).as_posix()]
+                names = [(folder / line).as_posix()]
                 if "*" in line:
                     paths = (DOCS / folder).glob(f"{line}.md")
-                    found = [
+                    names = [
                         p.relative_to(DOCS).with_suffix("").as_posix() for p in paths
                     ]
-                listed += [name for name in found if not name.startswith(GENERATED)]
+                listed += [name for name in names if not name.startswith(GENERATED)]
     pages = {p.relative_to(DOCS).with_suffix("").as_posix() for p in PAGES[1:]}
     assert len(listed) == len(set(listed))
     assert set(listed) == pages
@@ -87,15 +87,15 @@ def commands_of(text):
         for line in lines:
             words = line.removeprefix("$ ").split(" #")[0].split()
             words = words[1:] if words[:1] == ["bert_tf"] else words
-            found = words and subcommands.BY_NAME.get(words[0])
-            if not found or len(words) < 2 or not words[1].startswith("-"):
+            subcommand = words and subcommands.BY_NAME.get(words[0])
+            if not subcommand or len(words) < 2 or not words[1].startswith("-"):
                 continue
             while line.count("'") % 2:  # A quoted value may have several lines.
                 line += " " + next(lines).strip()
             command = shlex.split(line.split(" #")[0].split(" > ")[0])
             flags = command[command.index(words[0]) + 1 :]
             if "..." not in flags:
-                yield found.tool, flags
+                yield subcommand.tool, flags
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -145,3 +145,19 @@ def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, messag
     with pytest.raises(ValueError, match=message):
         ask_file(tmp_path / name, content, output_file=str(output_file))
     assert not output_file.exists()
+
+
+def test_the_tools_export_a_run_and_ask_it(run_tool, pair_run, tmp_path):
+    export_dir = tmp_path / "1"
+    result = run_tool("export_saved_model", output_dir=pair_run, export_dir=export_dir)
+    assert result.exit_code == 0, result.stderr
+    flags = {"export_dir": export_dir, "text": "a"}
+    result = run_tool("query_saved_model", **flags, text_b="b")
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert (answer["text"], answer["text_b"]) == ("a", "b")
+    probabilities = answer["probabilities"]
+    assert answer["label"] == max(probabilities, key=probabilities.get)
+    result = run_tool("query_saved_model", **flags)
+    assert result.exit_code == 1
+    assert "takes text and text_b, got text" in result.refusal

@@ -86,7 +86,7 @@ def test_paragraphs_are_the_first_words_of_documents_with_an_answer(
 
 
 @pytest.mark.parametrize(
-    "text, names, found",
+    "text, names, answer",
     [
         ("Anna, Ann.", ["Ann"], ("Ann", 6)),  # Whole words.
         ("ANN\nLEE", ["Ann Lee"], ("ANN\nLEE", 0)),
@@ -96,9 +96,9 @@ def test_paragraphs_are_the_first_words_of_documents_with_an_answer(
         ("Ann", ["", "Lee"], None),
     ],
 )
-def test_the_earliest_answer_is_taken(text, names, found):
+def test_the_earliest_answer_is_taken(text, names, answer):
     match = triviaqa.first_answer(text, names)
-    assert (match and (match.group(), match.start())) == found
+    assert (match and (match.group(), match.start())) == answer
 
 
 @pytest.mark.parametrize(

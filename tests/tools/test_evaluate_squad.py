@@ -42,14 +42,14 @@ def evaluate(run_tool, files):
 def test_scores_are_printed_as_json(evaluate):
     result = evaluate(character_f1=True)
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found["character_f1"] == found["f1"]  # The words of these answers.
-    assert found["exact"] == 0.0
-    assert found["f1"] == pytest.approx(100 / 3)
-    assert (found["HasAns_total"], found["NoAns_f1"]) == (1, 0.0)
+    results = json.loads(result.stdout)
+    assert results["character_f1"] == results["f1"]  # The words of these answers.
+    assert results["exact"] == 0.0
+    assert results["f1"] == pytest.approx(100 / 3)
+    assert (results["HasAns_total"], results["NoAns_f1"]) == (1, 0.0)
     # No answer to the second question, whose odds are above those of the first.
-    assert found["best_f1"] == pytest.approx(250 / 3)
-    assert found["best_f1_thresh"] == -4.0
+    assert results["best_f1"] == pytest.approx(250 / 3)
+    assert results["best_f1_thresh"] == -4.0
 
 
 @pytest.mark.parametrize(

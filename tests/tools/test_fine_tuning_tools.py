@@ -134,12 +134,12 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
     text = {"data_dir": None, "predict_file": tmp_path / "text.txt"}
     result = call("run_ner", do_train=None, do_predict="true", **text)
     assert result.exit_code == 0, result.stderr
-    found = records(tmp_path, "-text")  # The run's own data is test.txt.
-    assert [record["line"] for record in found] == [1, 2, 3]
-    assert found[0]["words"] == ["Anna", ",", "in", "Lund", "."]
-    assert found[0]["starts"] == [0, 4, 6, 9, 13]
-    assert found[1]["words"] == found[1]["tags"] == []
-    for record, line in zip(found, ["Anna, in Lund.", "", "is Rod"], strict=True):
+    tagged = records(tmp_path, "-text")  # The run's own data is test.txt.
+    assert [record["line"] for record in tagged] == [1, 2, 3]
+    assert tagged[0]["words"] == ["Anna", ",", "in", "Lund", "."]
+    assert tagged[0]["starts"] == [0, 4, 6, 9, 13]
+    assert tagged[1]["words"] == tagged[1]["tags"] == []
+    for record, line in zip(tagged, ["Anna, in Lund.", "", "is Rod"], strict=True):
         answer = bert_tf.load(str(tmp_path / "run")).predict([line])[0]
         assert record == {"line": record["line"]} | answer
 

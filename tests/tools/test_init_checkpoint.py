@@ -2,19 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from tests import runs
-
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-TRAIN = "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n"
 
 
 @pytest.fixture(scope="module")
@@ -23,51 +15,16 @@ def released(copy_release, tmp_path_factory):
     return copy_release(tmp_path_factory.mktemp("released") / "uncased_L-2_H-16_A-2")
 
 
-@pytest.fixture(scope="module")
-def checkpoint(released, tmp_path_factory):
-    """Returns a function from a format to the released model in it."""
-    folder = tmp_path_factory.mktemp("converted")
-
-    def convert(target_format):
-        target = folder / (target_format.replace("keras", "model.keras"))
-        options = conversion_options.ConvertCheckpointOptions(
-            source=released, target=target, target_format=target_format
+# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_pretraining_starts_from_the_same_model(pretrain, golden, released, tmp_path):
+    conversion_workflow.convert(
+        conversion_options.ConvertCheckpointOptions(
+            source=released, target=tmp_path / "model.keras", target_format="keras"
         )
-        conversion_workflow.convert(options)
-        return target
-
-    return convert
-
-
-@pytest.mark.slow
-def test_a_classifier_starts_from_the_same_encoder(
-    run_tool, released, checkpoint, tmp_path
-):
-    (tmp_path / "train.tsv").write_text(TRAIN)
-    done = run_tool(
-        "run_classifier",
-        init_checkpoint=checkpoint("hugging_face"),
-        train_file=tmp_path / "train.tsv",
-        output_dir=tmp_path / "run",
-        do_train=True,
-        learning_rate=0,
-        train_batch_size=2,
-        max_seq_length=16,
-        num_train_epochs=1,
     )
-    assert done.exit_code == 0, done.stderr
-    run = tmp_path / "run"
-    assert (run / "vocab.txt").read_text() == (released / "vocab.txt").read_text()
-    assert json.loads((run / "task.json").read_text())["do_lower_case"] is True
-    weight = "bert/encoder/layer_1/output/dense/kernel"
-    before = tf.train.load_variable(str(released / "bert_model.ckpt"), weight)
-    after = tf.train.load_variable(str(run), weight)
-    np.testing.assert_array_equal(after, before)
-
-
-def test_pretraining_starts_from_the_same_model(pretrain, golden, checkpoint, tmp_path):
     done = pretrain(
-        init_checkpoint=checkpoint("keras"),
+        init_checkpoint=tmp_path / "model.keras",
         bert_config_file=None,
         do_train=None,
         do_eval=True,

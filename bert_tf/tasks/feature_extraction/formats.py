@@ -58,16 +58,11 @@ def open_writer(
     numbers = itertools.count()
     with files.complete_or_absent(options.output_file) as file:
         yield lambda extracted: file.write(
-            _json_line(
-                extracted,
-                index=next(numbers),
-                layers=options.layers,
-                vocabulary=vocabulary,
-            )
+            _json_line(extracted, next(numbers), options.layers, vocabulary)
         )
 
 
-def _json_line(extracted, *, index, layers, vocabulary):
+def _json_line(extracted, index, layers, vocabulary):
     """Returns the line of one text, with its line end.
 
     Without pooling it is the release's: `linex_index` (its spelling), and `features`

@@ -10,8 +10,8 @@ and in scripts without spaces, such as Chinese, Japanese and Thai, the character
 the pieces cover. A word there is a whole sentence or paragraph, so the search would
 find another occurrence, or nothing. In other scripts, answers are the release's.
 
-For nearly all words, tokenization keeps the number of letters. Then the result is known
-without a search: it is the same for all answers, so it is computed once per context.
+For nearly all words, tokenization keeps the number of letters. Then the places of their
+pieces are known without a search, and are computed once per context.
 """
 
 import dataclasses
@@ -68,7 +68,9 @@ class Aligner:
             lambda word, pieces: piece_spans(word, pieces, self._words)
         )
         self._verbose = verbose
-        self._letters = _Letters(vocabulary)
+        letters = [len(one.replace(wordpiece.CONTINUATION, "")) for one in self._tokens]
+        self._num_letters = np.array(letters, np.int64)
+        self._unk_id = vocabulary.unk_id
         self._places: _PiecePlaces | None = None  # Of the last context.
 
     def spans_of(self, tokenized: Any) -> Callable[[int, int], Span]:
@@ -76,27 +78,51 @@ class Aligner:
 
         Its arguments are the indices of the answer's first and last piece in the
         context. The function is called at least twenty times per question, so it only
-        looks up the places of the pieces.
+        looks up the places of the pieces where they are known.
 
         Args:
             tokenized: the context.
         """
         if self._places is None or self._places.tokenized is not tokenized:
-            self._places = _piece_places(tokenized, self._letters)
+            self._places = self._piece_places(tokenized)
         places = self._places
         text, text_starts, text_ends = places.text, places.text_starts, places.text_ends
         starts, ends = places.context_starts, places.context_ends
         inexact_before, inexact_through = places.inexact_before, places.inexact_through
-        starts_word, comes_first = places.starts_word, places.comes_first
 
         def span(first, last):
-            is_exact = inexact_before[first] == inexact_through[last]
-            if is_exact and (starts_word[first] or comes_first(first, last)):
+            if inexact_before[first] == inexact_through[last]:
                 answer = text[text_starts[first] : text_ends[last]]
                 return answer, starts[first], ends[last]
             return self._searched(tokenized, first, last)
 
         return span
+
+    def _piece_places(self, tokenized):
+        words, word = tokenized.context.words, tokenized.word_of_piece
+        ids = np.array(tokenized.piece_ids, np.int64)
+        counts = self._num_letters[ids]
+        before = np.cumsum(counts) - counts  # Letters before each piece.
+        is_first = np.diff(word, prepend=-1) > 0  # Of its word.
+        in_word = before - before[is_first].repeat(np.bincount(word)[word[is_first]])
+        lengths = np.array([len(one) for one in words], np.int64)
+        is_exact = np.bincount(word, counts, minlength=len(words)) == lengths
+        is_exact[word[ids == self._unk_id]] = False
+        num_inexact = np.cumsum(~is_exact)
+        in_text = (np.cumsum(lengths + 1) - lengths - 1)[word] + in_word
+        in_context = np.array(tokenized.context.starts, np.int64)[word] + in_word
+        return _PiecePlaces(
+            tokenized=tokenized,
+            text=" ".join(words),
+            text_starts=in_text.tolist(),
+            text_ends=(in_text + counts).tolist(),
+            context_starts=in_context.tolist(),
+            context_ends=(in_context + counts).tolist(),
+            inexact_before=np.where(
+                is_first, (num_inexact - ~is_exact)[word], -1
+            ).tolist(),
+            inexact_through=num_inexact[word].tolist(),
+        )
 
     def _searched(self, tokenized, first_piece, last_piece):
         """Finds an answer by searching, which also works for inexact words."""
@@ -105,7 +131,8 @@ class Aligner:
         words = tokenized.context.words[first_word : last_word + 1]
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
-        place = self._aligned(joined([self._tokens[i] for i in pieces]), words)
+        answer = joined(self._tokens[i] for i in pieces)
+        place = self._aligned(answer, words, text)
         if is_without_spaces(text):
             covered = self._covered(tokenized, first_piece, last_piece)
             if place is None or (
@@ -115,16 +142,15 @@ class Aligner:
         start, end = place or (0, len(text))
         return (
             text[start:end],
-            _in_context(tokenized.context, first_word, words, start),
-            _in_context(tokenized.context, first_word, words, end - 1) + 1,
+            _in_context(tokenized.context, first_word, text, start),
+            _in_context(tokenized.context, first_word, text, end - 1) + 1,
         )
 
-    def _aligned(self, answer, words):
-        """Returns where the answer starts and ends in the words, joined by spaces.
+    def _aligned(self, answer, words, text):
+        """Returns where the answer starts and ends in `text`, the joined words.
 
         Returns None if the letters cannot be matched.
         """
-        text = " ".join(words)
         tokens = " ".join(token for word in words for token in self._words(word))
         start = tokens.find(answer)
         if start < 0 or not answer:
@@ -173,27 +199,6 @@ def joined(tokens: Iterable[str]) -> str:
     return " ".join(text.replace(wordpiece.CONTINUATION, "").split())
 
 
-class _Letters:
-    """What each entry of a vocabulary contributes to a word.
-
-    Attributes:
-        tokens: the vocabulary's tokens, as a list.
-        counts: int64 [V], the number of letters, without "##".
-        continues: bool [V], whether it continues a word.
-        unk_id: id of [UNK].
-    """
-
-    def __init__(self, vocabulary):
-        self.tokens = vocabulary.tokens
-        self.unk_id = vocabulary.unk_id
-        starts_with = [
-            token.startswith(wordpiece.CONTINUATION) for token in self.tokens
-        ]
-        self.continues = np.array(starts_with, bool)
-        lengths = np.array([len(token) for token in self.tokens], np.int64)
-        self.counts = lengths - len(wordpiece.CONTINUATION) * self.continues
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _PiecePlaces:
     """Where the pieces of a context are; all lists have one entry per piece.
@@ -204,72 +209,15 @@ class _PiecePlaces:
 
     tokenized: Any
     text: str  # The words, with one space between them.
-    pieces: str  # `joined` pieces.
     text_starts: list[int]  # In `text`.
     text_ends: list[int]
     context_starts: list[int]  # In the context.
     context_ends: list[int]
-    pieces_starts: list[int]  # In `pieces`.
-    pieces_ends: list[int]
-    starts_word: list[bool]
-    word_starts: list[int]  # In `pieces`: start of the piece's word.
     # The places of an answer are right if none of its words is inexact.
-    inexact_before: list[int]  # Number of inexact words before the piece's word.
-    inexact_through: list[int]  # The same, the piece's word included.
-
-    def comes_first(self, first, last):
-        """Returns whether no earlier letters of the first word look like the answer.
-
-        The release takes the first match: in "1895-1895", always the first half.
-        """
-        start = self.pieces_starts[first]
-        answer = self.pieces[start : self.pieces_ends[last]]
-        return self.pieces.find(answer, self.word_starts[first]) == start
-
-
-def _piece_places(tokenized, letters):
-    words, word = tokenized.context.words, tokenized.word_of_piece
-    ids = np.array(tokenized.piece_ids, np.int64)
-    counts, continues = letters.counts[ids], letters.continues[ids]
-    before = np.cumsum(counts) - counts  # Letters before each piece.
-    is_first = np.diff(word, prepend=-1) > 0  # Of its word.
-    pieces_starts = before + np.cumsum(~continues | (before == 0)) - 1
-    pieces = joined([letters.tokens[i] for i in tokenized.piece_ids])
-
-    # The first letter of each word, and the start of each word in the texts.
-    first_letter = np.zeros(len(words), np.int64)
-    first_letter[word[is_first]] = before[is_first]
-    lengths = np.array([len(one) for one in words], np.int64)
-    text_starts = np.cumsum(lengths + 1) - lengths - 1
-    word_starts = np.zeros(len(words), np.int64)
-    word_starts[word[is_first]] = pieces_starts[is_first]
-
-    is_exact = np.bincount(word, counts, minlength=len(words)) == lengths
-    is_exact[word[(ids == letters.unk_id) | (is_first & continues)]] = False
-    if len(ids) and len(pieces) != pieces_starts[-1] + counts[-1]:
-        is_exact[:] = False  # The vocabulary has entries with white space or "##".
-    inexact = np.cumsum(~is_exact)
-    in_word = before - first_letter[word]
-    in_text = text_starts[word] + in_word
-    in_context = np.array(tokenized.context.starts, np.int64)[word] + in_word
-    columns = {
-        "text_starts": in_text,
-        "text_ends": in_text + counts,
-        "context_starts": in_context,
-        "context_ends": in_context + counts,
-        "pieces_starts": pieces_starts,
-        "pieces_ends": pieces_starts + counts,
-        "starts_word": pieces_starts == word_starts[word],
-        "word_starts": word_starts[word],
-        "inexact_before": (inexact - ~is_exact)[word],
-        "inexact_through": inexact[word],
-    }
-    return _PiecePlaces(
-        tokenized=tokenized,
-        text=" ".join(words),
-        pieces=pieces,
-        **{name: column.tolist() for name, column in columns.items()},
-    )
+    # Number of inexact words before the piece's word. -1 for a piece within a word,
+    # since the release may find the same letters earlier: in "1895-1895".
+    inexact_before: list[int]
+    inexact_through: list[int]  # The same number, the piece's word included.
 
 
 def _index_of_letter(text, number):
@@ -283,14 +231,10 @@ def _index_of_letter(text, number):
         index = moved
 
 
-def _in_context(context, first_word, words, index):
+def _in_context(context, first_word, text, index):
     """Returns the index in the context of a character of the joined words."""
-    for number, word in enumerate(words):
-        # The space after a word counts as part of it.
-        if index <= len(word):
-            return context.starts[first_word + number] + index
-        index -= len(word) + 1
-    raise AssertionError(f"Character index is past the end of the words {words}.")
+    word = first_word + text.count(" ", 0, index)
+    return context.starts[word] + index - (text.rfind(" ", 0, index) + 1)
 
 
 def is_without_spaces(text: str) -> bool:

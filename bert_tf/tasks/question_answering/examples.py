@@ -2,7 +2,6 @@
 
 import bisect
 import dataclasses
-import itertools
 import json
 import logging
 import os
@@ -21,8 +20,6 @@ from bert_tf.tasks.question_answering import alignment
 
 logger = logging.getLogger(__name__)
 
-# What training does with a question.
-KEPT, LEFT_OUT, REFUSED = "kept", "left out", "refused"
 # run_squad.py of 2018 splits a context into words at these characters only. They are
 # fewer than the tokenizer's white space: a no-break space is part of a word here.
 WORD_SEPARATORS = tuple(map(ord, " \t\r\n\u202f"))
@@ -40,12 +37,9 @@ class Context:
 
     def __init__(self, text: str):
         self.text = text
-        self.words = _WORD.findall(text)
-        if " ".join(self.words) == text:
-            ends = itertools.accumulate(len(word) + 1 for word in self.words)
-            self.starts = [0, *ends][: len(self.words)]
-        else:
-            self.starts = [match.start() for match in _WORD.finditer(text)]
+        matches = list(_WORD.finditer(text))
+        self.words = [match[0] for match in matches]
+        self.starts = [match.start() for match in matches]
 
     def word_at(self, place: int) -> int:
         """Returns the index of the word at, or the last word before, a character."""
@@ -84,11 +78,11 @@ class SquadFile:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """Whether training can use a question."""
+class Fault:
+    """Why training cannot use a question."""
 
-    kind: str  # KEPT, LEFT_OUT or REFUSED.
-    reason: str = ""  # Why it is not kept: "its answer ...", without a full stop.
+    reason: str  # "its answer ...", without a full stop.
+    is_error: bool = True  # False: the question is left out.
 
 
 def read_squad(path: str) -> SquadFile:
@@ -118,20 +112,16 @@ def parsed(content: Any, path: str) -> SquadFile:
     places: dict[str, str] = {}  # Of each id, without the path.
     is_version_2 = False
     for paragraph in squad_json.paragraphs(content, path):
-        text = squad_json.value(paragraph.record, "context", str, paragraph.place)
-        context = _context(text, paragraph.place)
-        questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
-        for number, question in enumerate(questions, start=1):
-            place = f"{paragraph.place}, question {number}"
-            qas_id = squad_json.value(question, "id", str, place)
-            place += f" ({qas_id})"
-            if qas_id in places:
+        context = Context(paragraph.context)
+        for question in paragraph.questions():
+            if question.id in places:
                 raise ValueError(
-                    f"{place} has the same id as {places[qas_id]}; ids must be unique."
+                    f"{question.place} has the same id as {places[question.id]}; ids "
+                    "must be unique."
                 )
-            places[qas_id] = place.removeprefix(f"{path}: ")
-            examples.append(_question(question, qas_id, context, place))
-            is_version_2 |= "is_impossible" in question
+            places[question.id] = question.place.removeprefix(f"{path}: ")
+            examples.append(_example(question, context))
+            is_version_2 |= "is_impossible" in question.record
     if not examples:
         raise ValueError(f"{path} contains no questions.")
     answers = [answer.text for example in examples for answer in example.answers]
@@ -169,11 +159,11 @@ def training_examples(
     examples = []
     for example in squad_file.examples:
         place = f"{squad_file.path}: question {example.qas_id}"
-        outcome = verdict(example, version_2_with_negative=version_2_with_negative)
-        if outcome.kind == REFUSED:
-            raise ValueError(f"{place}: {outcome.reason}.")
-        if outcome.kind == LEFT_OUT:
-            logger.warning("%s is left out: %s.", place, outcome.reason)
+        fault = fault_of(example, version_2_with_negative=version_2_with_negative)
+        if fault and fault.is_error:
+            raise ValueError(f"{place}: {fault.reason}.")
+        if fault:
+            logger.warning("%s is left out: %s.", place, fault.reason)
         elif not example.is_impossible:
             examples.append(example)
         elif version_2_with_negative:
@@ -185,8 +175,8 @@ def training_examples(
     return examples
 
 
-def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
-    """Returns whether training can use a question, judged by its first answer.
+def fault_of(example: SquadExample, *, version_2_with_negative: bool) -> Fault | None:
+    """Returns why training cannot use a question, judged by its first answer.
 
     As in 2018, the answer's position and length select whole words, and the answer has
     to occur in them. So a position anywhere inside a word is accepted.
@@ -196,35 +186,33 @@ def verdict(example: SquadExample, *, version_2_with_negative: bool) -> Verdict:
         version_2_with_negative: whether questions without an answer are allowed.
     """
     if example.is_impossible and version_2_with_negative:
-        return Verdict(kind=KEPT)
+        return None
     if not example.answers:
         hint = "training needs one"
         if example.is_impossible:
             hint = "use --version_2_with_negative to train on such questions"
-        return Verdict(kind=REFUSED, reason=f"it has no answer; {hint}")
+        return Fault(reason=f"it has no answer; {hint}")
     answer, text = example.answers[0], example.context.text
     if answer.start < 0:
-        reason = (
-            f"its answer {answer.text!r:.80} has no answer_start of 0 or more; "
+        return Fault(
+            reason=f"its answer {answer.text!r:.80} has no answer_start of 0 or more; "
             "training needs the index of its first character in the context"
         )
-        return Verdict(kind=REFUSED, reason=reason)
     first, last = answer_words(example)
     words = " ".join(example.context.words[first : last + 1])
     if answer.text.strip() and " ".join(answer.text.split()) in words:
-        return Verdict(kind=KEPT)
+        return None
     if answer.text.strip() and text.startswith(answer.text, answer.start):
-        reason = (
-            f"its answer {answer.text!r} does not occur in the context's words "
-            f"{words!r}"
+        return Fault(
+            reason=f"its answer {answer.text!r} does not occur in the context's words "
+            f"{words!r}",
+            is_error=False,
         )
-        return Verdict(kind=LEFT_OUT, reason=reason)
     text_at_start = text[answer.start : answer.start + len(answer.text)]
-    reason = (
-        f"its answer {answer.text!r:.80} is not in its context at character "
+    return Fault(
+        reason=f"its answer {answer.text!r:.80} is not in its context at character "
         f"{answer.start}, which has {text_at_start!r:.80}; correct text or answer_start"
     )
-    return Verdict(kind=REFUSED, reason=reason)
 
 
 def check_answers(
@@ -239,7 +227,8 @@ def check_answers(
         findings: the list to extend.
         examples: of the set.
         path: of its file.
-        version_2_with_negative: as for `verdict`. None: the set is only for evaluation.
+        version_2_with_negative: as for `fault_of`. None: the set is only
+            for evaluation.
     """
     trains = version_2_with_negative is not None
     name = "train" if trains else "dev"
@@ -249,7 +238,7 @@ def check_answers(
         for fault in _faults(one, version_2_with_negative)
     ]
     for qas_id, fault in faults:
-        is_error = trains and fault.kind == REFUSED
+        is_error = trains and fault.is_error
         report = findings.error if is_error else findings.warning
         report("answers", f"question {qas_id}: {fault.reason}", path)
     if not faults:
@@ -261,20 +250,20 @@ def check_answers(
 
 
 def _faults(example, version_2_with_negative):
-    """Returns the verdicts on answers of a question that cannot be used."""
+    """Returns what is wrong with the answers of a question."""
     if version_2_with_negative is not None:
-        outcome = verdict(example, version_2_with_negative=version_2_with_negative)
-        return [outcome] * (outcome.kind != KEPT)
+        fault = fault_of(example, version_2_with_negative=version_2_with_negative)
+        return [fault] if fault else []
     answers = () if example.is_impossible else example.answers
-    verdicts = [
-        verdict(
+    faults = [
+        fault_of(
             dataclasses.replace(example, answers=(answer,)),
             version_2_with_negative=False,
         )
         for answer in answers
         if answer.start >= 0
     ]
-    return [one for one in verdicts if one.kind == REFUSED]
+    return [fault for fault in faults if fault and fault.is_error]
 
 
 def answer_words(example: SquadExample) -> tuple[int, int]:
@@ -303,7 +292,8 @@ def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
             )
         question, text = item
         if text not in contexts:
-            contexts[text] = _context(text, f"Input {index}")
+            squad_json.check_context(text, f"Input {index}")
+            contexts[text] = Context(text)
         examples.append(
             SquadExample(
                 qas_id=str(index), question_text=question, context=contexts[text]
@@ -343,30 +333,25 @@ def given_file(run: Any, data: Any, name: str) -> str:
     return run.add_file(f"{name}.json", text.encode("utf-8"), trains=name == "train")
 
 
-def _context(text, place):
-    squad_json.check_context(text, place)
-    return Context(text)
-
-
-def _question(question, qas_id, context, place):
+def _example(question, context):
+    record, place = question.record, question.place
     answers, is_impossible = (), False
-    if "answers" in question:
-        listed = squad_json.value(question, "answers", list, place)
-        answers = tuple(_answer(answer, place) for answer in listed)
-    if "is_impossible" in question:
-        is_impossible = squad_json.value(question, "is_impossible", bool, place)
+    if "answers" in record:
+        listed = squad_json.value(record, "answers", list, place)
+        answers = tuple(_answer(answer, f"{place}, an answer") for answer in listed)
+    if "is_impossible" in record:
+        is_impossible = squad_json.value(record, "is_impossible", bool, place)
     return SquadExample(
-        qas_id=qas_id,
-        question_text=squad_json.question_text(question, place),
+        qas_id=question.id,
+        question_text=question.text,
         context=context,
         answers=answers,
         is_impossible=is_impossible,
     )
 
 
-def _answer(answer, place):
-    text = squad_json.value(answer, "text", str, f"{place}, an answer")
-    start = -1
-    if "answer_start" in answer:
-        start = squad_json.value(answer, "answer_start", int, f"{place}, an answer")
+def _answer(record, place):
+    text, start = squad_json.value(record, "text", str, place), -1
+    if "answer_start" in record:
+        start = squad_json.value(record, "answer_start", int, place)
     return Answer(text=text, start=start)

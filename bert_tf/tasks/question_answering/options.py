@@ -126,36 +126,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
                 "--null_score_diff_threshold."
             )
 
-    def check_threshold(
-        self, *, may_decline: bool, has_run: bool, is_version_2: bool
-    ) -> None:
-        """Refuses a threshold without effect, and tuning that lacks a requirement.
-
-        Args:
-            may_decline: whether the model may answer that there is no answer.
-            has_run: whether output_dir has a run, or this command trains one.
-            is_version_2: whether predict_file is a file of SQuAD 2.0.
-
-        Raises:
-            ValueError: see above.
-        """
-        threshold = self.null_score_diff_threshold
-        if threshold and not may_decline:
-            raise ValueError(
-                f"--null_score_diff_threshold={threshold:g} has no effect on a model "
-                "that always answers; omit it, or train with --version_2_with_negative."
-            )
-        if self.tune_threshold and not has_run:
-            raise ValueError(
-                "--tune_threshold stores the threshold in a run, but "
-                f"{self.output_dir} contains none; use the output_dir of the training."
-            )
-        if self.tune_threshold and not (may_decline and is_version_2):
-            raise ValueError(
-                "--tune_threshold needs a model trained with --version_2_with_negative "
-                "and a file of SQuAD 2.0; the file or the model is of version 1.1."
-            )
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluateSquadOptions(options_module.Options):

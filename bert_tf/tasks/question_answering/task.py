@@ -234,11 +234,7 @@ class QuestionAnswering(task_module.Task):
             if options.evaluates:
                 self.examples["dev"] = examples
         record = self.applied_record() if self.trained else self.new_record()
-        options.check_threshold(
-            may_decline=record.threshold is not None,
-            has_run=bool(self.trained) or options.trains,
-            is_version_2=options.tune_threshold and self.squad_file.is_version_2,
-        )
+        self._check_threshold(record)
         return record
 
     def new_record(self) -> question_answering_predictions.Record:
@@ -405,6 +401,28 @@ class QuestionAnswering(task_module.Task):
         run.values["train_file"] = paths[0]
         if validation is not None:
             run.values |= {"predict_file": paths[1], "do_eval": True}
+
+    def _check_threshold(self, record):
+        """Refuses a threshold without effect, and tuning that lacks a requirement."""
+        options, threshold = self.options, self.options.null_score_diff_threshold
+        if threshold and record.threshold is None:
+            raise ValueError(
+                f"--null_score_diff_threshold={threshold:g} has no effect on a model "
+                "that always answers; omit it, or train with --version_2_with_negative."
+            )
+        if not options.tune_threshold:
+            return
+        if not self.trained and not options.trains:
+            raise ValueError(
+                "--tune_threshold stores the threshold in a run, but "
+                f"{options.output_dir} contains none; use the output_dir of the "
+                "training."
+            )
+        if record.threshold is None or not self.squad_file.is_version_2:
+            raise ValueError(
+                "--tune_threshold needs a model trained with --version_2_with_negative "
+                "and a file of SQuAD 2.0; the file or the model is of version 1.1."
+            )
 
     def _with_stored_rules(self, record, stored):
         """Returns a record that chooses answers as stored, unless a flag differs."""

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -32,13 +31,9 @@ class RankingExample:
 
     guid: str  # The row's id, or set and row number: "dev-7".
     query: str = ""  # Empty in a corpus.
-    passage: str | None = None  # None if it is to be predicted.
+    passage: str = ""  # Empty if it is to be predicted.
     negatives: tuple[str, ...] = ()  # Passages known to be wrong.
     place: str = ""  # "file:line", for error messages.
-
-    def require_passage(self) -> str:
-        """Returns the passage, which every example to train or evaluate on has."""
-        return typing.cast(str, self.passage)
 
 
 def read_examples(
@@ -107,24 +102,22 @@ def _rows(path, columns, prefix, broken_rows):
     for number, row in enumerate(rows, start=1):
         name = f"{prefix}{number}" if prefix else re.split("[: ]", row.place)[-1]
         with tables.row_faults(broken_rows):
-            for column in columns:
-                _check_text(row, column)
             texts = {column: row.cells[column] for column in columns}
+            for column, text in texts.items():
+                if not text.strip():
+                    raise ValueError(
+                        f"{row.place}: the {column} is empty; expected text."
+                    )
             example = RankingExample(
                 guid=row.cells.get(ID_COLUMN) or name,
                 query=texts.get(QUERY_COLUMN, ""),
-                passage=texts.get(PASSAGE_COLUMN),
+                passage=texts.get(PASSAGE_COLUMN, ""),
                 negatives=row.lists.get(NEGATIVES_COLUMN, ()),
                 place=row.place,
             )
             _check_negatives(example)
             examples.append(example)
     return examples
-
-
-def _check_text(row, name):
-    if not row.cells[name].strip():
-        raise ValueError(f"{row.place}: the {name} is empty; expected text.")
 
 
 def _check_negatives(example):
@@ -185,7 +178,7 @@ class Corpus:
         """Returns the numbers of the passages that answer each query."""
         numbers: dict[str, set[int]] = {}
         for example in examples:
-            number = self.number_of[key(example.require_passage())]
+            number = self.number_of[key(example.passage)]
             numbers.setdefault(example.query, set()).add(number)
         return numbers
 
@@ -194,7 +187,7 @@ class Corpus:
         return [
             example
             for example in examples
-            if key(example.require_passage()) not in self.number_of
+            if key(example.passage) not in self.number_of
         ]
 
     @functools.cached_property
@@ -275,7 +268,7 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     return Corpus(
         path=path,
         ids=tuple(row.guid for row in rows),
-        passages=tuple(row.require_passage() for row in rows),
+        passages=tuple(row.passage for row in rows),
     )
 
 
@@ -298,7 +291,7 @@ def _squad_passages(path):
         passages.append(
             RankingExample(
                 guid=f"{name}/{paragraph.number}",
-                passage=_context(paragraph),
+                passage=paragraph.context,
                 place=paragraph.place,
             )
         )
@@ -313,16 +306,16 @@ def _questions(path, with_passages):
     """
     examples, num_impossible = [], 0
     for paragraph in _paragraphs(path):
-        context = _context(paragraph)
-        questions = squad_json.value(paragraph.record, "qas", list, paragraph.place)
-        for number, question in enumerate(questions, start=1):
-            place = f"{paragraph.place}, question {number}"
-            guid = squad_json.value(question, "id", str, place)
-            text = squad_json.question_text(question, f"{place} ({guid})")
+        for question in paragraph.questions():
             examples.append(
-                RankingExample(guid=guid, query=text, passage=context, place=path)
+                RankingExample(
+                    guid=question.id,
+                    query=question.text,
+                    passage=paragraph.context,
+                    place=path,
+                )
             )
-            num_impossible += question.get("is_impossible") is True
+            num_impossible += question.record.get("is_impossible") is True
     if num_impossible and with_passages:
         logger.warning(
             "%s: %d of %d questions have no answer in their paragraph (is_impossible), "
@@ -341,12 +334,6 @@ def _paragraphs(path):
         advice="a file of JSON lines needs the extension .jsonl",
     )
     return squad_json.paragraphs(content, path)
-
-
-def _context(paragraph):
-    text = squad_json.value(paragraph.record, "context", str, paragraph.place)
-    squad_json.check_context(text, paragraph.place)
-    return text
 
 
 def given_rows(data: Any) -> list[dict[str, Any]]:

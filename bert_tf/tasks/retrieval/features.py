@@ -16,7 +16,6 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import text_encoding
 from bert_tf.data import batching
 from bert_tf.data import packing
-from bert_tf.data import schema as schema_module
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
@@ -192,7 +191,7 @@ def convert_examples_to_features(
         texts.setdefault(key, text)
         return numbers.setdefault(key, len(numbers))
 
-    passage_ids = [number_of(example.require_passage()) for example in examples]
+    passage_ids = [number_of(example.passage) for example in examples]
     negatives = [tuple(map(number_of, example.negatives)) for example in examples]
     for text in corpus.passages if corpus else ():
         number_of(text)
@@ -219,7 +218,7 @@ def convert_examples_to_features(
     )
 
 
-class RankingSource(batching.Source):
+class RankingSource(batching.ComputedSource):
     """Queries with their relevant passage and wrong ones.
 
     The wrong passages are those that the example gives: a random choice if it gives
@@ -243,10 +242,6 @@ class RankingSource(batching.Source):
         num_negatives: wrong passages per query.
         seed: seed of the draws.
 
-    Attributes:
-        num_examples: number of examples, N.
-        columns: the columns of a row.
-
     Raises:
         ValueError: all passages are right for one query, so none can be drawn.
 
@@ -268,36 +263,20 @@ class RankingSource(batching.Source):
         self._vocabulary = vocabulary
         self._num_negatives = num_negatives
         self._seed = seed
-        self.num_examples = len(data.queries)
         self._most_positives = max(map(len, data.positives))
         if num_negatives and self._most_positives == len(data.passages):
             raise ValueError(
                 f"All {len(data.passages)} passages answer one query, so there are no "
                 "negatives to draw; add passages with --corpus_file."
             )
-        first_row = self._rows(0, np.zeros(1, np.int64))
-        self._shapes = {name: column.shape[1:] for name, column in first_row.items()}
-        self.columns = tuple(
-            schema_module.Column(
-                name=name, length=shape[-1] if shape else None, dtype="int32"
-            )
-            for name, shape in self._shapes.items()
-        )
+        sample = self._rows(0, np.zeros(1, np.int64))
+        super().__init__(self._rows, num_examples=len(data.queries), sample=sample)
 
     def rows_at_step(
         self, step: tf.Tensor, indices: tf.Tensor, places: range
     ) -> dict[str, tf.Tensor]:
         """See `batching.Source`."""
-        values = tf.numpy_function(
-            lambda *arguments: list(self._rows(*arguments).values()),
-            [step, indices],
-            [tf.int32] * len(self._shapes),
-            stateful=False,
-        )
-        return {
-            name: tf.ensure_shape(value, [len(places), *shape])
-            for (name, shape), value in zip(self._shapes.items(), values, strict=True)
-        }
+        return self.computed([step, indices], len(places))
 
     def row_lengths(self) -> np.ndarray:
         """Returns the pieces of each example's relevant passage, int64 [N]."""

@@ -21,45 +21,7 @@ from bert_tf.tasks.retrieval import features
 from bert_tf.tasks.retrieval import options as retrieval_options
 from bert_tf.tasks.retrieval import search as search_module
 
-TOP_K = 10
 _ENCODER = "encoder"  # Task in a task.json that a conversion wrote.
-
-
-def load(
-    run_dir: str,
-    settings: fine_tuning_predictor.LoadSettings = (
-        fine_tuning_predictor.DEFAULT_SETTINGS
-    ),
-    *,
-    searches: bool = False,
-) -> "EncoderPredictor | CrossEncoderPredictor":
-    """Returns the predictor for the kind of model in a folder.
-
-    Args:
-        run_dir: `output_dir` of a training run, or the path of a checkpoint.
-        settings: how to load the model.
-        searches: whether the vectors of an encoder without a run are compared by their
-            dot product. False: they have the length that the checkpoint says, or 1.
-
-    Raises:
-        OSError: a file of the folder cannot be read.
-        ValueError: the folder has no trained retrieval model; or an encoder without a
-            run lacks weights, is used for searches and does not say how it is pooled,
-            or is a ranker and `pooling` is set.
-    """
-    if settings.start is None:
-        kind = companion_files.read_task(run_dir).get("task", _ENCODER)
-        if kind == _ENCODER:
-            start = starting_point.find(run_dir)
-            settings = dataclasses.replace(settings, start=start, has_task_file=False)
-    if settings.has_task_file:
-        task = features.Record.read(run_dir)
-    else:
-        task = _record_of_checkpoint(run_dir, settings, searches=searches)
-    if not task.is_bi_encoder:
-        return CrossEncoderPredictor(run_dir, task, settings=settings)
-    kind = BiEncoderPredictor if settings.has_task_file else EncoderPredictor
-    return kind(run_dir, task, settings=settings)
 
 
 def _record_of_checkpoint(path, settings, *, searches):
@@ -136,9 +98,39 @@ class RetrievalPredictor(fine_tuning_predictor.Predictor):
         settings: fine_tuning_predictor.LoadSettings = (
             fine_tuning_predictor.DEFAULT_SETTINGS
         ),
+        *,
+        searches: bool = False,
     ) -> Any:
-        """See `Predictor.load`."""
-        return load(run_dir, settings)
+        """Returns the predictor for the kind of model in a folder.
+
+        Args:
+            run_dir: `output_dir` of a training run, or the path of a checkpoint.
+            settings: how to load the model.
+            searches: whether the vectors of an encoder without a run are compared by
+                their dot product. False: they have the length that the checkpoint
+                says, or 1.
+
+        Raises:
+            OSError: a file of the folder cannot be read.
+            ValueError: the folder has no trained retrieval model; or an encoder without
+                a run lacks weights, is used for searches and does not say how it is
+                pooled, or is a ranker and `pooling` is set.
+        """
+        if settings.start is None:
+            kind = companion_files.read_task(run_dir).get("task", _ENCODER)
+            if kind == _ENCODER:
+                start = starting_point.find(run_dir)
+                settings = dataclasses.replace(
+                    settings, start=start, has_task_file=False
+                )
+        if settings.has_task_file:
+            task = features.Record.read(run_dir)
+        else:
+            task = _record_of_checkpoint(run_dir, settings, searches=searches)
+        if not task.is_bi_encoder:
+            return CrossEncoderPredictor(run_dir, task, settings=settings)
+        kind = BiEncoderPredictor if settings.has_task_file else EncoderPredictor
+        return kind(run_dir, task, settings=settings)
 
 
 class EncoderPredictor(RetrievalPredictor):
@@ -239,7 +231,7 @@ class BiEncoderPredictor(EncoderPredictor):
         self,
         queries: Iterable[str],
         *,
-        top_k: int = TOP_K,
+        top_k: int = 10,
         progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the best passages of each query.

@@ -6,6 +6,7 @@ them: only the first relevant passage counts, because a reader stops there. It g
 for rank 1, 1/2 for rank 2, and so on, because a step down costs most at the top.
 """
 
+import math
 from collections.abc import Collection
 from collections.abc import Sequence
 
@@ -32,30 +33,24 @@ def recall_at(
 
 
 def mean_reciprocal_rank(
-    rankings: Sequence[Sequence[int]],
-    positives: Sequence[Collection[int]],
-    *,
-    depth: int | None = None,
+    rankings: Sequence[Sequence[int]], positives: Sequence[Collection[int]]
 ) -> float:
     """Returns the mean of 1 / rank of each query's first relevant passage.
 
-    A query without a relevant passage in its ranking counts as 0.
+    A query without a relevant passage among the first `MRR_DEPTH` counts as 0.
 
     Args:
         rankings, positives: as for `recall_at`.
-        depth: number of passages to consider. None: all of a ranking.
 
     Example:
         >>> mean_reciprocal_rank([[7, 3], [5, 9], [1, 2]], [{3}, {5}, {4}])
         0.5
     """
-    reciprocals = [
-        next(
-            (1 / rank for rank, n in enumerate(ranking[:depth], 1) if n in positive),
-            0.0,
-        )
-        for ranking, positive in zip(rankings, positives, strict=True)
-    ]
+    reciprocals = []
+    for ranking, positive in zip(rankings, positives, strict=True):
+        first = ranking[:MRR_DEPTH]
+        ranks = (rank for rank, number in enumerate(first, 1) if number in positive)
+        reciprocals.append(1 / next(ranks, math.inf))
     return sum(reciprocals) / len(reciprocals)
 
 
@@ -66,7 +61,7 @@ def all_scores(
 ) -> dict[str, float]:
     """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
     scores = [recall_at(rankings, positives, k) for k in RECALL_AT]
-    scores.append(mean_reciprocal_rank(rankings, positives, depth=MRR_DEPTH))
+    scores.append(mean_reciprocal_rank(rankings, positives))
     return {f"{prefix}{name}": x for name, x in zip(_NAMES, scores, strict=True)}
 
 

@@ -31,47 +31,16 @@ from bert_tf.data import text_checks
 from bert_tf.modeling import output_activation
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 VECTORS_FILE = "passage_embeddings.safetensors"
 PASSAGES_FILE = "passages.jsonl"
 TENSOR = "embeddings"
 ROWS_PER_BLOCK = 8192
 QUERIES_PER_BLOCK = 1024
-# Texts or pairs in memory at a time. They are sorted by length within this block.
+# Texts or pairs in memory at a time.
 TEXTS_PER_BLOCK = 1024
 # Applies a model to features: columns int32 [B, S] to float32 [B, ...].
 Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
-
-
-def fingerprint(
-    model: Any,
-    task: features.Record,
-    vocabulary: vocabulary_module.Vocabulary,
-    *,
-    checkpoint: str,
-    corpus: examples_module.Corpus,
-) -> dict[str, str]:
-    """Returns everything that the vectors of a corpus depend on.
-
-    Args:
-        model: built `BertBiEncoder`.
-        task: the model's task.
-        vocabulary: the model's vocabulary.
-        checkpoint: name of the checkpoint, recorded for information only.
-        corpus: the passages.
-    """
-    digest = hashlib.sha256()
-    for weight in model.weights:
-        digest.update(np.ascontiguousarray(weight.numpy()).data)
-    return {
-        "checkpoint": checkpoint,
-        "weights_sha256": digest.hexdigest(),
-        "corpus": corpus.path,
-        "corpus_sha256": corpus.fingerprint,
-        "vocabulary": str(vocabulary.fingerprint),
-        "task": json.dumps(task.to_dict(), sort_keys=True),
-    }
 
 
 def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
@@ -79,7 +48,7 @@ def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
 
     Args:
         folder: path of the folder.
-        made_by: the `fingerprint` of model and corpus.
+        made_by: the `Retriever.fingerprint` of the corpus.
     """
     path = os.path.join(folder, VECTORS_FILE)
     if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
@@ -113,7 +82,7 @@ def write(
         folder: path of the folder, created if it does not exist.
         corpus: M passages.
         vectors: float32 [M, H], in the order of the passages.
-        made_by: the `fingerprint` of model and corpus.
+        made_by: the `Retriever.fingerprint` of the corpus.
 
     Raises:
         OSError: a file cannot be written.
@@ -240,13 +209,7 @@ class Retriever:
         Raises:
             OSError: the vectors cannot be written.
         """
-        made_by = fingerprint(
-            self._model,
-            self._task,
-            self._tokenizer.vocabulary,
-            checkpoint=self._checkpoint,
-            corpus=corpus,
-        )
+        made_by = self.fingerprint(corpus)
         vectors = find(folder, made_by)
         if vectors is not None:
             return vectors
@@ -257,6 +220,20 @@ class Retriever:
                 vectors = np.concatenate(list(self.passages(corpus.passages)))
                 write(folder, corpus, vectors, made_by)
         return vectors
+
+    def fingerprint(self, corpus: examples_module.Corpus) -> dict[str, str]:
+        """Returns everything that the vectors of a corpus depend on."""
+        digest = hashlib.sha256()
+        for weight in self._model.weights:
+            digest.update(np.ascontiguousarray(weight.numpy()).data)
+        return {
+            "checkpoint": self._checkpoint,
+            "weights_sha256": digest.hexdigest(),
+            "corpus": corpus.path,
+            "corpus_sha256": corpus.fingerprint,
+            "vocabulary": str(self._tokenizer.vocabulary.fingerprint),
+            "task": json.dumps(self._task.to_dict(), sort_keys=True),
+        }
 
     def rank(
         self, queries: Sequence[str], vectors: np.ndarray, top_k: int
@@ -304,8 +281,8 @@ def score_pairs(
 def _outputs(apply, tokenizer, columns, pack, max_seq_length, *, stage):
     """Yields the outputs of a model for the next 1024 texts, or pairs of texts.
 
-    `columns` are the texts, or the first and the second texts. Within a block, rows are
-    sorted by length, because batches of similar length need little padding.
+    `columns` are the texts, or the first and the second texts. `apply` computes rows of
+    similar length together.
     """
     unit = stage.split()[1]
     lengths: list[int] = []
@@ -313,12 +290,7 @@ def _outputs(apply, tokenizer, columns, pack, max_seq_length, *, stage):
         part = slice(start, start + TEXTS_PER_BLOCK)
         pieces = [packing.token_ids(tokenizer, column[part]) for column in columns]
         lengths += [sum(map(len, row)) for row in zip(*pieces, strict=True)]
-        packed = pack(*pieces)
-        order = np.argsort(np.sum(packed["input_mask"], axis=1), kind="stable")
-        outputs = apply({name: column[order] for name, column in packed.items()})
-        unsorted = np.empty_like(outputs)
-        unsorted[order] = outputs
-        yield unsorted
+        yield apply(pack(*pieces))
         progress_module.report(stage, len(lengths), len(columns[0]), unit=unit)
     text_checks.warn_of_truncated(
         lengths,

@@ -241,8 +241,8 @@ class Retrieval(task_module.Task):
             self.corpus = fine_tuning_checks.read_file(findings, "corpus", path, read)
 
     def item(self, example: examples_module.RankingExample) -> text_checks.Item:
-        texts = [text for text in (example.query, example.passage) if text is not None]
-        return text_checks.Item(texts=tuple(texts), label=None, place=example.place)
+        texts = tuple(filter(None, (example.query, example.passage)))
+        return text_checks.Item(texts=texts, label=None, place=example.place)
 
     def check_items(
         self,
@@ -379,7 +379,7 @@ class Retrieval(task_module.Task):
         """
         if queries not in self._candidates_of:
             path, count = self.options.retrieve_with or "", self.options.num_candidates
-            predictor = retrieval_predictor.load(path, searches=True)
+            predictor = retrieval_predictor.RetrievalPredictor.load(path, searches=True)
             if isinstance(predictor, retrieval_predictor.CrossEncoderPredictor):
                 raise ValueError(
                     f"--retrieve_with={path} is the run of a cross_encoder; expected "

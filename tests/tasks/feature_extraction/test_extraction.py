@@ -28,11 +28,11 @@ def checkpoint(released):
 
 @pytest.fixture(scope="module")
 def model(released):
-    found = bert.BertModel(
+    encoder = bert.BertModel(
         config_module.BertConfig.from_json_file(released / "bert_config.json")
     )
-    loading.load_checkpoint(found, str(released / "bert_model.ckpt"))
-    return found
+    loading.load_checkpoint(encoder, str(released / "bert_model.ckpt"))
+    return encoder
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +45,11 @@ def outputs_of(model, tokenizer):
     """Returns the encoder's outputs for one text by itself, [1, S, ...]."""
 
     def run(text):
-        text_a, text_b = (text, None) if isinstance(text, str) else text
+        texts = [text] if isinstance(text, str) else text
+        first, second, *_ = [*packing.token_ids(tokenizer, texts), None]
         pieces = packing.pack_pair(
-            *(
-                packing.token_ids(tokenizer, [t])[0] if t is not None else None
-                for t in (text_a, text_b)
-            ),
+            first,
+            second,
             max_seq_length=16,
             cls=tokenizer.vocabulary.cls_id,
             sep=tokenizer.vocabulary.sep_id,
@@ -71,9 +70,8 @@ def extract(checkpoint, texts, **values):
 
 @pytest.mark.parametrize("batch_size", [1, 3])
 def test_every_piece_has_the_encoders_vectors(checkpoint, outputs_of, batch_size):
-    found = extract(checkpoint, TEXTS, batch_size=batch_size)
-    assert len(found) == len(TEXTS)
-    for text, extracted in zip(TEXTS, found, strict=True):
+    texts = extract(checkpoint, TEXTS, batch_size=batch_size)
+    for text, extracted in zip(TEXTS, texts, strict=True):
         ids, outputs = outputs_of(text)
         assert extracted.input_ids.tolist() == ids.tolist()
         layers = outputs["all_encoder_layers"]
@@ -103,8 +101,8 @@ def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
 
 
 def test_attention_weights_are_the_encoders(checkpoint, outputs_of):
-    found = extract(checkpoint, TEXTS, attention_weights=True, layers=(1,))
-    for text, extracted in zip(TEXTS, found, strict=True):
+    texts = extract(checkpoint, TEXTS, attention_weights=True, layers=(1,))
+    for text, extracted in zip(TEXTS, texts, strict=True):
         _, outputs = outputs_of(text)
         expected = outputs["attention_weights"][1][0]  # [N, S, S]
         size = len(extracted.input_ids)
@@ -128,11 +126,11 @@ def test_texts_are_taken_as_they_are_needed_and_come_in_order(
             taken.append(index)
             yield extraction.TextLine(text_a="bee " * (1 + index * 7 % 11))
 
-    found = []
+    lengths = []
     for extracted in extractor.extract_each(lines()):
-        found.append(len(extracted.input_ids) - 2)
-        assert len(taken) - len(found) < extraction.BATCHES_SORTED * 2
-    assert found == [1 + index * 7 % 11 for index in range(40)]
+        lengths.append(len(extracted.input_ids) - 2)
+        assert len(taken) - len(lengths) < extraction.BATCHES_SORTED * 2
+    assert lengths == [1 + index * 7 % 11 for index in range(40)]
 
 
 @pytest.mark.parametrize(
@@ -154,11 +152,11 @@ def test_a_pair_is_refused_by_a_model_with_one_segment(checkpoint):
     options = feature_extraction_options.ExtractionOptions(
         init_checkpoint=checkpoint, max_seq_length=64, layers=(-1,)
     )
-    found = extraction.Extractor(options)
-    found.config = dataclasses.replace(found.config, type_vocab_size=1)
+    extractor = extraction.Extractor(options)
+    extractor.config = dataclasses.replace(extractor.config, type_vocab_size=1)
     pair = extraction.TextLine(text_a="the bee", text_b="the lamp", place="line 1")
     with pytest.raises(ValueError, match=r"line 1: .*two segments.*type_vocab_size 1"):
-        list(found.extract_each([pair]))
+        list(extractor.extract_each([pair]))
 
 
 def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
@@ -175,13 +173,9 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint, repo
     texts = [LONG, "the bee", *["the lamp is slow"] * 3, ("the lamp", "is slow")]
     values = {"layers": (-1,), "pooling": "mean", "max_seq_length": 64}
     expected = extract(checkpoint, texts, normalize=True, **values)
-    found = bert_tf.embed(
-        checkpoint,
-        iter(texts),
-        batch_size=2,
-    )
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    vectors = bert_tf.embed(checkpoint, iter(texts), batch_size=2)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
     assert reported[-1] == ("predict", 6, 6)
     unscaled = bert_tf.embed(checkpoint, texts, normalize=False)
     np.testing.assert_allclose(
@@ -199,8 +193,8 @@ def test_embed_and_load_compute_with_openvino(checkpoint):
     pytest.importorskip("openvino", reason="pip install openvino")
     texts = [LONG, "the bee", ("the lamp", "is slow"), "is slow"]
     expected = bert_tf.embed(checkpoint, texts)
-    found = bert_tf.embed(checkpoint, texts, backend="openvino")
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    vectors = bert_tf.embed(checkpoint, texts, backend="openvino")
+    np.testing.assert_allclose(vectors, expected, atol=1e-4)
     encoder = bert_tf.load(checkpoint, head="encoder", backend="openvino")
     np.testing.assert_allclose(
         encoder.embed([texts[1], texts[3]]), expected[[1, 3]], atol=1e-4

@@ -1,5 +1,6 @@
 """Every format contains the same vectors, complete or not at all."""
 
+import functools
 import json
 import pathlib
 
@@ -20,49 +21,38 @@ def read_records(path):
 
 
 @pytest.fixture(scope="module")
-def extracted(released):
-    """What is extracted of the texts, for (pooling, attention_weights)."""
-    return {
-        (pooling, attention_weights): _extract(released, pooling, attention_weights)
-        for pooling, attention_weights in [
-            ("none", False),
-            ("none", True),
-            ("mean", False),
-            ("mean", True),
-        ]
-    }
+def extract(released):
+    """Returns the vocabulary, and what is extracted of the texts."""
 
-
-def _extract(released, pooling, attention_weights):
-    extractor = extraction.Extractor(
-        feature_extraction_options.ExtractionOptions(
+    @functools.cache
+    def extract_texts(**values):
+        options = feature_extraction_options.ExtractionOptions(
             init_checkpoint=str(released / "bert_model.ckpt"),
             layers=(-1, 0),
             max_seq_length=16,
-            pooling=pooling,
-            attention_weights=attention_weights,
+            **values,
         )
-    )
-    pairs = [(text, None) if isinstance(text, str) else text for text in TEXTS]
-    lines = [extraction.TextLine(text_a=a, text_b=b) for a, b in pairs]
-    return extractor.vocabulary, list(extractor.extract_each(lines))
+        extractor = extraction.Extractor(options)
+        pairs = [(text, None) if isinstance(text, str) else text for text in TEXTS]
+        lines = [extraction.TextLine(text_a=a, text_b=b) for a, b in pairs]
+        return extractor.vocabulary, list(extractor.extract_each(lines))
+
+    return extract_texts
 
 
 @pytest.fixture
-def write(extracted, extraction_options, tmp_path):
+def write(extract, extraction_options):
     """Writes what is extracted; returns the path and what was written."""
 
-    def write_texts(output_format, pooling="none", *, attention_weights=False):
-        vocabulary, texts = extracted[pooling, attention_weights]
-        chosen = extraction_options(
-            output_format=output_format,
-            pooling=pooling,
-            attention_weights=attention_weights,
-        )
-        with formats.open_writer(chosen, vocabulary) as write_text:
+    def write_texts(output_format, *, stops=False, **values):
+        vocabulary, texts = extract(**values)
+        options = extraction_options(output_format=output_format, **values)
+        with formats.open_writer(options, vocabulary) as write_text:
             for text in texts:
                 write_text(text)
-        return chosen.output_file, texts
+            if stops:
+                raise KeyboardInterrupt
+        return options.output_file, texts
 
     return write_texts
 
@@ -79,6 +69,17 @@ def test_json_lines_are_the_releases(write):
             assert [layer["index"] for layer in piece["layers"]] == [-1, 0]
             values = [layer["values"] for layer in piece["layers"]]
             np.testing.assert_allclose(values, vectors, atol=2e-6)
+
+
+def test_pooled_texts_have_one_vector(write):
+    path, expected = write("jsonl", pooling="mean")
+    records = read_records(path)
+    assert list(records[0]) == ["linex_index", "values"]
+    values = [record["values"] for record in records]
+    np.testing.assert_allclose(values, [text.vector for text in expected], atol=2e-6)
+    path, _ = write("npz", pooling="mean")
+    with np.load(path) as file:
+        np.testing.assert_allclose(file["vectors"], values, atol=2e-6)
 
 
 def test_attention_weights_in_json_are_by_layer_head_from_and_to(write):
@@ -129,19 +130,10 @@ def test_two_runs_write_the_same_bytes(write, output_format):
 
 
 @pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)
-def test_a_run_that_stops_leaves_nothing(
-    extracted, extraction_options, tmp_path, output_format
-):
-    vocabulary, texts = extracted["none", False]
-    chosen = extraction_options(output_format=output_format)
-    before = {path.name for path in tmp_path.iterdir()}
-    with (
-        pytest.raises(KeyboardInterrupt),
-        formats.open_writer(chosen, vocabulary) as write_text,
-    ):
-        write_text(texts[0])
-        raise KeyboardInterrupt
-    assert {path.name for path in tmp_path.iterdir()} == before
+def test_a_run_that_stops_leaves_nothing(write, tmp_path, output_format):
+    with pytest.raises(KeyboardInterrupt):
+        write(output_format, stops=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rounding_is_pythons():
@@ -164,10 +156,10 @@ def test_the_recorded_lines_of_2018(shared, extraction_options):
         max_seq_length=settings["max_seq_length"],
     )
     feature_extraction_workflow.run(chosen)
-    found = read_records(chosen.output_file)
+    records = read_records(chosen.output_file)
     recorded = read_records(folder / "output.jsonl")
-    assert _without_numbers(found) == _without_numbers(recorded)
-    for one, other in zip(_numbers(found), _numbers(recorded), strict=True):
+    assert _without_numbers(records) == _without_numbers(recorded)
+    for one, other in zip(_numbers(records), _numbers(recorded), strict=True):
         assert one == pytest.approx(other, abs=2e-6)
 
 

@@ -9,28 +9,20 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] steve smith ' s cafe ##s ( 18 ##95 - ) ."
+VOCABULARY = vocabulary_module.Vocabulary(PIECES.split())
 SIZES = features_module.WindowSizes(max_seq_length=32, doc_stride=8, max_query_length=4)
 
 
-@pytest.fixture
-def vocab():
-    return vocabulary_module.Vocabulary(PIECES.split())
-
-
-@pytest.fixture
-def tokenized(vocab):
-    def tokenize(context):
-        example = question_answering_examples.SquadExample(
-            qas_id="1",
-            question_text="s",
-            context=question_answering_examples.Context(context),
-        )
-        given = features_module.convert_examples_to_features(
-            [example], full.FullTokenizer(vocab), SIZES, is_training=False
-        )
-        return given.contexts[0]
-
-    return tokenize
+def tokenized(context):
+    example = question_answering_examples.SquadExample(
+        qas_id="1",
+        question_text="s",
+        context=question_answering_examples.Context(context),
+    )
+    windows = features_module.convert_examples_to_features(
+        [example], full.FullTokenizer(VOCABULARY), SIZES, is_training=False
+    )
+    return windows.contexts[0]
 
 
 @pytest.mark.parametrize(
@@ -46,12 +38,10 @@ def tokenized(vocab):
         ("Steve  Smith", (0, 1), "Steve Smith"),  # One space between words.
     ],
 )
-def test_pieces_become_the_characters_of_the_context(
-    vocab, tokenized, context, pieces, text
-):
-    aligner = alignment.Aligner(vocab, do_lower_case=True)
-    found, start, end = aligner.spans_of(tokenized(context))(*pieces)
-    assert found == text
+def test_pieces_become_the_characters_of_the_context(context, pieces, text):
+    aligner = alignment.Aligner(VOCABULARY, do_lower_case=True)
+    answer, start, end = aligner.spans_of(tokenized(context))(*pieces)
+    assert answer == text
     assert " ".join(context[start:end].split()) == text
 
 
@@ -63,14 +53,14 @@ def test_pieces_become_the_characters_of_the_context(
     ],
 )
 def test_what_is_not_found_again_is_whole_words_and_logged_if_asked(
-    vocab, tokenized, caplog, context, message
+    caplog, context, message
 ):
     with caplog.at_level(logging.INFO):
-        quiet = alignment.Aligner(vocab, do_lower_case=True)
+        quiet = alignment.Aligner(VOCABULARY, do_lower_case=True)
         span = quiet.spans_of(tokenized(context))(0, 1)
         assert span == (context, 0, len(context))
         assert not caplog.records
-        verbose = alignment.Aligner(vocab, do_lower_case=True, verbose=True)
+        verbose = alignment.Aligner(VOCABULARY, do_lower_case=True, verbose=True)
         assert verbose.spans_of(tokenized(context))(0, 1) == span
     assert message in caplog.text
 
@@ -90,11 +80,11 @@ def test_pieces_are_joined_to_words():
         "\u0130s 18-18",  # Lowercased to two characters.
     ],
 )
-def test_known_places_are_what_the_search_finds(vocab, tokenized, context):
+def test_known_places_are_what_the_search_finds(context):
     given = tokenized(context)
     count = len(given.piece_ids)
     pairs = [(i, j) for i in range(count) for j in range(i, count)]
-    aligner = alignment.Aligner(vocab, do_lower_case=True)
+    aligner = alignment.Aligner(VOCABULARY, do_lower_case=True)
     span_of = aligner.spans_of(given)
     for pair in pairs:
         assert span_of(*pair) == aligner._searched(given, *pair)

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -9,45 +7,36 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] who ? a ##b c d e f ( ) 1 ##9 - ."
+TOKENIZER = full.FullTokenizer(vocabulary_module.Vocabulary(PIECES.split()))
 
 
-@pytest.fixture
-def tokenizer():
-    return full.FullTokenizer(vocabulary_module.Vocabulary(PIECES.split()))
-
-
-def example(context, *, question="who?", answer=None, start=0):
-    answers = (
-        ()
-        if answer is None
-        else (question_answering_examples.Answer(text=answer, start=start),)
-    )
+def example(context, *, question="who?", **values):
     return question_answering_examples.SquadExample(
         qas_id="1",
         question_text=question,
         context=question_answering_examples.Context(context),
-        answers=answers,
+        **values,
     )
 
 
-def converted(tokenizer, *given, is_training=False, **changes):
+def converted(*given, is_training=False, **changes):
     sizes = {"max_seq_length": 9, "doc_stride": 2, "max_query_length": 3}
     return features_module.convert_examples_to_features(
         given,
-        tokenizer,
+        TOKENIZER,
         features_module.WindowSizes(**sizes | changes),
         is_training=is_training,
     )
 
 
-def shown(tokenizer, row):
-    return " ".join(tokenizer.convert_ids_to_tokens(row))
+def shown(row):
+    return " ".join(TOKENIZER.convert_ids_to_tokens(row))
 
 
-def test_rows_are_question_and_a_part_of_the_context(tokenizer):
-    given = converted(tokenizer, example("ab c d e f"), example("c"))
+def test_rows_are_question_and_a_part_of_the_context():
+    given = converted(example("ab c d e f"), example("c"))
     rows = given.rows(np.arange(len(given)))
-    assert [shown(tokenizer, row) for row in rows["input_ids"]] == [
+    assert [shown(row) for row in rows["input_ids"]] == [
         "[CLS] who ? [SEP] a ##b c d [SEP]",
         "[CLS] who ? [SEP] c d e f [SEP]",
         "[CLS] who ? [SEP] c [SEP] [PAD] [PAD] [PAD]",
@@ -60,10 +49,10 @@ def test_rows_are_question_and_a_part_of_the_context(tokenizer):
     assert set(rows) == {"input_ids", "input_mask", "segment_ids"}
 
 
-def test_a_long_question_is_cut_from_the_end(tokenizer):
-    given = converted(tokenizer, example("c", question="a c d e f"), max_query_length=2)
+def test_a_long_question_is_cut_from_the_end():
+    given = converted(example("c", question="a c d e f"), max_query_length=2)
     [row] = given.rows(np.arange(1))["input_ids"]
-    assert shown(tokenizer, row).startswith("[CLS] a c [SEP] c [SEP]")
+    assert shown(row).startswith("[CLS] a c [SEP] c [SEP]")
 
 
 @pytest.mark.parametrize(
@@ -77,31 +66,23 @@ def test_a_long_question_is_cut_from_the_end(tokenizer):
         ("zz c", "zz", 0, [(4, 4)]),  # [UNK].
     ],
 )
-def test_positions_are_those_of_the_answers_pieces(
-    tokenizer, context, answer, start, positions
-):
-    given = converted(
-        tokenizer, example(context, answer=answer, start=start), is_training=True
-    )
+def test_positions_are_those_of_the_answers_pieces(context, answer, start, positions):
+    answers = (question_answering_examples.Answer(text=answer, start=start),)
+    given = converted(example(context, answers=answers), is_training=True)
     rows = given.rows(np.arange(len(given)))
-    found = zip(rows["start_positions"], rows["end_positions"], strict=True)
-    assert [tuple(map(int, pair)) for pair in found] == positions
+    pairs = zip(rows["start_positions"], rows["end_positions"], strict=True)
+    assert [tuple(map(int, pair)) for pair in pairs] == positions
 
 
-def test_an_impossible_question_has_its_answer_at_cls(tokenizer):
-    none = question_answering_examples.SquadExample(
-        qas_id="1",
-        question_text="who?",
-        context=question_answering_examples.Context("c"),
-        is_impossible=True,
-    )
-    rows = converted(tokenizer, none, is_training=True).rows(np.arange(1))
+def test_an_impossible_question_has_its_answer_at_cls():
+    none = example("c", is_impossible=True)
+    rows = converted(none, is_training=True).rows(np.arange(1))
     assert (rows["start_positions"], rows["end_positions"]) == (0, 0)
 
 
-def test_a_piece_counts_where_it_has_the_most_surroundings(tokenizer):
+def test_a_piece_counts_where_it_has_the_most_surroundings():
     # Windows: pieces 0-3, 2-5, 4-6.
-    given = converted(tokenizer, example("a c d e f c d"))
+    given = converted(example("a c d e f c d"))
     held = [(w, p) for w in range(3) for p in range(7) if _holds(given, w, p)]
     window, pieces = np.array(held).T
     is_best = features_module.is_max_context(given, window, pieces)
@@ -115,49 +96,23 @@ def _holds(given, window, piece):
     return first <= piece < first + given.num_pieces[window]
 
 
-@pytest.fixture(scope="module")
-def golden_windows(shared):
-    """Returns the windows of a recorded file, its settings and its arrays."""
-    tokenizer = full.FullTokenizer(
-        str(shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt")
-    )
-
-    def create(folder, kind):
-        folder = shared / "golden" / folder
-        settings = json.loads((folder / f"{kind}_settings.json").read_text())
-        given = question_answering_examples.read_squad(str(folder / f"{kind}.json"))
-        found = given.examples
-        if kind == "train":
-            found = question_answering_examples.training_examples(
-                given, version_2_with_negative=settings["version_2_with_negative"]
-            )
-        names = ("max_seq_length", "doc_stride", "max_query_length")
-        sizes = features_module.WindowSizes(**{name: settings[name] for name in names})
-        created = features_module.convert_examples_to_features(
-            found, tokenizer, sizes, is_training=kind == "train"
-        )
-        return created, np.load(folder / f"{kind}_features.npz")
-
-    return create
-
-
 @pytest.mark.parametrize("folder", ["squad_v1", "squad_v2"])
 @pytest.mark.parametrize("kind", ["train", "predict"])
 def test_windows_are_those_of_2018(golden_windows, folder, kind):
-    given, recorded = golden_windows(folder, kind)
-    found = given.rows(np.arange(len(given)))
-    found |= {
+    given, recorded, _ = golden_windows(folder, kind)
+    columns = given.rows(np.arange(len(given)))
+    columns |= {
         "unique_id": given.unique_ids,
         "example_index": given.example_index,
         "doc_span_index": given.span_index,
     }
     if kind == "train":
-        found["start_position"] = found.pop("start_positions")
-        found["end_position"] = found.pop("end_positions")
+        columns["start_position"] = columns.pop("start_positions")
+        columns["end_position"] = columns.pop("end_positions")
     if "is_impossible" in recorded:
-        found["is_impossible"] = [
+        columns["is_impossible"] = [
             given.examples[index].is_impossible for index in given.example_index
         ]
-    assert set(recorded.files) - set(found) <= {"start_logits", "end_logits"}
-    for name, column in found.items():
+    assert set(recorded.files) - set(columns) <= {"start_logits", "end_logits"}
+    for name, column in columns.items():
         np.testing.assert_array_equal(column, recorded[name], err_msg=name)

@@ -14,35 +14,27 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] [MASK] who ? a b c d e"
+VOCABULARY = vocabulary_module.Vocabulary(PIECES.split())
+ALIGNER = alignment.Aligner(VOCABULARY, do_lower_case=True)
 LOW = -9.0
 
 
-@pytest.fixture
-def vocab():
-    return vocabulary_module.Vocabulary(PIECES.split())
-
-
-@pytest.fixture
-def windows_of(vocab):
+def windows_of(*contexts, doc_stride=2):
     """Returns the windows of contexts; the question takes the first three places."""
-
-    def create(*contexts, max_seq_length=9, doc_stride=2):
-        given = [
-            question_answering_examples.SquadExample(
-                qas_id=str(number),
-                question_text="who",
-                context=question_answering_examples.Context(text),
-            )
-            for number, text in enumerate(contexts)
-        ]
-        sizes = features_module.WindowSizes(
-            max_seq_length=max_seq_length, doc_stride=doc_stride, max_query_length=1
+    given = [
+        question_answering_examples.SquadExample(
+            qas_id=str(number),
+            question_text="who",
+            context=question_answering_examples.Context(text),
         )
-        return features_module.convert_examples_to_features(
-            given, full.FullTokenizer(vocab), sizes, is_training=False
-        )
-
-    return create
+        for number, text in enumerate(contexts)
+    ]
+    sizes = features_module.WindowSizes(
+        max_seq_length=9, doc_stride=doc_stride, max_query_length=1
+    )
+    return features_module.convert_examples_to_features(
+        given, full.FullTokenizer(VOCABULARY), sizes, is_training=False
+    )
 
 
 def scores(given, rows):
@@ -54,12 +46,13 @@ def scores(given, rows):
     return logits
 
 
-def predicted(vocab, given, starts, ends, **rules):
+def predicted(given, starts, ends=None, **rules):
+    """Returns the predictions; the ends have the scores of the starts by default."""
     return question_answering_predictions.predictions_of(
         given,
-        (scores(given, starts), scores(given, ends)),
+        (scores(given, starts), scores(given, ends or starts)),
         question_answering_predictions.Rules(**rules),
-        alignment.Aligner(vocab, do_lower_case=True),
+        ALIGNER,
     )
 
 
@@ -67,9 +60,9 @@ def texts(prediction):
     return [candidate.text for candidate in prediction.candidates]
 
 
-def test_the_best_pair_of_start_and_end_is_the_answer(vocab, windows_of):
+def test_the_best_pair_of_start_and_end_is_the_answer():
     given = windows_of("a b c d e")  # Places 3 to 7.
-    [one] = predicted(vocab, given, [{4: 5.0, 3: 4.0}], [{5: 5.0, 4: 2.0}])
+    [one] = predicted(given, [{4: 5.0, 3: 4.0}], [{5: 5.0, 4: 2.0}])
     assert texts(one)[:4] == ["b c", "a b c", "b", "a b"]
     assert one.candidates[0].score == 10.0
     odds = np.exp([0.0, -1.0])
@@ -89,63 +82,53 @@ def test_the_best_pair_of_start_and_end_is_the_answer(vocab, windows_of):
         ({3: 1.0}, {7: 9.0, 5: 1.0}, "a b c"),  # At most three pieces.
     ],
 )
-def test_what_cannot_be_an_answer_is_passed_over(
-    vocab, windows_of, starts, ends, answer
-):
+def test_what_cannot_be_an_answer_is_passed_over(starts, ends, answer):
     given = windows_of("a b c d e")
-    [one] = predicted(
-        vocab, given, [starts], [ends], n_best_size=2, max_answer_length=3
-    )
+    [one] = predicted(given, [starts], [ends], n_best_size=2, max_answer_length=3)
     assert one.answer(None).text == answer
 
 
-def test_a_span_counts_in_the_window_with_more_around_it(vocab, windows_of):
+def test_a_span_counts_in_the_window_with_more_around_it():
     given = windows_of("a b c d e a b", doc_stride=4)
     assert given.first_piece.tolist() == [0, 4]
     # Piece 4, "e", ends the first window (place 7) and starts the second (place 3): as
     # bad a place, but the first window is longer.
     same = [{7: 2.0}, {3: 5.0}]
-    [one] = predicted(vocab, given, same, same, n_best_size=1)
+    [one] = predicted(given, same, n_best_size=1)
     assert one.candidates[0].score == 4.0
 
 
-def test_a_tie_between_windows_goes_to_the_first(vocab, windows_of):
+def test_a_tie_between_windows_goes_to_the_first():
     given = windows_of("a b c d e a b")
     assert given.first_piece.tolist() == [0, 2]
     # Piece 3, "d", has one piece on its poorer side in both windows (places 6 and 4).
     same = [{6: 2.0}, {4: 5.0}]
-    [one] = predicted(vocab, given, same, same, n_best_size=1)
+    [one] = predicted(given, same, n_best_size=1)
     assert (texts(one), one.candidates[0].score) == (["d"], 4.0)
     # "a" in the first window and "e" in the second have the same score.
     same = [{3: 3.0}, {5: 3.0}]
-    [one] = predicted(vocab, given, same, same, n_best_size=2, max_answer_length=1)
+    [one] = predicted(given, same, n_best_size=2, max_answer_length=1)
     assert texts(one) == ["a", "e"]
 
 
-def test_equal_null_scores_keep_the_logits_of_the_first_window(vocab, windows_of):
+def test_equal_null_scores_keep_the_logits_of_the_first_window():
     given = windows_of("a b c d e a b")
     starts, ends = [{0: 1.0}, {0: -3.0}], [{0: -3.0}, {0: 1.0}]
-    [one] = predicted(vocab, given, starts, ends, version_2_with_negative=True)
+    [one] = predicted(given, starts, ends, version_2_with_negative=True)
     [null] = [candidate for candidate in one.candidates if not candidate.text]
     assert (null.start_logit, null.end_logit) == (1.0, -3.0)
 
 
-def test_the_list_has_different_texts_and_the_size_asked_for(vocab, windows_of):
+def test_the_list_has_different_texts_and_the_size_asked_for():
     given = windows_of("a b a")
-    [one] = predicted(
-        vocab,
-        given,
-        [{3: 5.0, 5: 4.0, 4: 3.0}],
-        [{3: 5.0, 5: 4.0, 4: 3.0}],
-        n_best_size=3,
-    )
+    [one] = predicted(given, [{3: 5.0, 5: 4.0, 4: 3.0}], n_best_size=3)
     # "a" again, at place 5 (8.0), is left out; then a tie, the better start first.
     assert texts(one) == ["a", "a b a", "a b"]
 
 
-def test_without_any_candidate_the_answer_is_that_of_2018(vocab, windows_of):
+def test_without_any_candidate_the_answer_is_that_of_2018():
     given = windows_of("a b")
-    [one] = predicted(vocab, given, [{0: 5.0}], [{0: 5.0}], n_best_size=1)
+    [one] = predicted(given, [{0: 5.0}], n_best_size=1)
     assert texts(one) == [question_answering_predictions.NO_CANDIDATE]
 
 
@@ -158,15 +141,11 @@ def test_without_any_candidate_the_answer_is_that_of_2018(vocab, windows_of):
         (-4.0, ["a", "b", ""], -8.0 - 6.0),  # Beyond the list's size.
     ],
 )
-def test_no_answer_has_its_place_among_the_answers(
-    vocab, windows_of, null, listed, odds
-):
+def test_no_answer_has_its_place_among_the_answers(null, listed, odds):
     given = windows_of("a b")
     same = [{0: null, 3: 3.0, 4: 1.0}]
     [one] = predicted(
-        vocab,
         given,
-        same,
         same,
         n_best_size=2 + (null > 0),
         version_2_with_negative=True,
@@ -179,27 +158,20 @@ def test_no_answer_has_its_place_among_the_answers(
     assert one.answer(odds - 0.1).text == ""
 
 
-def test_the_null_score_is_the_lowest_of_all_windows(vocab, windows_of):
+def test_the_null_score_is_the_lowest_of_all_windows():
     given = windows_of("a b c d e a b c")
     rows = [{0: 3.0}, {0: -2.0}, {0: 1.0}][: len(given)]
-    [one] = predicted(vocab, given, rows, rows, version_2_with_negative=True)
+    [one] = predicted(given, rows, version_2_with_negative=True)
     assert one.no_answer_score == -4.0
 
 
-def test_the_answer_is_empty_where_no_answer_is_the_only_candidate(vocab, windows_of):
+def test_the_answer_is_empty_where_no_answer_is_the_only_candidate():
     given = windows_of("a b")
-    [one] = predicted(
-        vocab,
-        given,
-        [{0: 5.0}],
-        [{0: 5.0}],
-        n_best_size=1,
-        version_2_with_negative=True,
-    )
+    [one] = predicted(given, [{0: 5.0}], n_best_size=1, version_2_with_negative=True)
     assert one.answer(0.0).text == ""
 
 
-def test_padding_is_never_chosen_once_it_is_taken_out(vocab, windows_of):
+def test_padding_is_never_chosen_once_it_is_taken_out():
     given = windows_of("a b")
     logits = scores(given, [{8: 9.0, 7: 9.0, 3: 1.0}])
     cleaned = question_answering_predictions.without_padding(given, logits)
@@ -209,34 +181,18 @@ def test_padding_is_never_chosen_once_it_is_taken_out(vocab, windows_of):
         given,
         (cleaned, cleaned),
         question_answering_predictions.Rules(n_best_size=1),
-        alignment.Aligner(vocab, do_lower_case=True),
+        ALIGNER,
     )
     assert texts(one) == ["a"]
 
 
-@pytest.mark.parametrize("count", [1, 3, 6, 20])
-@pytest.mark.parametrize(
-    "logits",
-    [
-        [0.5, -2.0, 3.0, 0.5, -1.0, 0.5],  # Equal ones keep their order.
-        [-0.0, 0.0, -0.0, 1e-40, -1e-40, 0.0],  # Both zeros are equal.
-        [-1e4, -1e4, -3.4e38, 3.4e38, -1e4, 7.0],  # Masked, and very large.
-        [0.0, np.nan, 2.0, -np.nan, -1.0, 3.0],  # NaN comes last.
-    ],
-)
-def test_best_places_are_those_of_a_stable_sort(logits, count):
-    rows = np.array([logits, logits[::-1]], np.float32)
-    expected = np.argsort(-rows, axis=1, kind="stable")[:, :count]
-    np.testing.assert_array_equal(
-        question_answering_predictions._best_places(rows, count), expected
-    )
-
-
-def test_the_files_say_where_answers_stand(tmp_path, vocab, windows_of):
+def test_the_files_say_where_answers_stand(tmp_path):
     given = windows_of("a  b", "c")
     rows = [{3: 3.0, 4: 4.0}, {0: 9.0, 3: 1.0}]
-    found = predicted(vocab, given, rows, rows, version_2_with_negative=True)
-    paths = question_answering_predictions.write_predictions(str(tmp_path), found, 0.0)
+    answered = predicted(given, rows, version_2_with_negative=True)
+    paths = question_answering_predictions.write_predictions(
+        str(tmp_path), answered, 0.0
+    )
     names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
     assert [path.rsplit("/")[-1] for path in paths] == [*names, "predictions.jsonl"]
     answers = json.loads((tmp_path / "predictions.json").read_text())
@@ -251,33 +207,22 @@ def test_the_files_say_where_answers_stand(tmp_path, vocab, windows_of):
 
 
 @pytest.mark.parametrize("folder", ["squad_v1", "squad_v2"])
-def test_files_are_those_of_2018_byte_by_byte(tmp_path, shared, folder):
+def test_files_are_those_of_2018_byte_by_byte(tmp_path, shared, golden_windows, folder):
     golden = shared / "golden" / folder
-    settings = json.loads((golden / "predict_settings.json").read_text())
-    recorded = np.load(golden / "predict_features.npz")
-    tokenizer = full.FullTokenizer(
-        str(shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt")
-    )
-    names = ("max_seq_length", "doc_stride", "max_query_length")
-    given = features_module.convert_examples_to_features(
-        question_answering_examples.read_squad(str(golden / "predict.json")).examples,
-        tokenizer,
-        features_module.WindowSizes(**{name: settings[name] for name in names}),
-        is_training=False,
-    )
+    given, recorded, settings = golden_windows(folder, "predict")
     names = ("n_best_size", "max_answer_length", "version_2_with_negative")
-    found = question_answering_predictions.predictions_of(
+    answered = question_answering_predictions.predictions_of(
         given,
         (recorded["start_logits"], recorded["end_logits"]),
         question_answering_predictions.Rules(
             **{name: settings[name] for name in names}
         ),
-        alignment.Aligner(tokenizer.vocabulary, do_lower_case=True),
+        alignment.Aligner(given.vocabulary, do_lower_case=True),
     )
     threshold = settings["null_score_diff_threshold"]
     if not settings["version_2_with_negative"]:
         threshold = None
-    question_answering_predictions.write_predictions(str(tmp_path), found, threshold)
+    question_answering_predictions.write_predictions(str(tmp_path), answered, threshold)
     for name in ("predictions.json", "nbest_predictions.json", "null_odds.json"):
         assert (tmp_path / name).exists() == (golden / name).exists()
         if (golden / name).exists():

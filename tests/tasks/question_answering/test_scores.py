@@ -57,11 +57,11 @@ def test_answers_are_compared_without_articles_and_punctuation(answer, expected)
     ],
 )
 def test_f1_is_that_of_the_words(truth, answer, version_1, version_2):
-    found = [
+    results = [
         question_answering_scores.word_f1(truth, answer, empty_is_word=v)
         for v in (False, True)
     ]
-    assert found == pytest.approx([version_1, version_2])
+    assert results == pytest.approx([version_1, version_2])
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_f1_over_characters_is_that_of_mlqas_script():
     answers = ["北京大学", "1984年春天", "《红楼梦》"]
     given = squad_file(*([one] for one in answers), counts_characters=True)
     predicted = ["北京", "1984年", "红楼梦。"]
-    found = question_answering_scores.squad_scores(
+    results = question_answering_scores.squad_scores(
         given, dict(zip("012", predicted, strict=True))
     )
-    assert found == pytest.approx(
+    assert results == pytest.approx(
         {"exact_match": 0.0, "f1": 0.0, "character_f1": 100 * (2 / 3 + 2 / 3 + 1) / 3}
     )
 
@@ -105,18 +105,18 @@ def test_characters_count_if_most_answers_are_in_scripts_without_spaces(
         {"data": [{"paragraphs": [paragraph]}]}, "quiz.json"
     )
     question_answering_scores.log_units(given)
-    found = question_answering_scores.eval_scores(given, {"北京": "北京"})
-    assert ("eval_character_f1" in found) == is_counted
+    results = question_answering_scores.eval_scores(given, {"北京": "北京"})
+    assert ("eval_character_f1" in results) == is_counted
     assert ("character_f1 compares characters" in caplog.text) == is_counted
 
 
 def test_version_1_takes_the_nearest_true_answer_and_counts_what_is_missing(caplog):
     given = squad_file(["red house", "house"], ["1905"], ["Anna"], ["Ida"])
     with caplog.at_level(logging.WARNING):
-        found = question_answering_scores.squad_scores(
+        results = question_answering_scores.squad_scores(
             given, {"0": "a house", "1": "in 1905", "2": "Ida"}
         )
-    assert found == pytest.approx({"exact_match": 25.0, "f1": 100 * (1 + 2 / 3) / 4})
+    assert results == pytest.approx({"exact_match": 25.0, "f1": 100 * (1 + 2 / 3) / 4})
     assert "1 of 4 questions are not answered." in caplog.text
 
 
@@ -124,8 +124,8 @@ def test_version_2_has_scores_with_and_without_answer_and_best_thresholds():
     given = squad_file(["red house"], ["Anna"], [], [], is_version_2=True)
     answers = {"0": "house", "1": "Anna", "2": "Ida", "3": ""}
     odds = {"0": -3.0, "1": -1.0, "2": 2.0, "3": 5.0}
-    found = question_answering_scores.squad_scores(given, answers, odds)
-    assert found == pytest.approx(
+    results = question_answering_scores.squad_scores(given, answers, odds)
+    assert results == pytest.approx(
         {
             "exact": 50.0,
             "f1": 100 * (2 / 3 + 2) / 4,
@@ -147,10 +147,10 @@ def test_version_2_has_scores_with_and_without_answer_and_best_thresholds():
 
 def test_without_any_good_answer_the_best_threshold_is_none_at_all():
     given = squad_file(["Anna"], [], is_version_2=True)
-    found = question_answering_scores.squad_scores(
+    results = question_answering_scores.squad_scores(
         given, {"0": "Ida", "1": "Ida"}, {"0": 1.0, "1": 0.0}
     )
-    assert (found["best_f1"], found["best_f1_thresh"]) == (50.0, 0.0)
+    assert (results["best_f1"], results["best_f1_thresh"]) == (50.0, 0.0)
 
 
 def scores_at(given, best_answers, odds, threshold):
@@ -170,15 +170,17 @@ def test_the_best_threshold_does_not_depend_on_the_one_that_was_applied():
         count = generator.randint(1, 12)
         texts = [generator.choice([["red house"], ["Anna"], []]) for _ in range(count)]
         given = squad_file(*texts, is_version_2=True)
-        names = [str(number) for number in range(count)]
+        ids = [str(number) for number in range(count)]
         said = ("red house", "house", "Anna", "Ida", "")
-        best = {name: generator.choice(said) for name in names}
-        odds = {name: generator.randint(-3, 3) / 2 for name in names}
-        found = [scores_at(given, best, odds, number / 2) for number in range(-9, 9)]
+        best = {name: generator.choice(said) for name in ids}
+        odds = {name: generator.randint(-3, 3) / 2 for name in ids}
+        results = [scores_at(given, best, odds, number / 2) for number in range(-9, 9)]
         for name in ("exact", "f1"):
-            kept = {(one[f"best_{name}"], one[f"best_{name}_thresh"]) for one in found}
-            [(score, threshold)] = kept
-            assert score == pytest.approx(max(one[name] for one in found))
+            best_scores = {
+                (one[f"best_{name}"], one[f"best_{name}_thresh"]) for one in results
+            }
+            [(score, threshold)] = best_scores
+            assert score == pytest.approx(max(one[name] for one in results))
             again = scores_at(given, best, odds, threshold)
             assert again[name] == pytest.approx(score)
 
@@ -216,8 +218,8 @@ def test_published_predictions_have_their_published_scores(
 ):
     folder = shared / "data" / "squad"
     path = folder / f"published-bert-predictions-v{version}.json"
-    found = question_answering_scores.squad_scores(
+    results = question_answering_scores.squad_scores(
         question_answering_examples.read_squad(str(folder / f"dev-v{version}.json")),
         json.loads(path.read_text()),
     )
-    assert tuple(round(found[name], 2) for name in names) == expected
+    assert tuple(round(results[name], 2) for name in names) == expected

@@ -141,8 +141,8 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     fine_tuning_run.run(quiz_options(run_dir, do_predict=True, **then))
     assert read_json(run_dir) == answers
     asked = pairs(task_data("question_answering") / "dev.json")
-    found = bert_tf.load(str(run_dir)).predict(asked)
-    assert [one["answer"] for one in found] == list(answers.values())
+    predicted = bert_tf.load(str(run_dir)).predict(asked)
+    assert [one["answer"] for one in predicted] == list(answers.values())
     folder = export.export_saved_model(str(run_dir), str(tmp_path / "export"))
     questions, contexts = map(list, zip(*asked, strict=True))
     saved = client.open_saved_model(folder).ask(question=questions, context=contexts)
@@ -166,26 +166,22 @@ def test_a_tuned_threshold_is_stored_used_and_exported(
     [
         ({"tune_threshold": True}, "needs a model trained with --version_2"),
         ({"null_score_diff_threshold": -1.0}, "=-1 has no effect on a model that"),
+        ({"tune_threshold": True, "do_eval": False}, "--tune_threshold needs --do_eva"),
+        (
+            {"tune_threshold": True, "null_score_diff_threshold": 0.0},
+            "omit --null_score_diff_threshold",
+        ),
     ],
 )
 def test_a_threshold_without_effect_is_refused(quiz_run, quiz_options, values, message):
+    applied = {"do_train": False, "do_eval": True, "do_predict": True}
     with pytest.raises(ValueError, match=message):
-        options = quiz_options(quiz_run, do_train=False, do_eval=True, **values)
-        fine_tuning_run.run(options)
+        fine_tuning_run.run(quiz_options(quiz_run, **applied | values))
+
+
+def test_a_model_that_always_answers_has_no_threshold(quiz_run):
     with pytest.raises(ValueError, match="has no effect on a model that always"):
         bert_tf.load(str(quiz_run)).predict([], null_score_diff_threshold=0.0)
-
-
-@pytest.mark.parametrize(
-    "values, message",
-    [
-        ({"do_eval": False}, "--tune_threshold needs --do_eval"),
-        ({"null_score_diff_threshold": 0.0}, "omit --null_score_diff_threshold"),
-    ],
-)
-def test_what_cannot_be_tuned_is_refused(tmp_path, quiz_options, values, message):
-    with pytest.raises(ValueError, match=message):
-        quiz_options(tmp_path, tune_threshold=True, **{"do_eval": True} | values)
 
 
 def test_a_run_keeps_its_rules_unless_flags_change_them(

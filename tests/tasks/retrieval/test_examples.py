@@ -47,8 +47,8 @@ def test_tables_and_text_files_are_read(write):
     [example] = examples_module.read_examples(path, "dev")
     assert (example.guid, example.query, example.passage) == ("dev-1", "who", "me")
     path = write("queries.txt", "who\n\nwhere is it\n")
-    found = examples_module.read_examples(path, "test", with_passages=False)
-    assert [(example.guid, example.query) for example in found] == [
+    queries = examples_module.read_examples(path, "test", with_passages=False)
+    assert [(example.guid, example.query) for example in queries] == [
         ("test-1", "who"),
         ("test-3", "where is it"),
     ]
@@ -59,9 +59,9 @@ def test_squad_files_give_queries_and_passages(write):
     [example] = examples_module.read_examples(path, "train")
     assert (example.guid, example.query) == ("a", "What was cold?")
     assert example.passage == "The river was cold."
-    found = examples_module.read_corpus(path)
-    assert found.ids == ("Rivers/1", "Rivers/2")
-    assert found.passages == ("The river was cold.", "A lamp.")
+    corpus = examples_module.read_corpus(path)
+    assert corpus.ids == ("Rivers/1", "Rivers/2")
+    assert corpus.passages == ("The river was cold.", "A lamp.")
 
 
 def test_questions_without_an_answer_in_their_paragraph_are_counted(write, caplog):
@@ -102,18 +102,18 @@ def test_an_error_in_queries_names_its_place(write, name, content, message):
 
 
 def test_a_corpus_is_text_or_json_lines(write):
-    found = examples_module.read_corpus(write("a.txt", "one\n\n two\n"))
-    assert (found.ids, found.passages) == (("1", "3"), ("one", " two"))
+    corpus = examples_module.read_corpus(write("a.txt", "one\n\n two\n"))
+    assert (corpus.ids, corpus.passages) == (("1", "3"), ("one", " two"))
     rows = [{"id": "x", "passage": "one"}, {"passage": "two"}]
-    found = examples_module.read_corpus(write("a.jsonl", rows))
-    assert (found.ids, found.passages) == (("x", "2"), ("one", "two"))
+    corpus = examples_module.read_corpus(write("a.jsonl", rows))
+    assert (corpus.ids, corpus.passages) == (("x", "2"), ("one", "two"))
 
 
 def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(write):
-    found = examples_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
-    assert found.numbers == [0, 1, 0]
+    corpus = examples_module.read_corpus(write("a.txt", "one\ntwo\n one \n"))
+    assert corpus.numbers == [0, 1, 0]
     other = examples_module.read_corpus(write("b.txt", "one\ntwo\ntwo\n"))
-    assert found.fingerprint != other.fingerprint
+    assert corpus.fingerprint != other.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,23 @@ def folder(tmp_path_factory):
     return create
 
 
+@pytest.fixture
+def search_options(folder, write, tmp_path):
+    """Returns options that search passages with an encoder or a ranker."""
+
+    def create(name, query, passages, **values):
+        return retrieval_options.RunRetrievalOptions(
+            init_checkpoint=folder(name),
+            do_predict=True,
+            predict_file=write("queries.txt", query),
+            corpus_file=write("corpus.txt", "\n".join(passages)),
+            output_dir=str(tmp_path / "run"),
+            **values,
+        )
+
+    return create
+
+
 @pytest.mark.parametrize("name", RANKERS)
 def test_the_scores_of_a_ranker_are_those_of_the_library(folder, name):
     model = bert_tf.load(folder(name))
@@ -79,22 +96,15 @@ def test_an_exported_encoder_gives_the_vectors_of_the_library(folder, tmp_path, 
 
 
 def test_an_encoder_and_a_ranker_of_the_library_search_together(
-    folder, write, tmp_path
+    folder, search_options, tmp_path
 ):
     queries, passages = zip(*folders.texts()["pairs"], strict=True)
-    options = retrieval_options.RunRetrievalOptions(
-        model="cross_encoder",
-        init_checkpoint=folder("ranker_shorter"),
-        retrieve_with=folder("mean_unit_24"),
-        do_predict=True,
-        predict_file=write("queries.txt", queries[0]),
-        corpus_file=write("corpus.txt", "\n".join(passages)),
-        output_dir=str(tmp_path / "run"),
-    )
+    values = {"model": "cross_encoder", "retrieve_with": folder("mean_unit_24")}
+    options = search_options("ranker_shorter", queries[0], passages, **values)
     fine_tuning_run.run(options)
     with open(tmp_path / "run" / "predictions.jsonl") as file:
-        found = json.loads(file.readline())["passages"]
-    scores = {one["text"]: one["score"] for one in found}
+        ranked = json.loads(file.readline())["passages"]
+    scores = {one["text"]: one["score"] for one in ranked}
     expected = float(folders.expected("ranker_shorter")[0])
     assert scores[passages[0]] == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
@@ -102,29 +112,15 @@ def test_an_encoder_and_a_ranker_of_the_library_search_together(
 @pytest.mark.parametrize(
     "name, normalize, length", [("max_24", True, 24), ("default_prompt", False, 16)]
 )
-def test_a_search_compares_as_the_encoder_says(
-    folder, write, tmp_path, name, normalize, length
-):
-    options = retrieval_options.RunRetrievalOptions(
-        init_checkpoint=folder(name),
-        do_predict=True,
-        predict_file=write("queries.txt", "the cat"),
-        corpus_file=write("corpus.txt", "a dog ran far\nthe cat sat\n"),
-        output_dir=str(tmp_path / "run"),
-    )
+def test_a_search_compares_as_the_encoder_says(search_options, name, normalize, length):
+    options = search_options(name, "the cat", ["a dog ran far", "the cat sat"])
     task = fine_tuning_run.prepare(options).record
     assert task.normalize is normalize
     assert (task.max_seq_length, task.max_query_length) == (length, length)
 
 
-def test_a_ranker_is_not_an_encoder(folder, write, tmp_path):
-    options = retrieval_options.RunRetrievalOptions(
-        init_checkpoint=folder("ranker_short"),
-        do_predict=True,
-        predict_file=write("queries.txt", "the cat"),
-        corpus_file=write("corpus.txt", "a dog ran far"),
-        output_dir=str(tmp_path / "run"),
-    )
+def test_a_ranker_is_not_an_encoder(search_options):
+    options = search_options("ranker_short", "the cat", ["a dog ran far"])
     with pytest.raises(ValueError, match="scores pairs of texts and has no vectors"):
         fine_tuning_run.run(options)
 

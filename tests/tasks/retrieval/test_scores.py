@@ -31,15 +31,11 @@ def test_the_reciprocal_rank_is_that_of_the_first_relevant_passage():
 def test_chance_is_the_mean_over_all_orders():
     positives = [{0}, {1, 3}]
     orders = list(itertools.permutations(range(4)))
-    found = [scores.all_scores([order, order], positives) for order in orders]
-    expected = {
-        name: sum(one[name] for one in found) / len(orders) for name in found[0]
-    }
-    by_chance = scores.scores_by_chance(4, positives)
-    assert by_chance == pytest.approx(expected)
+    each = [scores.all_scores([order, order], positives) for order in orders]
+    expected = {name: sum(one[name] for one in each) / len(orders) for name in each[0]}
+    assert scores.scores_by_chance(4, positives) == pytest.approx(expected)
 
 
 def test_the_reciprocal_rank_considers_a_hundred_passages():
-    rankings = [list(range(1000)), list(range(1000))]
-    found = scores.all_scores(rankings, [{99}, {100}])
-    assert found["eval_mrr"] == (1 / 100 + 0) / 2
+    results = scores.all_scores([range(1000), range(1000)], [{99}, {100}])
+    assert results["eval_mrr"] == (1 / 100 + 0) / 2

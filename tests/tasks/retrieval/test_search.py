@@ -32,8 +32,7 @@ def corpus_of(*texts):
 def index(tmp_path):
     """Stored vectors of 50 passages."""
     vectors = unit(50, 8, 0)
-    texts = [f"passage {number}" for number in range(50)]
-    corpus = corpus_of(*texts)
+    corpus = corpus_of(*(f"passage {number}" for number in range(50)))
     search_module.write(str(tmp_path), corpus, vectors, MADE_BY)
     return vectors
 
@@ -43,32 +42,32 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
     with safetensors.safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("embeddings"), index)
         assert MADE_BY.items() < file.metadata().items()
-    found = search_module.find(str(tmp_path), MADE_BY)
-    np.testing.assert_array_equal(found, index)
+    vectors = search_module.find(str(tmp_path), MADE_BY)
+    np.testing.assert_array_equal(vectors, index)
     lines = (tmp_path / "passages.jsonl").read_text().splitlines()
     assert json.loads(lines[1]) == {"id": "2", "passage": "passage 1"}
 
 
 @pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
 def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, changed):
-    found = search_module.find(str(tmp_path), MADE_BY | {"checkpoint": "there"})
-    assert found is not None
+    made_by = MADE_BY | {"checkpoint": "there"}
+    assert search_module.find(str(tmp_path), made_by) is not None
     assert search_module.find(str(tmp_path), MADE_BY | {changed: "other"}) is None
     assert search_module.find(str(tmp_path / "none"), MADE_BY) is None
 
 
-@pytest.mark.parametrize("size", [4, 100, 1000])
-def test_a_truncated_file_is_recomputed(index, tmp_path, size):
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:4],
+        lambda content: content[:100],
+        lambda content: content[:1000],
+        lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
+    ],
+)
+def test_a_damaged_file_is_recomputed(index, tmp_path, damage):
     path = tmp_path / "passage_embeddings.safetensors"
-    path.write_bytes(path.read_bytes()[:size])
-    assert search_module.find(str(tmp_path), MADE_BY) is None
-
-
-def test_changed_vectors_are_recomputed(index, tmp_path):
-    path = tmp_path / "passage_embeddings.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-9] ^= 1
-    path.write_bytes(content)
+    path.write_bytes(damage(path.read_bytes()))
     assert search_module.find(str(tmp_path), MADE_BY) is None
 
 
@@ -96,8 +95,8 @@ def test_vectors_are_never_stored_beside_other_passages(
     # The vectors match neither the new passages nor the old ones: both recompute.
     assert search_module.find(str(tmp_path), made_by) is None
     assert search_module.find(str(tmp_path), MADE_BY) is None
-    found = examples_module.read_corpus(str(tmp_path / search_module.PASSAGES_FILE))
-    assert len(found) == (50 if place == "vectors removed" else 2)
+    passages = examples_module.read_corpus(str(tmp_path / search_module.PASSAGES_FILE))
+    assert len(passages) == (50 if place == "vectors removed" else 2)
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 7, 20, 50, 80])

@@ -56,8 +56,8 @@ def test_equal_passages_share_a_number_and_rows_of_a_query_share_their_passages(
 
 
 def test_negatives_are_the_given_ones_then_random_ones_and_never_right(data, tokenizer):
-    found = source_of(data, tokenizer, num_negatives=4)
-    rows = [found.candidates(step, np.arange(3)) for step in range(50)]
+    source = source_of(data, tokenizer, num_negatives=4)
+    rows = [source.candidates(step, np.arange(3)) for step in range(50)]
     for row in rows:
         assert row[:, 0].tolist() == [0, 1, 2]
         assert row[0, 1:3].tolist() == [3, 4]
@@ -68,15 +68,15 @@ def test_negatives_are_the_given_ones_then_random_ones_and_never_right(data, tok
 
 
 def test_some_are_drawn_if_more_negatives_are_given_than_needed(data, tokenizer):
-    found = source_of(data, tokenizer, num_negatives=1)
-    drawn = {int(found.candidates(step, [0])[0, 1]) for step in range(20)}
+    source = source_of(data, tokenizer, num_negatives=1)
+    drawn = {int(source.candidates(step, [0])[0, 1]) for step in range(20)}
     assert drawn == {3, 4}
 
 
 def test_draws_are_a_function_of_seed_step_and_example(data, tokenizer):
     def drawn(seed, step, indices):
-        found = source_of(data, tokenizer, num_negatives=3, seed=seed)
-        return found.candidates(step, np.array(indices)).tolist()
+        source = source_of(data, tokenizer, num_negatives=3, seed=seed)
+        return source.candidates(step, np.array(indices)).tolist()
 
     first = drawn(1, 7, [0, 1, 2])
     assert first == drawn(1, 7, [0, 1, 2])
@@ -85,8 +85,8 @@ def test_draws_are_a_function_of_seed_step_and_example(data, tokenizer):
     assert first != drawn(2, 7, [0, 1, 2])
 
 
-def batch_of(found, **arguments):
-    batches = found.training_batches(
+def batch_of(source, **arguments):
+    batches = source.training_batches(
         batch_size=2, num_steps=1, seed=0, shuffle_buffer_size=1, **arguments
     )
     return {name: values.numpy() for name, values in next(iter(batches)).items()}
@@ -103,29 +103,29 @@ def test_a_bi_encoders_rows_are_queries_and_passages(data, tokenizer):
 
 
 def test_queries_and_passages_are_cut_to_separate_buckets(data, tokenizer):
-    found = source_of(data, tokenizer, num_negatives=0)
-    batch = batch_of(found, length_buckets=(3, 4, 5))
+    source = source_of(data, tokenizer, num_negatives=0)
+    batch = batch_of(source, length_buckets=(3, 4, 5))
     assert batch["input_ids"].shape == (2, 1, 3)
     assert batch["query_input_mask"].shape == (2, 4)
 
 
 def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
-    found = source_of(data, tokenizer, model="cross_encoder", num_negatives=1)
-    batch = batch_of(found)
+    source = source_of(data, tokenizer, model="cross_encoder", num_negatives=1)
+    batch = batch_of(source)
     assert set(batch) >= {"input_ids", "input_mask", "segment_ids"}
     assert "passage_ids" not in batch
     pieces = tokenizer.convert_ids_to_tokens(batch["input_ids"][1, 0])
     assert pieces == ["[CLS]", "the", "clock", "[SEP]", "lamp", "[SEP]"]
     assert batch["segment_ids"][1, 0].tolist() == [0, 0, 0, 0, 1, 1]
     long = features.pack_pairs(
-        tokenizer.vocabulary, found._task, [[7] * 9], [[8] * 9]
+        tokenizer.vocabulary, source._task, [[7] * 9], [[8] * 9]
     )  # Keeps two pieces of the query, and as much of the passage as fits.
     assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]
 
 
 def test_row_lengths_are_the_lengths_of_the_relevant_passages(data, tokenizer):
-    found = source_of(data, tokenizer, num_negatives=0)
-    assert found.row_lengths().tolist() == [3, 3, 4]
+    source = source_of(data, tokenizer, num_negatives=0)
+    assert source.row_lengths().tolist() == [3, 3, 4]
 
 
 def test_a_query_that_all_passages_answer_is_refused(tokenizer):

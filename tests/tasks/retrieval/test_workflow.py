@@ -211,8 +211,8 @@ def test_pooling_and_casing_are_the_checkpoints(tmp_path, retrieval_options, run
     (other / "task.json").write_text(json.dumps(task))
     values = {"init_checkpoint": str(other), "vocab_file": None}
     options = retrieval_options(tmp_path / "run", **values)
-    found = fine_tuning_run.prepare(options).record
-    assert (found.pooling, found.do_lower_case) == ("cls", False)
+    record = fine_tuning_run.prepare(options).record
+    assert (record.pooling, record.do_lower_case) == ("cls", False)
     options = retrieval_options(tmp_path / "run", pooling="max", **values)
     assert fine_tuning_run.prepare(options).record.pooling == "max"
     with pytest.raises(ValueError, match="pass --do_lower_case=False"):
@@ -279,8 +279,8 @@ def test_a_head_that_gives_no_score_does_not_rank(
             retrieval_options(tmp_path / "a", init_checkpoint=prefix, **values)
         )
     options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
-    found = fine_tuning_run.Run(options).evaluate()[BEST]
-    assert found == pytest.approx(runs.scores(cross_dir)[BEST])
+    score = fine_tuning_run.Run(options).evaluate()[BEST]
+    assert score == pytest.approx(runs.scores(cross_dir)[BEST])
     values["retrieve_with"] = str(cross_dir)
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
         fine_tuning_run.run(retrieval_options(cross_dir, **values))
