@@ -134,30 +134,19 @@ class RetrievalPredictor(fine_tuning_predictor.Predictor):
 
 
 class EncoderPredictor(RetrievalPredictor):
-    """An encoder without a run: it has no passages, so `predict` returns vectors.
+    """An encoder without a run: it has no passages, so `predict` returns vectors."""
 
-    Attributes:
-        retriever: embeds texts and searches a corpus.
-    """
-
-    def __init__(
-        self,
-        run_dir: str,
-        task: features.Record,
-        *,
-        settings: fine_tuning_predictor.LoadSettings = (
-            fine_tuning_predictor.DEFAULT_SETTINGS
-        ),
-    ):
-        super().__init__(run_dir, task, settings=settings)
+    @functools.cached_property
+    def retriever(self) -> search_module.Retriever:
+        """Embeds texts and searches a corpus."""
         embeddings = self._compiled(
             lambda batch: self.model(batch)["embeddings"], ("input_ids", "input_mask")
         )
-        self.retriever = search_module.Retriever(
+        return search_module.Retriever(
             self.model,
             functools.partial(self._applied, embeddings),
             self.tokenizer,
-            task,
+            self.task,
             checkpoint=self.checkpoint,
         )
 
