@@ -17,12 +17,9 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable
 from collections.abc import Iterator
-from typing import IO
 from typing import Any
 
 import numpy as np
@@ -34,7 +31,6 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 
 Write = Callable[[extraction.Extracted], object]
 DECIMALS = 6  # extract_features.py, 2018: round(float(x), 6).
-_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # The same vectors give the same bytes.
 
 
 @contextlib.contextmanager
@@ -111,29 +107,29 @@ def _npz(options):
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(files.complete_or_absent(path, "wb"))
         # An array's header has its number of rows, which is known only at the end.
-        spools = {}
-        num_pieces = 0
-
-        def append(name, rows):
-            if name not in spools:
-                unnamed = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-                spools[name] = _Spool(unnamed, rows)
-            spools[name].append(rows)
+        # Until then, the rows are in an unnamed file.
+        spools, first_rows, starts = {}, {}, [0]
 
         def write(extracted):
-            nonlocal num_pieces
-            if num_pieces == 0:
-                append("starts", np.zeros(1, np.int64))
-            num_pieces += len(extracted.input_ids)
-            append("starts", np.array([num_pieces], np.int64))
+            starts.append(starts[-1] + len(extracted.input_ids))
             for name, rows in _rows(extracted, options.max_seq_length).items():
-                append(name, rows)
+                if name not in spools:
+                    spools[name] = stack.enter_context(
+                        tempfile.TemporaryFile(dir=folder)
+                    )
+                    first_rows[name] = rows
+                spools[name].write(rows.tobytes())
 
         yield write
-        append("layers", np.array(options.layers, np.int32))
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, spool in spools.items():
-                spool.copy_into(archive, name)
+        arrays: dict[str, Any] = {
+            "starts": np.array(starts, np.int64),
+            "layers": np.array(options.layers, np.int32),
+        }
+        for name, spool in spools.items():
+            spool.flush()
+            values = np.memmap(spool, first_rows[name].dtype, "r")
+            arrays[name] = values.reshape(-1, *first_rows[name].shape[1:])
+        np.savez(file, **arrays)
 
 
 def _rows(extracted, max_seq_length):
@@ -149,30 +145,3 @@ def _rows(extracted, max_seq_length):
         widths = [(0, 0)] * (weights.ndim - 1) + [(0, missing)]
         rows["attention_weights"] = np.pad(weights, widths)
     return rows
-
-
-class _Spool:
-    """The rows of one array in an unnamed file, until their number is known."""
-
-    def __init__(self, file: IO[bytes], rows: np.ndarray):
-        self._file = file
-        self._dtype = rows.dtype
-        self._row_shape = rows.shape[1:]
-        self._num_rows = 0
-
-    def append(self, rows: np.ndarray) -> None:
-        self._file.write(np.ascontiguousarray(rows).tobytes())
-        self._num_rows += len(rows)
-
-    def copy_into(self, archive: zipfile.ZipFile, name: str) -> None:
-        """Writes the array as a member of an npz file."""
-        header = {
-            "descr": np.lib.format.dtype_to_descr(self._dtype),
-            "fortran_order": False,
-            "shape": (self._num_rows, *self._row_shape),
-        }
-        member = zipfile.ZipInfo(f"{name}.npy", _ZIP_EPOCH)
-        self._file.seek(0)
-        with archive.open(member, "w", force_zip64=True) as target:
-            np.lib.format.write_array_header_1_0(target, header)
-            shutil.copyfileobj(self._file, target, 1 << 20)
