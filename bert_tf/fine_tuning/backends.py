@@ -137,7 +137,7 @@ def compiled(
     )
     if backend == TENSORFLOW:
         return graph
-    return _OpenVinoFunction(graph, columns, _PRECISIONS[policy])
+    return _openvino_function(graph, columns, _PRECISIONS[policy])
 
 
 def with_constant_weights(function: Callable, model: Any) -> Callable:
@@ -194,37 +194,31 @@ def _num_bytes(values):
     return sum(value.nbytes for _, value in values)
 
 
-class _OpenVinoFunction:
-    """A `tf.function` of features, computed by OpenVINO; returns arrays."""
+def _openvino_function(graph, columns, precision):
+    """Returns a function that computes a `tf.function` by OpenVINO, as arrays."""
+    # A compiled model has one request, which threads cannot share.
+    lock = threading.Lock()
 
-    def __init__(self, graph: Any, columns: Sequence[str], precision: str):
-        self._graph = graph
-        self._columns = columns
-        self._precision = precision
-        self._compiled: Any = None
-        # A compiled model has one request, which threads cannot share.
-        self._lock = threading.Lock()
-
-    def __call__(self, features: Mapping[str, np.ndarray]) -> Any:
-        inputs = {name: np.asarray(features[name], np.int32) for name in self._columns}
-        with self._lock:
-            if self._compiled is None:
-                self._compiled = self._compile()
-            outputs = self._compiled(inputs)
-        values = {name: outputs[name] for name in self._names()}
-        return values.get(_ONLY_OUTPUT, values)
-
-    def _compile(self):
-        model = converted(self._graph, self._columns)
+    @functools.cache
+    def compiled_model():
+        model = converted(graph, columns)
         hints = {"PERFORMANCE_HINT": "LATENCY"}
-        if self._precision:
-            hints["INFERENCE_PRECISION_HINT"] = self._precision
+        if precision:
+            hints["INFERENCE_PRECISION_HINT"] = precision
         else:  # OpenVINO then chooses bfloat16 where the processor has it.
             model = with_int8_weights(model)
         return import_package("openvino").compile_model(model, "CPU", hints)
 
-    def _names(self):
-        return [name for output in self._compiled.outputs for name in output.names]
+    def apply(features):
+        inputs = {name: np.asarray(features[name], np.int32) for name in columns}
+        with lock:
+            model = compiled_model()
+            outputs = model(inputs)
+        names = [name for output in model.outputs for name in output.names]
+        values = {name: outputs[name] for name in names}
+        return values.get(_ONLY_OUTPUT, values)
+
+    return apply
 
 
 def converted(graph: Callable, columns: Sequence[str]) -> Any:

@@ -1,7 +1,6 @@
 """Checks of the data of a task before training: `--check` of each tool."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -9,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
 
@@ -60,19 +58,6 @@ def _check_examples(task, findings):
         task.start.config.check_sequence_length(task.options.max_seq_length)
     except ValueError as error:
         findings.error("length", error)
-
-
-def read_sets(task: Any, findings: text_checks.Findings) -> None:
-    """Reads the examples of all readable sets, without broken rows."""
-    may_lack = getattr(task.options, "data_dir", None) is not None
-    for name, path in task.paths().items():
-        # A folder may lack some of its files.
-        if path is None or (may_lack and not files.exists(path)):
-            findings.passed("files", f"there is no {name} file")
-            continue
-        read = functools.partial(task.read_set, name, path)
-        if examples := read_file(findings, name, path, read):
-            task.examples[name] = examples
 
 
 def check_labels(

@@ -240,14 +240,9 @@ class TableOptions(TfdsOptions):
 class Trial:
     """One of the runs of a search."""
 
+    name: str  # Of its folder, such as "learning_rate=3e-05,random_seed=7".
     changed: dict[str, Any]  # Values by option name.
     options: "TrialOptions"  # Of this run alone, with its own output_dir.
-
-    @property
-    def name(self) -> str:
-        """The name of its folder, such as "learning_rate=3e-05,random_seed=7"."""
-        text = ",".join(f"{name}={value}" for name, value in self.changed.items())
-        return re.sub(r"[^\w.,=+-]", "_", text)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -294,10 +289,11 @@ class TrialOptions(TaskOptions):
         trials = []
         for values in itertools.product(*axes.values()):
             changed = dict(zip(axes, values, strict=True))
-            trial = Trial(changed=changed, options=self.single_run(**changed))
-            folder = os.path.join(self.output_dir, TRIALS_FOLDER, trial.name)
-            options = dataclasses.replace(trial.options, output_dir=folder)
-            trials.append(dataclasses.replace(trial, options=options))
+            text = ",".join(f"{name}={value}" for name, value in changed.items())
+            name = re.sub(r"[^\w.,=+-]", "_", text)
+            folder = os.path.join(self.output_dir, TRIALS_FOLDER, name)
+            options = self.single_run(output_dir=folder, **changed)
+            trials.append(Trial(name=name, changed=changed, options=options))
         return trials
 
     def _axes(self) -> dict[str, list[Any]]:

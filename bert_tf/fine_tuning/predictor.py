@@ -189,7 +189,6 @@ class Predictor:
             items,
             self.answers,
             progress=progress,
-            unit=self.UNIT,
             length_of=self.length,
         )
 
@@ -245,7 +244,6 @@ class Predictor:
         answers_of: Callable[[list[Any]], Iterable[Any]],
         *,
         progress: progress_module.Progress,
-        unit: str = "texts",
         length_of: Callable[[Any], int] = input_items.total_length,
         batches_sorted: int = BATCHES_SORTED,
     ) -> list[Any]:
@@ -259,7 +257,6 @@ class Predictor:
             answers_of: from at most `batch_size * batches_sorted` items to their
                 answers. It divides them into batches.
             progress: called with the number of answered items.
-            unit: what the items are, in the plural.
             length_of: approximate length of an item.
             batches_sorted: groups have this many times `batch_size` items.
         """
@@ -268,14 +265,14 @@ class Predictor:
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
         if items:
-            progress("predict", 0, len(items), unit=unit)
+            progress("predict", 0, len(items), unit=self.UNIT)
         size = batches_sorted * self.batch_size
         for start in range(0, len(items), size):
             part = order[start : start + size]
             answers_of_part = answers_of([items[index] for index in part])
             for index, answer in zip(part, answers_of_part, strict=True):
                 answers[index] = answer
-            progress("predict", start + len(part), len(items), unit=unit)
+            progress("predict", start + len(part), len(items), unit=self.UNIT)
         if self._num_truncated:
             logger.warning(
                 "%d of %d inputs are longer than max_seq_length=%d and are truncated.",
@@ -288,8 +285,25 @@ class Predictor:
     def _applied(
         self, function: Callable, features: Mapping[str, np.ndarray]
     ) -> np.ndarray:
-        """Returns `apply_in_parts` with the batch size of this predictor."""
-        return apply_in_parts(function, features, rows_per_call=self.batch_size)
+        """Returns the outputs for N rows, computed in batches of similar length.
+
+        Args:
+            function: maps features of B rows to a tensor [B, ...].
+            features: columns int32 [N, S], N at least 1.
+
+        Returns:
+            An array [N, ...].
+        """
+        lengths = np.sum(features["input_mask"], axis=1)
+        batches = row_batches(lengths, self.batch_size)
+        outputs = []
+        for numbers in batches:
+            part = {name: column[numbers] for name, column in features.items()}
+            outputs.append(np.asarray(function(without_padding(part))))
+        by_length = np.concatenate(outputs)
+        in_order = np.empty_like(by_length)
+        in_order[np.concatenate(batches)] = by_length
+        return in_order
 
 
 def checked_count(value: int, name: str, *, minimum: int = 1) -> int:
@@ -334,31 +348,3 @@ def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
         batches[-1].append(number)
         room -= 1
     return batches
-
-
-def apply_in_parts(
-    function: Callable,
-    features: Mapping[str, np.ndarray],
-    *,
-    rows_per_call: int = ROWS_PER_CALL,
-) -> np.ndarray:
-    """Returns the outputs for N rows, computed in batches of similar length.
-
-    Args:
-        function: maps features of B rows to a tensor [B, ...].
-        features: columns int32 [N, S], N at least 1.
-        rows_per_call: `batch_size` of `row_batches`.
-
-    Returns:
-        An array [N, ...].
-    """
-    lengths = np.sum(features["input_mask"], axis=1)
-    batches = row_batches(lengths, rows_per_call)
-    outputs = []
-    for numbers in batches:
-        part = {name: column[numbers] for name, column in features.items()}
-        outputs.append(np.asarray(function(without_padding(part))))
-    by_length = np.concatenate(outputs)
-    in_order = np.empty_like(by_length)
-    in_order[np.concatenate(batches)] = by_length
-    return in_order

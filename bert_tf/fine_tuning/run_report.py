@@ -90,10 +90,10 @@ def _scores(results, baselines):
             continue
         baseline = baselines.get(name) or baselines.get(f"eval_{name}") or {}
         value, perfect = baseline.get("value"), baseline.get("perfect")
-        shown = [run_folder.format_score(v) for v in (score, value) if v is not None]
+        shown = "" if value is None else run_folder.format_score(value)
         judgement = verdict(name, score, value, perfect=perfect)
-        rows.append((name, *shown, *[""] * (2 - len(shown)), baseline.get("name", "")))
-        rows[-1] += (judgement,)
+        source = baseline.get("name", "")
+        rows.append((name, run_folder.format_score(score), shown, source, judgement))
     return rows
 
 

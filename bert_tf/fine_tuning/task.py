@@ -16,6 +16,7 @@ from typing import cast
 
 import numpy as np
 
+from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
@@ -153,8 +154,8 @@ class Task(abc.ABC):
         It includes sets that this run does not read. The default: `train_file`,
         `eval_file` and `predict_file`.
         """
-        files = (f"{name}_file" for name in ("train", "eval", "predict"))
-        paths = (getattr(self.options, name) for name in files)
+        names = ("train_file", "eval_file", "predict_file")
+        paths = (getattr(self.options, name) for name in names)
         return dict(zip(("train", "dev", "test"), paths, strict=True))
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
@@ -165,10 +166,9 @@ class Task(abc.ABC):
         folder = getattr(self.options, "data_dir", None)
         if getattr(self.options, "tfds_name", None) is not None:
             folder = None  # There it is the folder of TensorFlow Datasets.
+        base = os.path.basename(os.path.abspath(folder)) if folder else None
         return {
-            name: run_file.folder_data_set(folder, path)
-            if folder
-            else run_file.file_data_set(path)
+            name: run_file.DataSet(name=base or run_file.stem(path), paths=(path,))
             for name, path in self.paths().items()
             if path is not None
         }
@@ -356,7 +356,16 @@ class Task(abc.ABC):
 
     def read_for_check(self, findings: text_checks.Findings) -> None:
         """Reads the `examples` of all sets, and reports what cannot be read."""
-        fine_tuning_checks.read_sets(self, findings)
+        may_lack = getattr(self.options, "data_dir", None) is not None
+        for name, path in self.paths().items():
+            # A folder may lack some of its files.
+            if path is None or (may_lack and not files.exists(path)):
+                findings.passed("files", f"there is no {name} file")
+                continue
+            read = functools.partial(self.read_set, name, path)
+            examples = fine_tuning_checks.read_file(findings, name, path, read)
+            if examples:
+                self.examples[name] = examples
 
     def item(self, example: Any) -> text_checks.Item:
         """Returns the texts, the label and the place of an example."""

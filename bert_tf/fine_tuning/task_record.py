@@ -3,7 +3,6 @@
 import dataclasses
 import logging
 import os
-import types
 import typing
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import ClassVar
 from typing import Self
 
 from bert_tf import files
+from bert_tf import json_values
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import formats
@@ -29,6 +29,7 @@ from bert_tf.training import run_folder
 logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
+_REQUIRED = (dataclasses.MISSING, dataclasses.MISSING)  # Defaults of such a field.
 _SHORTEST = 3  # [CLS], a word piece, [SEP].
 _LARGEST = 2**31 - 1  # Of int32, in which graphs count positions.
 
@@ -51,56 +52,37 @@ class TaskRecord:
 
     @classmethod
     def read(cls, run_dir: str) -> Self:
-        """Returns the record of a training run's folder.
+        """Returns the record of a training run's folder; unknown keys are ignored.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: the file is missing, or describes a different task.
+            ValueError: the file is missing, describes a different task, lacks a
+                required key, or has a value of a wrong type.
         """
         values = run_folder.RunFolder(run_dir).read_task()
-        return cls.from_dict(values, os.path.join(run_dir, companion_files.TASK_FILE))
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any], source: str) -> Self:
-        """Returns the record with the values of a `task.json`.
-
-        Args:
-            values: the file's JSON object. Unknown keys are ignored.
-            source: name of the file, for error messages.
-
-        Raises:
-            ValueError: the file describes a different task, lacks a required key, or
-                has a value of a wrong type.
-        """
+        source = os.path.join(run_dir, companion_files.TASK_FILE)
         if values.get("task") != cls.KIND:
             raise ValueError(
                 f"{source} describes the task {values.get('task')!r}; expected "
                 f"{cls.KIND!r}."
             )
-        fields = dataclasses.fields(cls)
-        missing = [
-            field.name
-            for field in fields
-            if field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-            and field.name not in values
-        ]
-        if missing:
-            raise ValueError(f"{source} lacks {', '.join(missing)}; train again.")
-        names = {field.name for field in fields}
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-            if name in names
-        }
         hints = typing.get_type_hints(cls)
+        shape: dict[str, Any] = {}
+        known: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            name = field.name
+            is_optional = (field.default, field.default_factory) != _REQUIRED
+            shape[name + "?" * is_optional] = _shape_of(hints[name])
+            if name in values:
+                value = values[name]
+                known[name] = tuple(value) if isinstance(value, list) else value
+        if mismatch := json_values.unexpected(values, shape):
+            name, value = mismatch
+            raise ValueError(
+                f"{source} has an unexpected value of {name}: {value!r:.60}; restore "
+                "the file, or train again."
+            )
         for name, value in known.items():
-            if not _has_type(value, hints[name]):
-                raise ValueError(
-                    f"{source}: {name} is {value!r:.60}, expected "
-                    f"{getattr(hints[name], '__name__', hints[name])}; restore the "
-                    "file, or train again."
-                )
             least = _SHORTEST if name == "max_seq_length" else 0
             if isinstance(value, int) and not least <= value <= _LARGEST:
                 raise ValueError(
@@ -164,20 +146,14 @@ class TaskRecord:
         raise NotImplementedError
 
 
-def _has_type(value: Any, hint: Any) -> bool:
-    """Returns whether a value read from JSON has the type of a field."""
+def _shape_of(hint: Any) -> Any:
+    """Returns the type of a field as a shape; see `json_values.unexpected`."""
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
-    if kind in (typing.Union, types.UnionType):
-        return any(_has_type(value, part) for part in parts)
     if kind is tuple:
-        return isinstance(value, tuple) and all(_has_type(v, parts[0]) for v in value)
+        return [parts[0]]
     if kind is Mapping:
-        return isinstance(value, dict) and all(
-            _has_type(item, parts[1]) for item in value.values()
-        )
-    if isinstance(value, bool):  # In Python, unlike JSON, a bool is an int.
-        return hint is bool
-    return isinstance(value, int | float if hint is float else hint)
+        return {str: parts[1]}
+    return int | float if hint is float else hint
 
 
 def is_run(folder: str) -> bool:
@@ -191,11 +167,9 @@ def beside(source: source_module.Source, record: type[RecordT]) -> RecordT | Non
     A record of another task is left to the check of the checkpoint's head.
     """
     for folder in (source.path, os.path.dirname(source.path)):
-        if folder and is_run(folder):
-            values = run_folder.RunFolder(folder).read_task()
-            if values.get("task") == record.KIND:
-                path = os.path.join(folder, companion_files.TASK_FILE)
-                return record.from_dict(values, path)
+        read_task = run_folder.RunFolder(folder).read_task
+        if folder and is_run(folder) and read_task().get("task") == record.KIND:
+            return record.read(folder)
     return None
 
 

@@ -164,7 +164,7 @@ def _check_data(trial, data_sets, known):
     """
     folder = trial.options.output_dir
     run_record = run_file.read_run(folder)
-    evaluated = run_file.own_entry(folder, run_folder.EVAL_RESULTS_FILE)
+    evaluated = run_record.get("results", {}).get(run_folder.EVAL_RESULTS_FILE)
     for part, kind, recorded in (
         ("train", "training data", run_record.get("training_data")),
         ("dev", "evaluation data", evaluated),
@@ -242,14 +242,13 @@ def _copy(source, target):
         if files.is_folder(path):
             _copy(path, os.path.join(target, name))
         elif name != RECORD_FILE and not name.startswith("."):
-            _copy_file(path, os.path.join(target, name))
-
-
-def _copy_file(source, target):
-    with files.open_file(source, "rb") as read:
-        with files.complete_or_absent(target, "wb") as written:
-            while block := read.read(1 << 24):
-                written.write(block)
+            copy = os.path.join(target, name)
+            with (
+                files.open_file(path, "rb") as read,
+                files.complete_or_absent(copy, "wb") as written,
+            ):
+                while block := read.read(1 << 24):
+                    written.write(block)
 
 
 def _spread(results):

@@ -22,8 +22,6 @@ logger = logging.getLogger(__name__)
 _TPU_NAME = re.compile(
     "projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/nodes/(?P<tpu>[^/]+)"
 )
-# TensorFlow's own switch for growing memory; a user who sets it decides.
-_GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.Strategy:
@@ -38,7 +36,11 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     """
     if options.device == "tpu":
         return _tpu_strategy(options)
-    gpus_found = prepare_gpus(options)
+    # TensorFlow then takes memory as it needs it, instead of the whole card at once, so
+    # several processes can share a card. It also sets up GPUs that it does not use.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    is_on_cpu = options.device == "cpu"
+    gpus_found = [] if is_on_cpu else tf.config.list_physical_devices("GPU")
     if options.device == "multi_worker":
         return workers.create_strategy(options.worker_timeout_seconds)
     if options.device == "mirrored":
@@ -53,25 +55,6 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     if len(gpus_found) > 1 and options.device == "auto":
         return tf.distribute.MirroredStrategy()
     return tf.distribute.OneDeviceStrategy("/gpu:0")
-
-
-def prepare_gpus(options: training_options.DeviceOptions) -> list[Any]:
-    """Returns the GPUs of this machine, set up for a run; [] for --device=cpu.
-
-    TensorFlow takes memory as it needs it, instead of the whole card at once, so that
-    several processes can share a card. That includes --device=cpu, because TensorFlow
-    also sets up the GPUs that it does not use.
-    """
-    gpus = tf.config.list_physical_devices("GPU")
-    if _GROWTH_VARIABLE not in os.environ:
-        for gpu in gpus:
-            try:
-                tf.config.experimental.set_memory_growth(gpu, True)
-            except RuntimeError:  # TensorFlow already uses the GPU in this process.
-                logger.debug(
-                    "TensorFlow already uses %s; memory growth is as set.", gpu
-                )
-    return [] if options.device == "cpu" else gpus
 
 
 def compiles_step(

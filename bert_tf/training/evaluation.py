@@ -44,7 +44,7 @@ class Evaluation:
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
         self._progress = functools.partial(progress_module.report, stage)
-        self._step_functions: dict[Any, Callable] = {}
+        self._predict_steps: dict[Sequence[str], Callable] = {}
         self._workers = workers.Workers(strategy)
 
     def evaluate(
@@ -56,13 +56,10 @@ class Evaluation:
             examples: the examples.
             max_examples: number of examples to use, from the first; None: all.
         """
-        evaluate_step = self._traced_once(
-            "evaluate", lambda: build_evaluate_step(self._model, self._strategy)
-        )
         totals: dict[str, float] = {}
         order = None if max_examples else self._order(examples)
         for values in self._run(
-            examples, evaluate_step, order=order, max_examples=max_examples
+            examples, self._evaluate_step, order=order, max_examples=max_examples
         ):
             # Each fetch waits for the device, so all sums are fetched at once.
             sums = tf.stack(list(values.values())).numpy()
@@ -94,10 +91,10 @@ class Evaluation:
         Raises:
             ValueError: an output is NaN. An argmax would hide that.
         """
-        predict_step = self._traced_once(
-            tuple(keys),
-            lambda: build_predict_step(self._model, self._strategy, keys),
-        )
+        keys = tuple(keys)
+        if keys not in self._predict_steps:
+            self._predict_steps[keys] = self._build_predict_step(keys)
+        predict_step = self._predict_steps[keys]
         lengths = {column.name: column.length for column in examples.columns}
         full_length = tf.constant(lengths.get("input_ids", 0))
         rows: dict[str, list[np.ndarray]] = {key: [] for key in keys}
@@ -123,12 +120,6 @@ class Evaluation:
         """
         lengths = examples.row_lengths() if self._length_buckets else None
         return None if lengths is None else np.argsort(-lengths, kind="stable")
-
-    def _traced_once(self, key, build):
-        """Returns a step function that all calls with the same key share."""
-        if key not in self._step_functions:
-            self._step_functions[key] = build()
-        return self._step_functions[key]
 
     def _run(
         self,
@@ -157,78 +148,73 @@ class Evaluation:
             yield values
             self._progress(index + 1, num_steps, unit="batches")
 
+    @functools.cached_property
+    def _evaluate_step(self) -> Callable[[Any], dict[str, tf.Tensor]]:
+        """A function from an iterator to one batch's sums over all replicas.
 
-def build_evaluate_step(
-    model: Any, strategy: tf.distribute.Strategy
-) -> Callable[[Any], dict[str, tf.Tensor]]:
-    """Returns a function from an iterator to one batch's sums over all replicas.
+        The sums are a dict with `sum/NAME` and `weight/NAME`, float32 scalars, for
+        every loss term and every metric.
+        """
+        model, strategy = self._model, self._strategy
 
-    The sums are a dict with `sum/NAME` and `weight/NAME`, float32 scalars, for every
-    loss term and every metric.
-    """
+        def replica_step(batch):
+            outputs = steps.with_gathered_outputs(model, model(batch, training=False))
+            loss_sums = model.loss_sums(batch, outputs)
+            loss_weights = model.loss_weights(batch)
+            sums = {f"sum/{name}": value for name, value in loss_sums.items()}
+            sums |= {f"weight/{name}": value for name, value in loss_weights.items()}
+            for name, (value, weight) in model.metric_sums(batch, outputs).items():
+                sums[f"sum/{name}"] = value
+                sums[f"weight/{name}"] = weight
+            return steps.sum_over_replicas(sums)
 
-    def replica_step(batch):
-        outputs = steps.with_gathered_outputs(model, model(batch, training=False))
-        loss_sums = model.loss_sums(batch, outputs)
-        loss_weights = model.loss_weights(batch)
-        sums = {f"sum/{name}": value for name, value in loss_sums.items()}
-        sums |= {f"weight/{name}": value for name, value in loss_weights.items()}
-        for name, (value, weight) in model.metric_sums(batch, outputs).items():
-            sums[f"sum/{name}"] = value
-            sums[f"weight/{name}"] = weight
-        return steps.sum_over_replicas(sums)
-
-    @tf.function(autograph=False)
-    def evaluate_step(iterator):
-        values = strategy.run(replica_step, args=(next(iterator),))
-        return tf.nest.map_structure(
-            lambda value: strategy.experimental_local_results(value)[0], values
-        )
-
-    return evaluate_step
-
-
-def build_predict_step(
-    model: Any, strategy: tf.distribute.Strategy, keys: Sequence[str]
-) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
-    """Returns a function (iterator, S) -> one batch's outputs, rows in order.
-
-    If a length bucket cut the batch, outputs per position are padded to the full
-    length, int32 S: logits with `model.padding_logit`, other outputs with 0.
-
-    Args:
-        model: built model.
-        strategy: the devices.
-        keys: names of the model's outputs, each [B, ...]. `is_real_example` is added.
-    """
-    has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-
-    def replica_step(batch):
-        outputs = model(batch, training=False)
-        chosen = {key: outputs[key] for key in keys}
-        chosen["is_real_example"] = batch["is_real_example"]
-        if not has_workers:
-            return chosen
-        # `local_results` below does not see the replicas of other workers.
-        return {name: _gather_from_workers(value) for name, value in chosen.items()}
-
-    def local_results(value):
-        results = strategy.experimental_local_results(value)
-        return results[:1] if has_workers else results
-
-    @tf.function(autograph=False)
-    def predict_step(iterator, full_length):
-        values = strategy.run(replica_step, args=(next(iterator),))
-        return {
-            key: _pad_cut_axes(
-                tf.concat(local_results(value), axis=0),
-                full_length,
-                model.padding_logit if key.endswith("logits") else 0,
+        @tf.function(autograph=False)
+        def evaluate_step(iterator):
+            values = strategy.run(replica_step, args=(next(iterator),))
+            return tf.nest.map_structure(
+                lambda value: strategy.experimental_local_results(value)[0], values
             )
-            for key, value in values.items()
-        }
 
-    return predict_step
+        return evaluate_step
+
+    def _build_predict_step(
+        self, keys: Sequence[str]
+    ) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
+        """Returns a function (iterator, S) -> one batch's outputs, rows in order.
+
+        If a length bucket cut the batch, outputs per position are padded to the full
+        length, int32 S: logits with `model.padding_logit`, other outputs with 0.
+        `is_real_example` is added to the `keys`.
+        """
+        model, strategy = self._model, self._strategy
+        has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+        def replica_step(batch):
+            outputs = model(batch, training=False)
+            chosen = {key: outputs[key] for key in keys}
+            chosen["is_real_example"] = batch["is_real_example"]
+            if not has_workers:
+                return chosen
+            # `local_results` below does not see the replicas of other workers.
+            return {name: _gather_from_workers(value) for name, value in chosen.items()}
+
+        def local_results(value):
+            results = strategy.experimental_local_results(value)
+            return results[:1] if has_workers else results
+
+        @tf.function(autograph=False)
+        def predict_step(iterator, full_length):
+            values = strategy.run(replica_step, args=(next(iterator),))
+            return {
+                key: _pad_cut_axes(
+                    tf.concat(local_results(value), axis=0),
+                    full_length,
+                    model.padding_logit if key.endswith("logits") else 0,
+                )
+                for key, value in values.items()
+            }
+
+        return predict_step
 
 
 def _check_numbers(key, values):

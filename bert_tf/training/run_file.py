@@ -116,11 +116,6 @@ def file_data_set(path: str, *more_paths: str) -> DataSet:
     return DataSet(name=stem(path), paths=(path, *more_paths))
 
 
-def folder_data_set(folder: str, *paths: str) -> DataSet:
-    """Returns a data set with files of fixed names, named after its folder."""
-    return DataSet(name=os.path.basename(os.path.abspath(folder)), paths=paths)
-
-
 def stem(path: str) -> str:
     """Returns the name of a file without its folder and extension."""
     return os.path.splitext(os.path.basename(path))[0]
@@ -143,7 +138,7 @@ def suffix_of(run_dir: str, file_name: str, data_set: DataSet) -> str:
         OSError: a file cannot be read.
         ValueError: run.json is damaged.
     """
-    recorded = own_entry(run_dir, file_name)
+    recorded = read_run(run_dir).get("results", {}).get(file_name)
     if recorded is None:
         return ""
     suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
@@ -160,20 +155,6 @@ def with_suffix(file_name: str, suffix: str) -> str:
     """Returns a file name with a suffix before its extension."""
     root, extension = os.path.splitext(file_name)
     return f"{root}{suffix}{extension}"
-
-
-def own_entry(run_dir: str, file_name: str) -> dict[str, str | None] | None:
-    """Returns the entry of the data that the training command names, if it names any.
-
-    Args:
-        run_dir: folder of the run.
-        file_name: the main file of the results.
-
-    Raises:
-        OSError: run.json cannot be read.
-        ValueError: run.json is damaged.
-    """
-    return read_run(run_dir).get("results", {}).get(file_name)
 
 
 def entry(data_set: DataSet, *, may_be_missing: bool = False) -> dict[str, Any]:
@@ -294,7 +275,7 @@ def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
 def data_difference(
     recorded: Mapping[str, Any] | None, data_set: DataSet | None
 ) -> tuple[str, str] | None:
-    """Returns the names of two data sets for a message; None if they are the same.
+    """Returns two data sets in words; None if they are the same in the same order.
 
     Args:
         recorded: an entry of run.json. None: the data is unknown, thus not compared.
@@ -302,43 +283,17 @@ def data_difference(
     """
     if recorded is None or data_set is None:
         return None
-    if is_same_data(recorded, entry(data_set)):
-        return None
     before, now = recorded["name"], data_set.name
-    return before, now + (" (different content)" if before == now else "")
-
-
-def check_data(
-    run_dir: str,
-    recorded: Mapping[str, Any] | None,
-    data_set: DataSet | None,
-) -> None:
-    """Raises a ValueError if a run would resume on other data, or in another order.
-
-    Args:
-        run_dir: folder of the run.
-        recorded: "training_data" in run.json.
-        data_set: of the command that resumes the run.
-    """
-    if difference := data_difference(recorded, data_set):
-        raise ValueError(
-            f"{run_dir} contains a run that was trained on {difference[0]}, but this "
-            f"command trains on {difference[1]}; use the same data, or another "
-            "--output_dir."
-        )
-    if recorded is None or data_set is None:
-        return
+    if not is_same_data(recorded, entry(data_set)):
+        return before, now + (" (different content)" if before == now else "")
     orders = recorded.get("order"), data_set.order
-    if orders[0] != orders[1]:
-        before, now = (
-            f"from remote files in {order}" if order else "in the order of local files"
-            for order in orders
-        )
-        raise ValueError(
-            f"{run_dir} contains a run that read its examples {before}, but this "
-            f"command reads them {now}; read the files from where they were, or choose "
-            "another --output_dir."
-        )
+    if orders[0] == orders[1]:
+        return None
+    before, now = (
+        f"{now}, from remote files in {order}" if order else f"{now}, from local files"
+        for order in orders
+    )
+    return before, now
 
 
 def changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:

@@ -180,7 +180,13 @@ class RunFolder:
         flags = {d.name for d in declared if d.on_resume not in may_change}
         changed = run_file.changed_flags(run.get("flags", {}), options)
         self._refuse(step, {n: pair for n, pair in changed.items() if n in flags})
-        run_file.check_data(self.path, run.get("training_data"), training_data)
+        trained = run.get("training_data")
+        if difference := run_file.data_difference(trained, training_data):
+            raise ValueError(
+                f"{self.path} contains a run that was trained on {difference[0]}, but "
+                f"this command trains on {difference[1]}; use the same data, or "
+                "another --output_dir."
+            )
         evaluated = results.get(EVAL_RESULTS_FILE)
         if evaluated is None or not options.eval_every_steps:
             return

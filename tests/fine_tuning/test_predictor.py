@@ -1,5 +1,7 @@
 """Long inputs are applied in parts, each only as long as its longest text."""
 
+import types
+
 import numpy as np
 
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -24,7 +26,8 @@ def test_rows_come_back_in_order_and_no_part_has_needless_padding(monkeypatch):
         shapes.append(part["input_ids"].shape)
         return part["input_ids"][:, 0]
 
-    found = fine_tuning_predictor.apply_in_parts(first_ids, features, rows_per_call=2)
+    two_rows = types.SimpleNamespace(batch_size=2)
+    found = fine_tuning_predictor.Predictor._applied(two_rows, first_ids, features)
     assert found.tolist() == [0, 4, 8, 12, 16]
     assert shapes == [(2, 3), (3, 1)]
 

@@ -1,5 +1,7 @@
 """What task.json says of a run's tokenizer."""
 
+import json
+
 import pytest
 
 from bert_tf.fine_tuning import task_record
@@ -20,10 +22,13 @@ COMMON = {"max_seq_length": 16, "do_lower_case": True}
         ({"never_split": ("<e>", "a")}, {"never_split": ["<e>", "a"]}),
     ],
 )
-def test_a_tokenizer_that_differs_from_the_release_s_is_recorded(settings, written):
+def test_a_tokenizer_that_differs_from_the_release_s_is_recorded(
+    settings, written, tmp_path
+):
     record = Task(**COMMON, **settings)
     assert record.to_dict() == {"task": "some_task", **COMMON, **written}
-    assert Task.from_dict(record.to_dict(), "task.json") == record
+    (tmp_path / "task.json").write_text(json.dumps(record.to_dict()))
+    assert Task.read(tmp_path) == record
     assert record.tokenizer_arguments() == {
         "do_lower_case": True,
         "strip_accents": settings.get("strip_accents"),
@@ -32,7 +37,8 @@ def test_a_tokenizer_that_differs_from_the_release_s_is_recorded(settings, writt
 
 
 @pytest.mark.parametrize("length", [-1, 2, 10**12])
-def test_a_length_that_no_model_has_is_refused(length):
+def test_a_length_that_no_model_has_is_refused(length, tmp_path):
     values = {"task": "some_task", **COMMON, "max_seq_length": length}
+    (tmp_path / "task.json").write_text(json.dumps(values))
     with pytest.raises(ValueError, match="expected 3 to 2147483647; restore the"):
-        Task.from_dict(values, "task.json")
+        Task.read(tmp_path)

@@ -1,4 +1,5 @@
 import logging
+import os
 import pathlib
 import subprocess
 import sys
@@ -93,28 +94,14 @@ def test_gpu_where_there_is_none_is_refused(monkeypatch):
         create_strategy(device="gpu")
 
 
-@pytest.fixture
-def growing_gpus(monkeypatch):
-    """One GPU; the list has the GPUs whose memory grows."""
-    growing = []
-    config = tf.config.experimental
-    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["one GPU"])
-    monkeypatch.setattr(
-        config, "set_memory_growth", lambda gpu, grows: growing.append((gpu, grows))
-    )
-    monkeypatch.setattr(
-        config, "get_device_details", lambda gpu: {"compute_capability": (9, 0)}
-    )
-    return growing
-
-
-def test_memory_grows_unless_the_user_decides(growing_gpus, monkeypatch):
-    assert distribution.prepare_gpus(training_options.DeviceOptions()) == ["one GPU"]
-    assert growing_gpus == [("one GPU", True)]
-    monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
-    distribution.prepare_gpus(training_options.DeviceOptions())
-    assert len(growing_gpus) == 1
+def test_memory_grows_unless_the_user_decides(monkeypatch):
+    for chosen, expected in ((None, "true"), ("false", "false")):
+        with monkeypatch.context() as patch:
+            patch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+            if chosen:
+                patch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", chosen)
+            create_strategy(device="cpu")
+            assert os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] == expected
 
 
 @pytest.mark.parametrize(

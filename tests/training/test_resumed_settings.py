@@ -105,8 +105,8 @@ def test_a_run_refuses_other_settings(
     "before, now, said",
     [
         ("16 blocks of 7", "16 blocks of 7", None),
-        (None, "16 blocks of 7", "order of local files, but .* in 16 blocks of 7;"),
-        ("16 blocks of 7", None, "files in 16 blocks of 7, but .* of local files;"),
+        (None, "16 blocks of 7", "local files, but .* remote files in 16 blocks of 7;"),
+        ("16 blocks of 7", None, "remote files in 16 blocks of 7, but .* local files;"),
     ],
 )
 def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
@@ -134,25 +134,13 @@ def test_a_run_refuses_other_training_data(folder, options, data, has_steps_left
             check(folder, options, other, step=step, has_steps_left=has_steps_left)
 
 
-@pytest.mark.parametrize(
-    "changed, is_accepted",
-    [
-        ({"num_train_epochs": 6.0}, True),
-        ({"num_train_epochs": 6.0, "eval_batch_size": 9}, True),
-        ({"num_train_epochs": 6.0, "learning_rate": 1e-4}, False),
-        ({"num_train_epochs": 6.0, "random_seed": 7}, False),
-        # There are more steps, but not because a longer run was asked for.
-        ({"train_batch_size": 16}, False),
-    ],
-)
-def test_a_finished_run_can_be_made_longer(folder, options, data, changed, is_accepted):
-    longer = dataclasses.replace(options, **changed)
-    if is_accepted:
-        check(folder, longer, data(), has_steps_left=True)
-    else:
-        with pytest.raises(ValueError, match="another --output_dir") as error:
-            check(folder, longer, data(), has_steps_left=True)
-        assert "num_train_epochs" not in str(error.value)
+def test_a_finished_run_can_be_made_longer(folder, options, data):
+    longer = dataclasses.replace(options, num_train_epochs=6.0, eval_batch_size=9)
+    check(folder, longer, data(), has_steps_left=True)
+    other = dataclasses.replace(longer, learning_rate=1e-4)
+    with pytest.raises(ValueError, match="another --output_dir") as error:
+        check(folder, other, data(), has_steps_left=True)
+    assert "num_train_epochs" not in str(error.value)
 
 
 def test_evaluations_of_one_training_use_one_data_set(folder, options, data):

@@ -396,7 +396,8 @@ def _source(values):
 
 def _check_data(run_dir, column, results):
     """Checks that the results of a run are those of its task's development sets."""
-    entry = run_file.own_entry(run_dir, run_folder.EVAL_RESULTS_FILE) or {}
+    recorded = run_file.read_run(run_dir).get("results", {})
+    entry = recorded.get(run_folder.EVAL_RESULTS_FILE, {})
     data, task_name = entry.get("name"), column.task_name
     is_of_task = data in (None, task_name) or data.startswith(("glue-", "glue/"))
     if column.key in results and is_of_task:

@@ -108,7 +108,6 @@ class Predictor(fine_tuning_predictor.Predictor):
             self.items(inputs),
             functools.partial(self._answers, task),
             progress=progress,
-            unit=self.UNIT,
             # Questions about one context stay together, so it is tokenized once.
             length_of=lambda one: len(one.context.text),
             # A long context has many windows, which are in memory at once.

@@ -345,7 +345,6 @@ class Predictor(fine_tuning_predictor.Predictor):
             self.items(inputs, word_splitter),
             functools.partial(self.answers, entities=entities),
             progress=progress,
-            unit=self.UNIT,
             length_of=self.length,
         )
 
