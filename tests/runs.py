@@ -2,8 +2,10 @@
 
 import json
 import pathlib
+import shutil
 
 import numpy as np
+import pytest
 
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
@@ -38,3 +40,32 @@ def assert_same_tensors(folder, other):
     assert actual.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(actual[name], array, err_msg=name)
+
+
+def assert_near_tensors(actual, expected, relative):
+    """Checks that tensors are equal up to an error relative to each one's largest."""
+    assert actual.keys() == expected.keys()
+    for name, array in expected.items():
+        scale = max(np.max(np.abs(array)), 1e-3)
+        assert np.max(np.abs(actual[name] - array)) <= relative * scale, name
+
+
+def copy_stopped(source, target, *, step, last_step):
+    """Copies a run as it was after `step`, without its last checkpoint."""
+    target.mkdir()
+    for path in source.glob("*"):
+        if path.is_file() and f"-{last_step}" not in path.name:
+            shutil.copy(path, target)
+    text = f'model_checkpoint_path: "model.ckpt-{step}"\n'
+    (target / "checkpoint").write_text(text)
+    return target
+
+
+def assert_rate_follows_time(lines, *, warmup):
+    """Checks a run of about 20 steps whose rate rises, then falls with the time."""
+    rates = [line["learning_rate"] for line in lines]
+    assert 10 < len(lines) < 40
+    top = rates.index(max(rates))
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert top / len(rates) == pytest.approx(warmup, abs=0.1)

@@ -1,7 +1,6 @@
 """Masks drawn in training: different each time, a function of (seed, step, row)."""
 
 import functools
-import shutil
 
 import numpy as np
 import pytest
@@ -158,11 +157,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_meets_the_same_masks(pretrain, tmp
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     done = pretrain(output_dir=whole, **flags)
     assert done.exit_code == 0, done.stderr
-    resumed.mkdir()
-    for path in whole.glob("*"):
-        if path.is_file() and "ckpt-6" not in path.name:
-            shutil.copy(path, resumed)
-    (resumed / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
+    runs.copy_stopped(whole, resumed, step=3, last_step=6)
     done = pretrain(output_dir=resumed, **flags)
     assert done.exit_code == 0, done.stderr
     runs.assert_same_tensors(resumed, whole)

@@ -41,18 +41,6 @@ WITH_DROPOUT = dataclasses.replace(
 )
 
 
-class WithoutDropout(classifier.BertClassifier):
-    task_dropout_rate = 0.0
-
-
-class TagsWithoutDropout(token_classifier.BertTokenClassifier):
-    task_dropout_rate = 0.0
-
-
-class ChoicesWithoutDropout(modeling_multiple_choice.BertMultipleChoice):
-    task_dropout_rate = 0.0
-
-
 def columns_of(kind):
     """Returns the features of a task with 12 examples."""
     draw = np.random.default_rng(3)
@@ -63,9 +51,6 @@ def columns_of(kind):
         lengths = np.stack([lengths, np.full_like(lengths, 4), lengths // 2 + 1], 1)
     mask = np.arange(LENGTH) < lengths[..., None]
     labels = {
-        "classes": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
-        "with dropout": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
-        "choices": {"label_ids": draw.integers(0, 3, len(LENGTHS))},
         "tags": {"tag_ids": np.where(mask, draw.integers(-1, 3, shape), -1)},
         "spans": {
             "start_positions": draw.integers(0, LENGTHS),
@@ -76,15 +61,17 @@ def columns_of(kind):
         "input_ids": draw.integers(1, 50, shape) * mask,
         "input_mask": mask,
         "segment_ids": draw.integers(0, 2, shape) * mask,
-        **labels[kind],
+        **labels.get(kind, {"label_ids": draw.integers(0, 3, len(LENGTHS))}),
     }
 
 
 MODELS = {
-    "classes": lambda: WithoutDropout(CONFIG, num_labels=3),
+    "classes": lambda: classifier.BertClassifier(CONFIG, num_labels=3, dropout=0.0),
     "with dropout": lambda: classifier.BertClassifier(WITH_DROPOUT, num_labels=3),
-    "choices": lambda: ChoicesWithoutDropout(CONFIG),
-    "tags": lambda: TagsWithoutDropout(CONFIG, num_labels=3),
+    "choices": lambda: modeling_multiple_choice.BertMultipleChoice(CONFIG, dropout=0.0),
+    "tags": lambda: token_classifier.BertTokenClassifier(
+        CONFIG, num_labels=3, dropout=0.0
+    ),
     "spans": lambda: span_predictor.BertSpanPredictor(CONFIG),
 }
 OUTPUTS = {
@@ -209,21 +196,22 @@ def watch_evaluation(monkeypatch):
 
 # Classes and spans have the two kinds of outputs: per example and per position.
 @pytest.mark.parametrize(
-    "kind",
+    "kind, flags",
     [
-        "classes",
-        "spans",
-        "choices",
-        "tags",
+        ("classes", {}),
+        ("classes", {"device": "mirrored", "num_replicas": 2}),
+        ("spans", {}),
+        ("choices", {}),
+        ("tags", {}),
     ],
 )
 def test_scores_and_outputs_are_those_of_padded_batches(
-    kind, padded, tmp_path, monkeypatch
+    kind, flags, padded, tmp_path, monkeypatch
 ):
     trainer, source, _ = padded(kind)
     expected = trainer.evaluate(source)
     outputs = trainer.predict(source, OUTPUTS[kind])
-    cut, _, _ = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS)
+    cut, _, _ = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS, **flags)
     seen = watch_evaluation(monkeypatch)
     assert cut.evaluate(source) == pytest.approx(expected, abs=1e-5)
     found = cut.predict(source, OUTPUTS[kind])
@@ -250,18 +238,6 @@ def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     found = cut.predict(source)["probabilities"]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert seen == [[24, 24, 24], [8, 24, 16], [8, 24, 16]]
-
-
-def test_replicas_predict_in_the_order_of_the_examples(padded, tmp_path, monkeypatch):
-    trainer, source, _ = padded("classes")
-    flags = {"device": "mirrored", "num_replicas": 2, "length_buckets": BUCKETS}
-    replicated, _, _ = run_of("classes", tmp_path, monkeypatch, **flags)
-    seen = watch_evaluation(monkeypatch)
-    found = replicated.predict(source)["probabilities"]
-    np.testing.assert_allclose(
-        found, trainer.predict(source)["probabilities"], atol=1e-5
-    )
-    assert seen[0] == [24, 16, 8]
 
 
 @pytest.fixture(scope="module")

@@ -89,11 +89,14 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
     assert run.rates == [0.25, 0.5, 0.75, 0.3333, 0.1667, 0.0]
 
 
-def traced_graph(golden, output_dir, **flags):
+@pytest.fixture
+def small(golden):
+    path = golden / "model" / "bert_config.json"
+    return config_module.BertConfig.from_json_file(path)
+
+
+def traced_graph(small, output_dir, **flags):
     """Returns the graph of the training steps for batches of 4 short examples."""
-    small = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
     trainer = loop.Trainer(
         lambda: pretrainer.BertPretrainer(small, next_sentence=False),
         pretraining_options.RunPretrainingOptions(
@@ -118,8 +121,8 @@ def traced_graph(golden, output_dir, **flags):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_jit_compile_has_xla_compile_the_gradients(golden, tmp_path, jit_compile):
-    graph = traced_graph(golden, tmp_path, jit_compile=jit_compile)
+def test_jit_compile_has_xla_compile_the_gradients(small, tmp_path, jit_compile):
+    graph = traced_graph(small, tmp_path, jit_compile=jit_compile)
     compiled = [
         function
         for function in graph.as_graph_def().library.function
@@ -131,7 +134,7 @@ def test_jit_compile_has_xla_compile_the_gradients(golden, tmp_path, jit_compile
 @pytest.mark.slow
 @pytest.mark.parametrize("gradient_accumulation_steps, rows", [(1, 4), (2, 2), (4, 1)])
 def test_the_model_sees_one_micro_batch_at_a_time(
-    golden, tmp_path, monkeypatch, gradient_accumulation_steps, rows
+    small, tmp_path, monkeypatch, gradient_accumulation_steps, rows
 ):
     seen = set()
     call = pretrainer.BertPretrainer.call
@@ -143,7 +146,7 @@ def test_the_model_sees_one_micro_batch_at_a_time(
 
     monkeypatch.setattr(pretrainer.BertPretrainer, "call", watched)
     traced_graph(
-        golden, tmp_path, gradient_accumulation_steps=gradient_accumulation_steps
+        small, tmp_path, gradient_accumulation_steps=gradient_accumulation_steps
     )
     assert seen == {rows}
 
@@ -172,12 +175,9 @@ def test_the_model_sees_one_micro_batch_at_a_time(
     ],
 )
 def test_a_schedule_that_trains_unlike_expected_is_named_before_training(
-    golden, tmp_path, caplog, learning_rate, num_warmup_steps, warnings
+    small, tmp_path, caplog, learning_rate, num_warmup_steps, warnings
 ):
     caplog.set_level("INFO", "bert_tf")
-    small = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
     loop.Trainer(
         lambda: pretrainer.BertPretrainer(small, next_sentence=False),
         training_options.TrainerOptions(
@@ -189,10 +189,7 @@ def test_a_schedule_that_trains_unlike_expected_is_named_before_training(
     assert [text for text in caplog.messages if "rate" in text] == warnings
 
 
-def test_predictions_that_are_nan_are_refused(golden, tmp_path):
-    small = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
+def test_predictions_that_are_nan_are_refused(small, tmp_path):
     trainer = loop.Trainer(
         lambda: classifier.BertClassifier(small, num_labels=2),
         training_options.TrainerOptions(output_dir=str(tmp_path), device="cpu"),

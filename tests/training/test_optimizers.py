@@ -116,13 +116,7 @@ def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
     assert {f"{kernel}/lamb_m", f"{kernel}/lamb_v", "loss_scale"} <= set(shapes)
 
     # A run that resumes after step 3 repeats steps 4 to 6 exactly.
-    (tmp_path / "parts").mkdir()
-    for path in (tmp_path / "whole").glob("*"):
-        if path.is_file() and "-6" not in path.name and path.name != "checkpoint":
-            (tmp_path / "parts" / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "parts" / "checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-3"\n'
-    )
+    runs.copy_stopped(tmp_path / "whole", tmp_path / "parts", step=3, last_step=6)
     again = run(tmp_path / "parts")
     for name in ("loss", "loss_scale", "global_grad_norm"):
         assert [line[name] for line in again] == [line[name] for line in lines]

@@ -41,10 +41,7 @@ def train(pretrain, tmp_path):
 
 def assert_same(found, expected):
     np.testing.assert_allclose(found[0], expected[0], rtol=RELATIVE)
-    assert found[1].keys() == expected[1].keys()
-    for name, array in expected[1].items():
-        scale = max(np.max(np.abs(array)), 1e-3)
-        assert np.max(np.abs(found[1][name] - array)) <= RELATIVE * scale, name
+    runs.assert_near_tensors(found[1], expected[1], RELATIVE)
 
 
 # Dropout is on; `tests/pretraining/test_trajectory.py` divides a run without it.
@@ -63,12 +60,7 @@ def test_replicas_go_the_way_of_one_device(train, tmp_path, flags):
         spread = {"device": "mirrored", "num_replicas": replicas}
         assert_same(train(f"{replicas}", **spread, **flags), expected)
     # A run that starts on one device can resume on two.
-    (tmp_path / "moved").mkdir()
-    for path in (tmp_path / "one").glob("*"):
-        if path.is_file() and f"-{NUM_TRAIN_STEPS}" not in path.name:
-            (tmp_path / "moved" / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "moved" / "checkpoint").write_text(
-        'model_checkpoint_path: "model.ckpt-20"\n'
-    )
+    stopped = {"step": 20, "last_step": NUM_TRAIN_STEPS}
+    runs.copy_stopped(tmp_path / "one", tmp_path / "moved", **stopped)
     moved = train("moved", device="mirrored", num_replicas=2, **flags)
     assert_same(moved, expected)

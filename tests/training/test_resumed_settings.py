@@ -78,27 +78,23 @@ def test_a_finished_run_accepts_the_same_settings(folder, options, data, changed
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
 @pytest.mark.parametrize(
-    "changed, before, now",
+    "name, before, now",
     [
-        ({"learning_rate": 1e-4}, "learning_rate 5e-05", "learning_rate 0.0001"),
-        ({"random_seed": 7}, "random_seed 12345", "random_seed 7"),
-        ({"train_batch_size": 64}, "train_batch_size 32", "train_batch_size 64"),
-        ({"dtype": "mixed_bfloat16"}, "dtype float32", "dtype mixed_bfloat16"),
-        (
-            {"init_checkpoint": "bert-base-cased"},
-            "init_checkpoint uncased/bert_model.ckpt",
-            "init_checkpoint bert-base-cased",
-        ),
+        ("learning_rate", 5e-5, 1e-4),
+        ("random_seed", 12345, 7),
+        ("train_batch_size", 32, 64),
+        ("dtype", "float32", "mixed_bfloat16"),
+        ("init_checkpoint", "uncased/bert_model.ckpt", "bert-base-cased"),
     ],
 )
 def test_a_run_refuses_other_settings(
-    folder, options, data, changed, before, now, has_steps_left
+    folder, options, data, name, before, now, has_steps_left
 ):
-    changed = dataclasses.replace(options, **changed)
+    changed = dataclasses.replace(options, **{name: now})
     with pytest.raises(ValueError, match="another --output_dir") as error:
         check(folder, changed, data(), step=30, has_steps_left=has_steps_left)
-    assert f"contains a run (30 steps) with {before}; " in str(error.value)
-    assert f"this command has {now}. " in str(error.value)
+    assert f"contains a run (30 steps) with {name} {before}; " in str(error.value)
+    assert f"this command has {name} {now}. " in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ from bert_tf.training import steps
 
 
 @pytest.fixture
-def pretrainer(golden):
-    small = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
+def small(golden):
+    path = golden / "model" / "bert_config.json"
+    return config_module.BertConfig.from_json_file(path)
+
+
+@pytest.fixture
+def pretrainer(small):
     keras.utils.set_random_seed(0)
     model = pretraining_model.BertPretrainer(small)
     model.build()
@@ -80,10 +83,7 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
 
 
 @pytest.mark.slow
-def test_weights_that_no_loss_reaches_stay_as_they_are(golden, batches):
-    small = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
+def test_weights_that_no_loss_reaches_stay_as_they_are(small, batches):
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
     optimizer = create.create_optimizer(1e-2, 9, 0)

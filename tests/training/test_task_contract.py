@@ -19,8 +19,8 @@ from tests import ring
 MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
 NUM_STEPS = 4
-# All models together take minutes.
-FAST = "classifier"
+# All models together take minutes. A bi-encoder compares all rows of the global batch.
+MARKS = {"classifier": (), "bi_encoder": pytest.mark.slow}
 # Of the gradient of a matrix, in bfloat16 with its 8 bits: 0.04 is the most measured.
 BFLOAT16_ERROR = 0.1
 # Gradients of biases are sums that may cancel to nothing; of the size of all gradients.
@@ -78,7 +78,7 @@ def checkpoint(output_dir):
 
 @pytest.fixture(
     params=[
-        name if name == FAST else pytest.param(name, marks=pytest.mark.long)
+        pytest.param(name, marks=MARKS.get(name, pytest.mark.long))
         for name in task_models.MODELS
     ]
 )
