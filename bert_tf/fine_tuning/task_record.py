@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 import os
+import types
 import typing
 from collections.abc import Collection
 from collections.abc import Mapping
@@ -149,6 +150,8 @@ class TaskRecord:
 def _shape_of(hint: Any) -> Any:
     """Returns the type of a field as a shape; see `json_values.unexpected`."""
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
+    if kind is types.UnionType:
+        return tuple(map(_shape_of, parts))
     if kind is tuple:
         return [parts[0]]
     if kind is Mapping:
