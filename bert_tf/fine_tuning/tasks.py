@@ -1,7 +1,7 @@
 """All fine-tuning tasks, which are imported only when they are used."""
 
 import dataclasses
-import importlib
+import pkgutil
 import typing
 
 
@@ -51,27 +51,22 @@ TASKS = {
 
 def declaration(name: str) -> type[typing.Any]:
     """Returns the declaration of a task, a subclass of `task.Task`."""
-    return _imported(TASKS[name].task)
+    return pkgutil.resolve_name(str(TASKS[name].task))
 
 
 def options_class(name: str) -> type[typing.Any]:
     """Returns the record of the options of a task's tool."""
-    return _imported(TASKS[name].options)
+    return pkgutil.resolve_name(str(TASKS[name].options))
 
 
 def signatures(name: str, predictor: typing.Any) -> typing.Any:
     """Returns the signatures of a SavedModel; see `serving.signatures`."""
-    return _imported(TASKS[name].signatures)(predictor)
+    return pkgutil.resolve_name(TASKS[name].signatures)(predictor)
 
 
 def load(name: str, run_dir: str, settings: typing.Any) -> typing.Any:
     """Returns the predictor of a run or checkpoint of a task; see `bert_tf.load`."""
     entry = TASKS[name]
     if entry.predictor is not None:
-        return _imported(entry.predictor)(run_dir, settings)
+        return pkgutil.resolve_name(entry.predictor)(run_dir, settings)
     return declaration(name).PREDICTOR.load(run_dir, settings)
-
-
-def _imported(address: str | None) -> typing.Any:
-    module, _, name = str(address).partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -173,9 +173,8 @@ class RunFolder:
             self._refuse(step, changed)
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
-        may_change = {options_module.FREE}
-        if has_steps_left:
-            may_change.add(options_module.LONGER)
+        longer = options_module.LONGER if has_steps_left else options_module.FREE
+        may_change = {options_module.FREE, longer}
         declared = options_module.declarations(type(options))
         flags = {d.name for d in declared if d.on_resume not in may_change}
         changed = run_file.changed_flags(run.get("flags", {}), options)
@@ -187,10 +186,8 @@ class RunFolder:
                 f"this command trains on {difference[1]}; use the same data, or "
                 "another --output_dir."
             )
-        evaluated = results.get(EVAL_RESULTS_FILE)
-        if evaluated is None or not options.eval_every_steps:
-            return
-        if self.suffix_of(EVAL_RESULTS_FILE, evaluated):
+        evaluated = results.get(EVAL_RESULTS_FILE) if options.eval_every_steps else None
+        if evaluated is not None and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
             raise ValueError(
                 f"{self.path} contains a run that was not evaluated on "
                 f"{evaluated.name}; evaluate on the same data while training, or "

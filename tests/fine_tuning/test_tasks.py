@@ -1,13 +1,14 @@
 """Each row of the table of tasks names modules that exist and fit its task."""
 
-import importlib
 import inspect
+import pkgutil
 
 import pytest
 
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.fine_tuning import tasks
+from bert_tf.pretraining import predictor as pretraining_predictor
 
 
 @pytest.mark.parametrize("kind", tasks.TASKS)
@@ -20,15 +21,13 @@ def test_a_row_names_a_task_and_its_signatures(kind):
         assert issubclass(declaration.PREDICTOR, fine_tuning_predictor.Predictor)
         assert kind == tasks.options_class(kind).TASK
     else:
-        module, _, name = row.predictor.partition(":")
-        load = getattr(importlib.import_module(module), name)
+        load = pkgutil.resolve_name(row.predictor)
         run_dir, *others = inspect.signature(load).parameters.values()
         assert run_dir.name == "run_dir"
         assert all(other.default is not other.empty for other in others)
-        record = importlib.import_module(module).Task
+        record = pretraining_predictor.Task
     assert issubclass(record, task_record.TaskRecord)
     assert kind == record.KIND  # The value in task.json by which the row is found.
-    module, _, name = row.signatures.partition(":")
-    create = getattr(importlib.import_module(module), name)
+    create = pkgutil.resolve_name(row.signatures)
     parameters = list(inspect.signature(create).parameters)
     assert parameters == ["predictor"]
