@@ -57,11 +57,10 @@ def test_updates_follow_the_formula(name, decay, update, corrects, monkeypatch):
     np.testing.assert_allclose(optimizer.slots()["adam_v"][0].numpy(), v, rtol=1e-5)
 
 
-def test_optimizer_is_rebuilt_from_its_config():
-    optimizer = adam_weight_decay.AdamWeightDecay(
-        0.1, weight_decay_rate=0.3, bias_correction=True
-    )
-    copy = adam_weight_decay.AdamWeightDecay.from_config(optimizer.get_config())
+@pytest.mark.parametrize("kind", [adam_weight_decay.AdamWeightDecay, lamb.Lamb])
+def test_optimizer_is_rebuilt_from_its_config(kind):
+    optimizer = kind(0.1, weight_decay_rate=0.3, bias_correction=True)
+    copy = kind.from_config(optimizer.get_config())
     assert copy.bias_correction is True
     assert copy.weight_decay_rate == 0.3
     assert copy.excluded_patterns == optimizer.excluded_patterns

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization import create
 from bert_tf.optimization import lamb
 
 
@@ -46,13 +45,6 @@ def test_updates_follow_the_formula(name, decay, is_scaled, start):
     np.testing.assert_allclose(weight.numpy(), expected, rtol=2e-5)
     np.testing.assert_allclose(optimizer.slots()["lamb_m"][0].numpy(), m, rtol=1e-5)
     np.testing.assert_allclose(optimizer.slots()["lamb_v"][0].numpy(), v, rtol=1e-5)
-
-
-def test_it_is_made_by_name_and_rebuilt_from_its_config():
-    optimizer = create.create_optimizer(0.1, 10, 2, name="lamb")
-    copy = lamb.Lamb.from_config(optimizer.get_config())
-    assert isinstance(copy, lamb.Lamb)
-    assert copy.excluded_patterns == optimizer.excluded_patterns
 
 
 def test_the_gradient_of_a_lookup_is_that_of_the_whole_table():

@@ -7,7 +7,6 @@ import pytest
 
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
@@ -16,6 +15,7 @@ from bert_tf.modeling.kernels import real_rows
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
+from tests.modeling import small_config
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +24,10 @@ BUCKETS = (8, 16)
 # Rows of a batch of four; batches of 8, 24 and 16 places when read in order. Evaluation
 # reads the longest first: batches of 24, 16 and 8 places.
 LENGTHS = [5, 8, 3, 6, 24, 4, 9, 2, 16, 9, 10, 3]
-CONFIG = config_module.BertConfig(
+CONFIG = small_config.create(
     vocab_size=50,
     hidden_size=16,
     num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
     max_position_embeddings=LENGTH,
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
