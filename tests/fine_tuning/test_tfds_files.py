@@ -11,20 +11,11 @@ import pytest
 
 from bert_tf import options as options_module
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.classification import options as classification_options
-from bert_tf.tasks.multiple_choice import options as multiple_choice_options
-from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.token_classification import options as token_classification_options
+from bert_tf.fine_tuning import tasks
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 # It has 20 positions.
 ENCODER = str(TESTS / "checkpoints" / "foreign" / "hugging_face" / "encoder")
-OPTIONS = {
-    "question_answering": question_answering_options.RunSquadOptions,
-    "token_classification": token_classification_options.RunNerOptions,
-    "multiple_choice": multiple_choice_options.RunSwagOptions,
-    "classification": classification_options.RunClassifierOptions,
-}
 
 
 @pytest.fixture
@@ -46,7 +37,7 @@ def options_of(tmp_path):
         }
         if task == "question_answering":
             defaults |= {"max_query_length": 10, "doc_stride": 5}
-        return OPTIONS[task](**defaults | values)
+        return tasks.options_class(task)(**defaults | values)
 
     return create
 

@@ -3,20 +3,16 @@
 The models and their columns are those of `tests/modeling/test_task_models.py`.
 """
 
-import importlib.util
-import pathlib
-
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from bert_tf.data import batching
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.training import loop
 from tests import ring
+from tests import runs
+from tests.modeling import test_task_models
 
-MODELS_FILE = pathlib.Path(__file__).parents[1] / "modeling" / "test_task_models.py"
 NUM_EXAMPLES = 8
 NUM_STEPS = 4
 # All models together take minutes. A bi-encoder compares all rows of the global batch.
@@ -27,24 +23,15 @@ BFLOAT16_ERROR = 0.1
 BFLOAT16_NOISE = 0.05
 
 
-def _models():
-    spec = importlib.util.spec_from_file_location("task_models", MODELS_FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-task_models = _models()
-
-
 def columns_of(task):
     """Returns the task's columns for eight examples: its three, repeated."""
-    features = task_models.OWN_FEATURES.get(task, task_models.FEATURES)
+    features = test_task_models.OWN_FEATURES.get(task, test_task_models.FEATURES)
     order = np.arange(NUM_EXAMPLES) % 3
     return {name: column[order] for name, column in features.items()}
 
 
-def trainer_of(task, output_dir, **values):
+def train(task, output_dir, **values):
+    """Trains; returns all tensors of the last checkpoint."""
     defaults = {
         "output_dir": str(output_dir),
         "learning_rate": 1e-2,
@@ -55,31 +42,21 @@ def trainer_of(task, output_dir, **values):
     flags = pretraining_options.RunPretrainingOptions(
         input_file="unused", **defaults | values
     )
-    return loop.Trainer(
-        lambda: task_models.MODELS[task](dtype=flags.dtype),
+    trainer = loop.Trainer(
+        lambda: test_task_models.MODELS[task](dtype=flags.dtype),
         flags,
         num_train_steps=NUM_STEPS,
         num_warmup_steps=1,
     )
-
-
-def train(task, output_dir, **values):
-    """Trains; returns all tensors of the last checkpoint."""
-    trainer = trainer_of(task, output_dir, **values)
     reached = trainer.train(batching.ArraySource(columns_of(task)))
     assert reached["global_step"] == NUM_STEPS
-    return checkpoint(output_dir)
-
-
-def checkpoint(output_dir):
-    prefix = rotation.latest(str(output_dir))
-    return bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
+    return runs.tensors(output_dir)
 
 
 @pytest.fixture(
     params=[
         pytest.param(name, marks=MARKS.get(name, pytest.mark.long))
-        for name in task_models.MODELS
+        for name in test_task_models.MODELS
     ]
 )
 def task(request):
