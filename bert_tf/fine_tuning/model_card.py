@@ -217,9 +217,7 @@ def _seal(text):
 
 def _write_wrong_examples(folder, card):
     """Writes the wrong examples. Returns the suffix of the file; see `run_file`."""
-    suffix = ""
-    if card.data_set is not None:
-        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, card.data_set)
+    suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, card.data_set)
     name = run_file.with_suffix(WRONG_EXAMPLES_FILE, suffix)
     with files.complete_or_absent(os.path.join(folder.path, name)) as file:
         for wrong in card.wrong:

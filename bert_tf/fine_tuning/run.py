@@ -148,7 +148,6 @@ class Run:
             results = self.evaluate()
             lines += run_report.score_lines(self.trainer.folder, results)
             lines += self._lines
-            lines += other_data_lines(options.output_dir, self.task.identities["dev"])
         if options.do_predict:
             # Scores of the test set may already be among those in eval_results.txt.
             lines += [line for line in self.predict() if line not in lines]
@@ -190,6 +189,12 @@ class Run:
         self._write_files({n: [text] for n, text in details.files.items()}, suffix)
         plots.update_data(folder, details.plots, data_set)
         self._lines = list(details.lines)
+        if suffix:
+            name = run_file.with_suffix(run_folder.EVAL_RESULTS_FILE, suffix)
+            path = os.path.join(self.options.output_dir, name)
+            self._lines.append(
+                f"These scores are not on the run's own data; they are in {path}."
+            )
         return results
 
     def predict(self) -> list[str]:
@@ -325,9 +330,7 @@ class Run:
         results = {**scores, "global_step": step}
         if "eval_loss" in results:
             results["loss"] = results["eval_loss"]
-        suffix = ""
-        if data_set is not None:
-            suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         earlier = folder.read_eval_results(suffix)
         if earlier.get("global_step") == step:
             prefixes = {name[:5] for name in scores}  # "eval_" or "test_".
@@ -377,16 +380,6 @@ def num_train_steps(
             f"{batch_size}; lower --train_batch_size or raise --num_train_epochs."
         )
     return num_steps
-
-
-def other_data_lines(run_dir: str, data_set: run_file.DataSet) -> list[str]:
-    """Returns a line that says where scores are, if not in eval_results.txt."""
-    name = run_folder.EVAL_RESULTS_FILE
-    suffix = run_file.suffix_of(run_dir, name, data_set)
-    if not suffix:
-        return []
-    path = os.path.join(run_dir, run_file.with_suffix(name, suffix))
-    return [f"These scores are not on the run's own data; they are in {path}."]
 
 
 def _search(options):

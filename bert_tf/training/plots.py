@@ -88,9 +88,8 @@ def is_written(folder: run_folder.RunFolder, data_set: run_file.DataSet | None) 
 
     Only the chief does, and only for the evaluation data of its own run.
     """
-    if data_set is None or not folder.is_written:
-        return folder.is_written
-    return not folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
+    name = run_folder.EVAL_RESULTS_FILE
+    return folder.is_written and not folder.suffix_of(name, data_set)
 
 
 def baseline(

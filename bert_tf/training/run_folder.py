@@ -187,7 +187,7 @@ class RunFolder:
                 "another --output_dir."
             )
         evaluated = results.get(EVAL_RESULTS_FILE) if options.eval_every_steps else None
-        if evaluated is not None and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
+        if evaluated and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
             raise ValueError(
                 f"{self.path} contains a run that was not evaluated on "
                 f"{evaluated.name}; evaluate on the same data while training, or "
@@ -334,8 +334,10 @@ class RunFolder:
         self._unwritten = []
         self._written_at = time.monotonic()
 
-    def suffix_of(self, file_name: str, data_set: run_file.DataSet) -> str:
-        """See `run_file.suffix_of`."""
+    def suffix_of(self, file_name: str, data_set: run_file.DataSet | None) -> str:
+        """See `run_file.suffix_of`; None is the data that the command names."""
+        if data_set is None:
+            return ""
         return run_file.suffix_of(self.path, file_name, data_set)
 
     def write_eval_results(
@@ -351,11 +353,9 @@ class RunFolder:
                 and the file contain its name. None: the run's own.
         """
         lines = [f"{key} = {results[key]}" for key in sorted(results)]
-        suffix = ""
-        if data_set is not None:
-            suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
-            if suffix:
-                lines = [f"data_set = {data_set.name}", *lines]
+        suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
+        if data_set is not None and suffix:
+            lines = [f"data_set = {data_set.name}", *lines]
         if self.is_written:
             name = run_file.with_suffix(EVAL_RESULTS_FILE, suffix)
             self._write_text(name, "\n".join(lines) + "\n")
