@@ -1,4 +1,4 @@
-"""Run folders as tests read and compare them, and flags as a command line has them."""
+"""Runs and answers as tests read and compare them, and flags as a command line has."""
 
 import json
 import pathlib
@@ -69,3 +69,19 @@ def assert_rate_follows_time(lines, *, warmup):
     assert rates[: top + 1] == sorted(rates[: top + 1])
     assert rates[top:] == sorted(rates[top:], reverse=True)
     assert top / len(rates) == pytest.approx(warmup, abs=0.1)
+
+
+def assert_close(answer, expected, *, absolute=1e-5):
+    """Compares answers, or lists of them; numbers may differ by rounding."""
+    if isinstance(expected, dict):
+        assert list(answer) == list(expected)
+        for name in expected:
+            assert_close(answer[name], expected[name], absolute=absolute)
+    elif isinstance(expected, list | tuple):
+        assert len(answer) == len(expected)
+        for one, other in zip(answer, expected, strict=True):
+            assert_close(one, other, absolute=absolute)
+    elif isinstance(expected, float):
+        assert answer == pytest.approx(expected, abs=absolute)
+    else:
+        assert answer == expected

@@ -121,7 +121,7 @@ def find(
 
 
 def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoint:
-    """Returns what a new run of a fine-tuning tool starts from; see `find`."""
+    """Returns what a new run or an export starts from; see `find`."""
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
             raise ValueError(

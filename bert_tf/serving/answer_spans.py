@@ -199,17 +199,57 @@ def answers(
     return {"answer": texts, "start": starts, "end": ends}
 
 
-def _covered(contexts, words, piece, rows, basic_tokens):
-    """Returns the start and the end of pieces in the contexts of some rows."""
-    words = tf.gather(words, rows)
-    start, end, is_known = _piece_spans(
-        tf.gather(contexts.words.values, words),
-        tf.gather(piece.of_word, rows),
-        tf.gather(piece.index, rows),
-        basic_tokens,
+def _covered(contexts, numbers, piece, rows, basic_tokens):
+    """Returns the start and the end of pieces in the contexts of some rows.
+
+    Args:
+        contexts: the contexts' words, B rows.
+        numbers: int64 [B], the words of the pieces, among all words.
+        piece: a `Piece` of each row.
+        rows: int64 [R], the rows.
+        basic_tokens: see `answers`.
+
+    Returns:
+        The starts and the ends, int64 [R], and whether they are known, bool [R].
+    """
+    numbers, index = tf.gather(numbers, rows), tf.gather(piece.index, rows)
+    words = tf.gather(contexts.words.values, numbers)
+    split = tf.strings.unicode_split(words, "UTF-8")  # [R, C]
+    letters = tf.reduce_sum(_token_lengths(basic_tokens(split.values)), axis=1)
+    letters = split.with_values(letters).to_tensor()
+    tokens = _token_lengths(basic_tokens(words)).to_tensor()  # [R, T]
+    pieces = tf.gather(piece.of_word, rows).to_tensor("")  # [R, P]
+    is_start = ~tf.strings.regex_full_match(pieces, f"{wordpiece.CONTINUATION}.+")
+    token_of = tf.cumsum(tf.cast(is_start, tf.int64), axis=1) - 1
+    shown = tf.strings.regex_replace(pieces, f"^{wordpiece.CONTINUATION}(.)", r"\1")
+    sizes = tf.cast(tf.strings.length(shown, unit="UTF8_CHAR"), tf.int64)
+    token = _at(token_of, index)
+    is_unknown = _at(pieces, index) == vocabulary_module.UNK
+    position = tf.range(tf.shape(pieces, tf.int64)[1])[tf.newaxis]
+    is_before = (token_of == token[:, tf.newaxis]) & (position < index[:, tf.newaxis])
+    begin = _at(tf.cumsum(tokens, axis=1, exclusive=True), token)
+    begin += tf.reduce_sum(tf.where(is_before, sizes, 0), axis=1)
+    end = begin + tf.where(is_unknown, _at(tokens, token), _at(sizes, index))
+    through = tf.cumsum(letters, axis=1)  # [R, C]
+    is_mark = tf.strings.regex_full_match(split.to_tensor(""), r"\p{Mn}")
+    # A mark without letters of its own belongs to the character before it.
+    owner = tf.cumsum(tf.cast(~(is_mark & (letters == 0)), tf.int64), axis=1)
+    last = _at(owner, _num_true(through <= end[:, tf.newaxis] - 1))
+    word_start = tf.gather(contexts.starts.values, numbers)
+    return (
+        word_start + _num_true(through <= begin[:, tf.newaxis]),
+        word_start + _num_true(owner <= last[:, tf.newaxis]),
+        tf.reduce_sum(letters, axis=1) == tf.reduce_sum(tokens, axis=1),
     )
-    begin = tf.gather(contexts.starts.values, words)
-    return begin + start, begin + end, is_known
+
+
+def _token_lengths(tokens):
+    """Returns the number of letters of each token: int64 [N, T]."""
+    return tokens.with_values(tokens.values.row_lengths())
+
+
+def _num_true(conditions):
+    return tf.reduce_sum(tf.cast(conditions, tf.int64), axis=1)
 
 
 def _pieces(windows, indices):
@@ -317,56 +357,3 @@ def _letter(letters, numbers):
 def _texts(texts, starts, ends):
     cut = tf.strings.substr(texts, starts, ends - starts, unit="UTF8_CHAR")
     return tf.strings.regex_replace(cut, r"[ \t\r\n\x{202F}]+", " ")
-
-
-def _piece_spans(
-    words: tf.Tensor,
-    pieces: tf.RaggedTensor,
-    index: tf.Tensor,
-    basic_tokens: Callable[[tf.Tensor], tf.RaggedTensor],
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns the start and the end of one piece in each word, and if they are known.
-
-    Args:
-        words: string [B].
-        pieces: string [B, P], the pieces of each word.
-        index: int64 [B], the piece of each word.
-        basic_tokens: splits text as the tokenizer does before word pieces: string [N]
-            to code points, int32 [N, T, C].
-    """
-    split = tf.strings.unicode_split(words, "UTF-8")  # [B, C]
-    letters = tf.reduce_sum(_token_lengths(basic_tokens(split.values)), axis=1)
-    letters = split.with_values(letters).to_tensor()
-    tokens = _token_lengths(basic_tokens(words)).to_tensor()  # [B, T]
-    pieces = pieces.to_tensor("")  # [B, P]
-    is_start = ~tf.strings.regex_full_match(pieces, f"{wordpiece.CONTINUATION}.+")
-    token_of = tf.cumsum(tf.cast(is_start, tf.int64), axis=1) - 1
-    shown = tf.strings.regex_replace(pieces, f"^{wordpiece.CONTINUATION}(.)", r"\1")
-    sizes = tf.strings.length(shown, unit="UTF8_CHAR")
-    sizes = tf.cast(sizes, tf.int64)
-    token = _at(token_of, index)
-    is_unknown = _at(pieces, index) == vocabulary_module.UNK
-    position = tf.range(tf.shape(pieces, tf.int64)[1])[tf.newaxis]
-    is_before = (token_of == token[:, tf.newaxis]) & (position < index[:, tf.newaxis])
-    begin = _at(tf.cumsum(tokens, axis=1, exclusive=True), token)
-    begin += tf.reduce_sum(tf.where(is_before, sizes, 0), axis=1)
-    end = begin + tf.where(is_unknown, _at(tokens, token), _at(sizes, index))
-    through = tf.cumsum(letters, axis=1)  # [B, C]
-    is_mark = tf.strings.regex_full_match(split.to_tensor(""), r"\p{Mn}")
-    # A mark without letters of its own belongs to the character before it.
-    owner = tf.cumsum(tf.cast(~(is_mark & (letters == 0)), tf.int64), axis=1)
-    last = _at(owner, _num_true(through <= end[:, tf.newaxis] - 1))
-    return (
-        _num_true(through <= begin[:, tf.newaxis]),
-        _num_true(owner <= last[:, tf.newaxis]),
-        tf.reduce_sum(letters, axis=1) == tf.reduce_sum(tokens, axis=1),
-    )
-
-
-def _token_lengths(tokens):
-    """Returns the number of letters of each token: int64 [N, T]."""
-    return tokens.with_values(tokens.values.row_lengths())
-
-
-def _num_true(conditions):
-    return tf.reduce_sum(tf.cast(conditions, tf.int64), axis=1)

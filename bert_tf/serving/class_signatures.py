@@ -47,7 +47,14 @@ class ClassSignatures(signatures.TaskSignatures):
 
     def _of_texts(self, text, text_b=None):
         task = self.predictor.task
-        answers = self.predictor.model.answers(self._logits(text, text_b))
+        packed = graph_packing.pack_ragged(
+            self._tokenizer.tokenize(text),
+            None if text_b is None else self._tokenizer.tokenize(text_b),
+            max_seq_length=task.max_seq_length,
+            longer_keeps_more=task.longer_keeps_more,
+            **self._frame,
+        )
+        answers = self.predictor.model.answers(self.in_parts(packed)["logits"])
         if task.label_kind == checkpoint_heads.REGRESSION:
             values = answers["values"]
             return {"value": output_activation.apply(values, task.output_activation)}
@@ -60,19 +67,6 @@ class ClassSignatures(signatures.TaskSignatures):
             "label": tf.gather(tf.constant(task.labels), best),
             "probabilities": probabilities,
         }
-
-    def _logits(self, text, text_b):
-        task = self.predictor.task
-        ids_a = self._tokenizer.tokenize(text)
-        ids_b = None if text_b is None else self._tokenizer.tokenize(text_b)
-        packed = graph_packing.pack_ragged(
-            ids_a,
-            ids_b,
-            max_seq_length=task.max_seq_length,
-            longer_keeps_more=task.longer_keeps_more,
-            **self._frame,
-        )
-        return self.in_parts(packed)["logits"]
 
     def _chosen(self, probabilities):
         """Returns the names of the predicted classes, padded with "", string [B, C]."""

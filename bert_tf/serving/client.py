@@ -5,6 +5,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from bert_tf.serving import connection
 from bert_tf.serving import loaded_model
 
@@ -18,18 +20,15 @@ class Client:
     Args:
         call: calls a signature: takes its name and a dict of lists, one per input, and
             returns a dict of lists, one per output.
+
+    Attributes:
         batch_size: queries per call.
     """
 
-    def __init__(
-        self,
-        call: Callable[[str, dict[str, list]], dict[str, list]],
-        *,
-        batch_size: int = connection.QUERIES_PER_CALL,
-    ):
+    def __init__(self, call: Callable[[str, dict[str, list]], dict[str, list]]):
         self._call = call
-        self.batch_size = batch_size
-        self._labels: list[str] | None = None
+        self.batch_size = connection.QUERIES_PER_CALL
+        self._labels: list[str] | None = None  # In the order of the model's outputs.
 
     def ask(
         self, *, signature: str = DEFAULT_SIGNATURE, **inputs: Iterable
@@ -74,17 +73,11 @@ class Client:
             return self.ask(text=texts)
         return self.ask(text=texts, text_b=texts_b)
 
-    def labels(self) -> list[str]:
-        """Returns the names of the classes, in the order of the model's outputs."""
-        if self._labels is None:
-            self._labels = self._call("labels", {"text": [""]})["labels"][0]
-        return self._labels
-
     def _answers(self, signature, inputs):
         endings = inputs.get("endings")
         if endings is not None:
             most = max(map(len, endings))
-            padded = [[*own, *[""] * (most - len(own))] for own in endings]
+            padded = [[*texts, *[""] * (most - len(texts))] for texts in endings]
             inputs = inputs | {"endings": padded}
         outputs = self._call(signature, inputs)
         for name, values in outputs.items():
@@ -105,9 +98,10 @@ class Client:
         if endings is not None:
             return [_choice(*both) for both in zip(rows, endings, strict=True)]
         if "probabilities" in outputs and outputs.keys() & {"label", "labels"}:
-            if not all(_has_labels(row, self.labels()) for row in rows):
-                self._labels = None  # The server has loaded another version.
-            return [_named(row, self.labels()) for row in rows]
+            # A server may have loaded another version since the last call.
+            if not all(_has_labels(row, self._labels) for row in rows):
+                self._labels = self._call("labels", {"text": [""]})["labels"][0]
+            return [_named(row, self._labels) for row in rows]
         return [{name: row[name] for name in _in_order(row)} for row in rows]
 
 
@@ -124,6 +118,7 @@ def open_saved_model(export_dir: str) -> Client:
             exported by this package.
     """
     model = loaded_model.LoadedModel(loaded_model.load(export_dir))
+    decode = np.vectorize(bytes.decode, otypes=[object])
 
     def call(name, inputs):
         if name not in model.signatures:
@@ -138,7 +133,10 @@ def open_saved_model(export_dir: str) -> Client:
             raise ValueError(
                 f"The model in {export_dir} refused the query: {error}"
             ) from error
-        return {key: _as_list(values) for key, values in outputs.items()}
+        return {
+            key: (decode(values) if values.dtype == object else values).tolist()
+            for key, values in outputs.items()
+        }
 
     return Client(call)
 
@@ -162,13 +160,13 @@ def _listed(name, values):
     values = list(values)
     if name != "endings":
         return values
-    for index, own in enumerate(values):
+    for index, endings in enumerate(values):
         # A model takes "" for the padding of a row.
-        texts = own if isinstance(own, tuple | list) else []
+        texts = endings if isinstance(endings, tuple | list) else []
         if len(texts) < 2 or not all(isinstance(x, str) and x.strip() for x in texts):
             raise ValueError(
-                f"endings: query {index} has {own!r:.60}; expected a list of two or "
-                "more texts, none of them empty."
+                f"endings: query {index} has {endings!r:.60}; expected a list of two "
+                "or more texts, none of them empty."
             )
     return values
 
@@ -183,7 +181,7 @@ def _has_nan(values):
 def _has_labels(row, labels):
     """Returns whether the classes of an answer can be `labels`, in their order."""
     probabilities = row["probabilities"]
-    if len(labels) != len(probabilities):
+    if labels is None or len(labels) != len(probabilities):
         return False
     if "label" in row:
         return labels[probabilities.index(max(probabilities))] == row["label"]
@@ -200,24 +198,24 @@ def _named(row, labels):
 
 
 def _choice(row, endings):
-    numbers = map(str, range(len(endings)))
-    own = row["probabilities"][: len(endings)]
+    probabilities = row["probabilities"][: len(endings)]
     return {
         "label": row["label"],
         "ending": endings[int(row["label"])],
-        "probabilities": dict(zip(numbers, own, strict=True)),
+        "probabilities": {str(n): value for n, value in enumerate(probabilities)},
     }
 
 
 def _masks(row):
     count = row["num_masks"] if row["status"] == "ok" else 0
-    candidates = zip(row["tokens"][:count], row["probabilities"][:count], strict=True)
     masks = [
         [
             {"token": token, "probability": probability}
-            for token, probability in zip(*mask, strict=True)
+            for token, probability in zip(tokens, probabilities, strict=True)
         ]
-        for mask in candidates
+        for tokens, probabilities in zip(
+            row["tokens"][:count], row["probabilities"][:count], strict=True
+        )
     ]
     return {"masks": masks, "status": row["status"]}
 
@@ -226,14 +224,14 @@ def _without_padding(row):
     # Padding has negative positions.
     entities = {name: row.pop(f"entity_{name}s", None) for name in _ENTITY}
     count = sum(start >= 0 for start in row["starts"])
-    found = {name: row[name][:count] for name in _in_order(row)}
+    words = {name: row[name][:count] for name in _in_order(row)}
     if entities["label"] is None:
-        return found
+        return words
     rows = [
         dict(zip(_ENTITY, one, strict=True))
         for one in zip(*entities.values(), strict=True)
     ]
-    return found | {"entities": [one for one in rows if one["start"] >= 0]}
+    return words | {"entities": [one for one in rows if one["start"] >= 0]}
 
 
 def _in_order(row):
@@ -241,13 +239,3 @@ def _in_order(row):
     order = ("answer", "start", "end", "score", "words", "tags", "starts", "ends")
     known = [name for name in order if name in row]
     return [*known, *(name for name in row if name not in known)]
-
-
-def _as_list(array):
-    if array.dtype == object:
-        return [_as_text(value) for value in array.tolist()]
-    return array.tolist()
-
-
-def _as_text(value):
-    return value.decode() if isinstance(value, bytes) else [_as_text(v) for v in value]

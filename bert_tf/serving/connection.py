@@ -15,8 +15,6 @@ BACKOFF_SECONDS = 0.5
 _MAX_BACKOFF_SECONDS = 10.0
 # Overloaded, restarting, or a proxy whose server is not ready.
 _RETRIED_STATUSES = (429, 502, 503, 504)
-# A signature of our classifiers, and its only output.
-_KNOWN_ONLY_OUTPUTS = {"labels": "labels"}
 _ADDRESS = re.compile(
     r"https?://[^/\s]+\S*?/v1/models/[^/:\s]+(/versions/\d+|/labels/[^/:\s]+)?/?"
 )
@@ -47,7 +45,8 @@ class Connection:
         self._model = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._session = _session(map(_header, headers))
-        self._only_outputs = dict(_KNOWN_ONLY_OUTPUTS)  # Of signatures.
+        # By signature. This one is that of our classifiers.
+        self._only_outputs = {"labels": "labels"}
 
     def call(self, signature: str, inputs: dict[str, list]) -> dict[str, list]:
         """Calls a signature; see `client.Client`."""
@@ -62,10 +61,20 @@ class Connection:
             return outputs
         # The server leaves out the name if a signature has only one output.
         if signature not in self._only_outputs:
-            metadata = self._reply("GET", "/metadata")
-            name = _only_output(metadata, self._model, signature)
-            self._only_outputs[signature] = name
+            self._only_outputs[signature] = self._only_output(signature)
         return {self._only_outputs[signature]: outputs}
+
+    def _only_output(self, signature):
+        metadata = self._reply("GET", "/metadata")
+        try:
+            signatures = metadata["metadata"]["signature_def"]["signature_def"]
+            [output] = signatures[signature]["outputs"]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{self._model}/metadata does not name the output of the signature "
+                f"{signature}, but contains {json.dumps(metadata)[:200]}."
+            ) from None
+        return output
 
     def _reply(self, method, path, **body):
         """Returns the JSON of a reply."""
@@ -110,18 +119,6 @@ def _header(header):
     return name, value
 
 
-def _only_output(metadata, model, name):
-    try:
-        signatures = metadata["metadata"]["signature_def"]["signature_def"]
-        [output] = signatures[name]["outputs"]
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(
-            f"{model}/metadata does not name the output of the signature {name}, but "
-            f"contains {json.dumps(metadata)[:200]}."
-        ) from None
-    return output
-
-
 def _session(headers):
     import requests
     import requests.adapters
@@ -157,16 +154,11 @@ def _session(headers):
 
 def _reason(error):
     """Returns the message of the innermost error, such as "Connection refused"."""
-    while True:
-        inner = getattr(error, "reason", None)
-        if not isinstance(inner, BaseException):
-            inner = next(
-                (arg for arg in reversed(error.args) if isinstance(arg, BaseException)),
-                None,
-            )
-        if inner is None:
-            return str(error).rsplit(": ", 1)[-1].rstrip(".")
-        error = inner
+    parts = [*error.args, getattr(error, "reason", None)]
+    causes = [part for part in parts if isinstance(part, BaseException)]
+    if causes:
+        return _reason(causes[-1])
+    return str(error).rsplit(": ", 1)[-1].rstrip(".")
 
 
 def _refusal(reply):

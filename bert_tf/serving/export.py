@@ -33,11 +33,6 @@ from bert_tf.serving import server_files
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
-# A SavedModel's folder for files that its graph does not read. Exports in other
-# formats have these files beside the model.
-EXTRA_FOLDER = warm_up.PATH[0]
-# The file that loaders look for. Where folders cannot be renamed, it is written last.
-MODEL_FILE = versions.MODEL_FILE
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
 VERSIONS_FILE = "versions.json"  # Of the software that wrote the export.
 _NAMES = {
@@ -85,7 +80,8 @@ def _export(options):
         server_files.check_layout(options.export_dir)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     dtype = options.dtype if is_saved_model else "float32"
-    with _locked(options.export_dir):
+    with locks.output_file(options.export_dir.rstrip("/"), flag="export_dir"):
+        _check_absent(options.export_dir)
         if options.output_dir is None:
             model = _load_checkpoint(options, dtype)
         else:
@@ -127,12 +123,7 @@ def _load_checkpoint(options, dtype):
     A checkpoint without a ranker's head is a bi-encoder, which treats queries and
     passages alike unless the checkpoint has prompts for them.
     """
-    start = starting_point.find(
-        options.init_checkpoint,
-        bert_config_file=options.bert_config_file,
-        vocab_file=options.vocab_file,
-        do_lower_case=options.do_lower_case,
-    )
+    start = starting_point.find_from_options(options)
     path = str(options.init_checkpoint)
     settings = fine_tuning_predictor.LoadSettings(
         start=start,
@@ -158,13 +149,19 @@ def _load_checkpoint(options, dtype):
 def _extra_files(model, output_dir):
     """Returns the files that describe a model, and the model card of its run."""
     task = companion_files.with_fingerprint(model.task.to_dict(), model.vocabulary)
+    software = {
+        "bert_tf": importlib.metadata.version("bert_tf"),
+        "keras": keras.__version__,
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+    }
     texts = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
         companion_files.VOCAB_FILE: "".join(
             f"{token}\n" for token in model.vocabulary.tokens
         ),
         companion_files.CONFIG_FILE: model.config.to_json_string(),
-        VERSIONS_FILE: _versions(),
+        VERSIONS_FILE: json.dumps(software, indent=2) + "\n",
     }
     if labels := getattr(model.task, "labels", ()):
         texts[LABELS_FILE] = "".join(f"{label}\n" for label in labels)
@@ -179,14 +176,16 @@ def _write(model, extra, options):
     """Writes a model with extra files."""
     module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
-    model_files = (MODEL_FILE, *id_models.FILES.values())
+    # What loaders look for. Where folders cannot be renamed, it is written last.
+    model_files = (versions.MODEL_FILE, *id_models.FILES.values())
     with locks.complete_or_absent_folder(
         options.export_dir.rstrip("/"), completes=model_files.__contains__
     ) as folder:
         extra_folder = folder
         if is_saved_model:
             _save(module, folder, options.export_dir)
-            extra_folder = os.path.join(folder, EXTRA_FOLDER)
+            # For files that the graph does not read.
+            extra_folder = os.path.join(folder, warm_up.PATH[0])
         else:
             id_models.write(module, folder, options.format, options.dtype)
         progress_module.report("export", 2, 3)
@@ -207,7 +206,7 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
     """
     with contextlib.ExitStack() as stack:
         model_dir = options.export_dir.rstrip("/")
-        model_file = id_models.FILES.get(options.format, MODEL_FILE)
+        model_file = id_models.FILES.get(options.format, versions.MODEL_FILE)
         if versions.next_folder(model_dir, model_file) != model_dir:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
@@ -224,32 +223,12 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
         return report
 
 
-def _versions():
-    """Returns the versions of the software that writes an export, as JSON."""
-    versions_of = {
-        "bert_tf": importlib.metadata.version("bert_tf"),
-        "keras": keras.__version__,
-        "python": platform.python_version(),
-        "tensorflow": tf.__version__,
-    }
-    return json.dumps(versions_of, indent=2) + "\n"
-
-
 def _save(module, folder, export_dir):
     try:
         tf.saved_model.save(module, folder, signatures=module.functions)
     except tf.errors.OpError as error:
         reason = files.reason_of(error)
         raise OSError(f"{export_dir} cannot be written: {reason}.") from error
-
-
-@contextlib.contextmanager
-def _locked(export_dir):
-    """Locks the folder to write, and removes leftovers of killed exports to it."""
-    _check_absent(export_dir)
-    with locks.output_file(export_dir.rstrip("/"), flag="export_dir"):
-        _check_absent(export_dir)  # Another export may have finished.
-        yield
 
 
 def _check_absent(export_dir):

@@ -22,11 +22,8 @@ from bert_tf.serving import signatures
 LITERT, ONNX, OPENVINO = serving_options.ID_FORMATS
 # The model's file in the folder of an export; OpenVINO adds model.bin.
 FILES = {LITERT: "model.tflite", ONNX: "model.onnx", OPENVINO: "model.xml"}
-INT8 = backends.INT8
 _FLOAT16 = "float16"
 _KERAS_OF_LITERT = (3, 13)  # The first that exports LiteRT.
-# Modules of packages that a format needs, besides this package's own requirements.
-_MODULES = {ONNX: ("tf2onnx", "onnxruntime"), OPENVINO: ("openvino",)}
 
 
 def check_packages(export_format: str, dtype: str) -> None:
@@ -39,12 +36,12 @@ def check_packages(export_format: str, dtype: str) -> None:
         )
     if export_format == OPENVINO:
         backends.import_package("openvino")
-        if dtype == INT8:
+        if dtype == backends.INT8:
             backends.import_package("nncf")
-    for module in _MODULES.get(export_format, ()):
+    for module in ("tf2onnx", "onnxruntime") if export_format == ONNX else ():
         if importlib.util.find_spec(module) is None:
             raise ImportError(
-                f"{module} is not installed; pip install 'bert_tf[{export_format}]'."
+                f"{module} is not installed; pip install 'bert_tf[onnx]'."
             )
 
 
@@ -68,12 +65,13 @@ def write(
         name: keras.InputSpec(shape=(None, None), dtype="int32", name=name)
         for name in input_features.SEQUENCE
     }
-    options = {"verbose": False, "input_signature": [signature]}
-    if export_format == LITERT:
-        model.export(path, format="litert", **options, **_litert_options(dtype))
-        return
-    model.export(path, format="onnx", **options)
-    if dtype == INT8:
+    options: dict[str, Any] = {"verbose": False, "input_signature": [signature]}
+    if export_format == LITERT and dtype != "float32":
+        options["optimizations"] = [tf.lite.Optimize.DEFAULT]
+    if export_format == LITERT and dtype == _FLOAT16:
+        options["target_spec"] = {"supported_types": [tf.float16]}
+    model.export(path, format=export_format, **options)
+    if export_format == ONNX and dtype == backends.INT8:
         _quantize_onnx(path)
 
 
@@ -89,16 +87,6 @@ class _IdsModel(keras.Model):
     def call(self, features: Any, training: bool = False) -> Any:
         """Returns the outputs for features."""
         return self._outputs(features)
-
-
-def _litert_options(dtype):
-    """Returns options of LiteRT's converter."""
-    if dtype == "float32":
-        return {}
-    options: dict[str, Any] = {"optimizations": [tf.lite.Optimize.DEFAULT]}
-    if dtype == _FLOAT16:
-        options["target_spec"] = {"supported_types": [tf.float16]}
-    return options
 
 
 def _quantize_onnx(path):
@@ -128,7 +116,7 @@ def _write_openvino(module, path, dtype):
         autograph=False,
     )
     model = backends.converted(graph, input_features.SEQUENCE)
-    if dtype == INT8:
+    if dtype == backends.INT8:
         model = backends.with_int8_weights(model)
     backends.import_package("openvino").save_model(
         model, path, compress_to_fp16=dtype == _FLOAT16

@@ -168,11 +168,8 @@ def _array(name, values, spec):
     converted = []
     for number, row in enumerate(rows):
         place = f"{name}[{number}]" if rows is values else name
-        if (
-            not isinstance(row, list)
-            or len(row) != len(rows[0])
-            or not (row or rank < 2)
-        ):
+        is_row = isinstance(row, list) and len(row) == len(rows[0])
+        if not is_row or (rank > 1 and not row):
             raise ValueError(f"{place}: expected {expected}, got {row!r:.80}.")
         converted.append([*map(convert, row)])
         if None in converted[-1]:

@@ -48,29 +48,27 @@ class MaskSignatures(signatures.TaskSignatures):
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the likeliest pieces of every [MASK]."""
         is_mask = self._is_mask(features)
-        counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)  # [B]
+        counts = tf.reduce_sum(is_mask, axis=1)  # [B]
         num_masks = _most(counts)
         is_real = tf.sequence_mask(counts, num_masks)  # [B, M]
         # The stable sort puts the masks first, in their order.
-        order = tf.argsort(tf.cast(is_mask, tf.int32), 1, "DESCENDING", stable=True)
+        order = tf.argsort(is_mask, 1, "DESCENDING", stable=True)
         positions = order[:, :num_masks]  # [B, M]
-        found = self.predictor.likeliest(
+        likeliest = self.predictor.likeliest(
             {**features, "masked_lm_positions": positions}, self._top_k
         )
+        tokens = tf.gather(self._tokens, likeliest.indices)
         is_candidate = is_real[:, :, tf.newaxis]
         return {
-            "tokens": tf.where(
-                is_candidate, tf.gather(self._tokens, found.indices), ""
-            ),
-            "probabilities": tf.where(is_candidate, found.values, 0.0),
+            "tokens": tf.where(is_candidate, tokens, ""),
+            "probabilities": tf.where(is_candidate, likeliest.values, 0.0),
             "positions": tf.where(is_real, positions, -1),
             "num_masks": counts,
         }
 
     def of_features(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the outputs of the `ids` signature."""
-        is_mask = self._is_mask(features)
-        counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)  # [B]
+        counts = tf.reduce_sum(self._is_mask(features), axis=1)  # [B]
         return self.in_parts(
             features,
             width=_most(counts),
@@ -79,8 +77,9 @@ class MaskSignatures(signatures.TaskSignatures):
         )
 
     def _is_mask(self, features):
-        is_mask = features["input_ids"] == self._mask_id  # [B, S]
-        return is_mask & (features["input_mask"] != 0)
+        """Returns 1 for the positions of [MASK], otherwise 0: int32 [B, S]."""
+        is_mask = features["input_ids"] == self._mask_id
+        return tf.cast(is_mask & (features["input_mask"] != 0), tf.int32)
 
     def _of_texts(self, text):
         pieces = self._tokenizer.tokenize(text)
@@ -91,10 +90,10 @@ class MaskSignatures(signatures.TaskSignatures):
         pieces = graph_packing.cut(
             pieces, tf.where(is_too_long, tf.zeros_like(lengths), lengths)
         )
-        found = self.of_features(graph_packing.framed(pieces, **self._frame))
+        outputs = self.of_features(graph_packing.framed(pieces, **self._frame))
         status = tf.where(num_masks == 0, NO_MASK, OK)
-        del found["positions"]
-        return found | {
+        del outputs["positions"]
+        return outputs | {
             "num_masks": num_masks,
             "status": tf.where(is_too_long, TOO_LONG, status),
         }

@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import tensorflow as tf
 from google.protobuf import message
@@ -52,7 +51,10 @@ def load(export_dir: str) -> Any:
     saved_model = _read_definition(export_dir)
     function = _model_function(saved_model, export_dir)
     _check_dtype(function, export_dir)
-    model = _Model(_read_config(export_dir))
+    config = config_module.BertConfig.from_json_file(
+        os.path.join(export_dir, warm_up.PATH[0], companion_files.CONFIG_FILE)
+    )
+    model = _Model(config.max_position_embeddings)
     _replace(saved_model, function, model)
     loaded = _load_changed(saved_model, export_dir)
     model.compute = backends.compiled(
@@ -77,12 +79,12 @@ class _Model:
     """The model as a function of TensorFlow that runs in Python.
 
     Args:
-        config: configuration of the model.
+        max_length: the positions of a row at most.
     """
 
-    def __init__(self, config: config_module.BertConfig):
-        self._config = config
-        self.compute: backends.Compiled | None = None
+    def __init__(self, max_length: int):
+        self._max_length = max_length
+        self.compute: Any = None
 
     def node(self, dtypes: Sequence[int]) -> Any:
         """Returns the `NodeDef` that calls this function.
@@ -108,19 +110,14 @@ class _Model:
         return node
 
     def _outputs(self, *columns):
-        features = dict(zip(input_features.SEQUENCE, columns, strict=True))
-        self._check(features)
-        outputs = cast(backends.Compiled, self.compute)(features)
-        return [outputs[name] for name in sorted(outputs)]
-
-    def _check(self, features):
-        """Refuses rows longer than the table of positions, as TensorFlow does."""
-        most = self._config.max_position_embeddings
-        length = features["input_ids"].shape[1]
-        if length > most:
+        length = columns[0].shape[1]
+        if length > self._max_length:  # TensorFlow refuses such rows, too.
             raise ValueError(
-                f"A row has {length} positions; the model has at most {most}."
+                f"A row has {length} positions; the model has at most "
+                f"{self._max_length}."
             )
+        outputs = self.compute(dict(zip(input_features.SEQUENCE, columns, strict=True)))
+        return [outputs[name] for name in sorted(outputs)]
 
 
 def _model_function(saved_model, export_dir):
@@ -134,13 +131,14 @@ def _model_function(saved_model, export_dir):
             "export the model again, or use the backend tensorflow."
         )
     [name] = objects[children[_FUNCTION]].function.concrete_functions
-    [found] = [f for f in graph.graph_def.library.function if f.signature.name == name]
-    if any(output.type != types_pb2.DT_FLOAT for output in found.signature.output_arg):
+    functions = {one.signature.name: one for one in graph.graph_def.library.function}
+    outputs = functions[name].signature.output_arg
+    if any(output.type != types_pb2.DT_FLOAT for output in outputs):
         raise ValueError(
             f"{export_dir} fills masked words, which OpenVINO cannot; use the backend "
             "tensorflow."
         )
-    return found
+    return functions[name]
 
 
 def _check_dtype(function, export_dir):
@@ -156,11 +154,6 @@ def _check_dtype(function, export_dir):
             "OpenVINO needs an export in float32; export it with --dtype=float32, or "
             "use the backend tensorflow."
         )
-
-
-def _read_config(export_dir):
-    path = os.path.join(export_dir, warm_up.PATH[0], companion_files.CONFIG_FILE)
-    return config_module.BertConfig.from_json_file(path)
 
 
 def _replace(saved_model, function, model):

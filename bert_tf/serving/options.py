@@ -21,10 +21,6 @@ DTYPES = {
 }
 
 
-# Options that only a SavedModel, with its graph and server, has.
-_OF_SAVED_MODEL = ("server_files", "top_k")
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportSavedModelOptions(options_module.Options):
     """Exports a model as a SavedModel that takes text and returns answers.
@@ -124,11 +120,7 @@ class ExportSavedModelOptions(options_module.Options):
         group="model",
     )
     do_lower_case: bool | None = option(
-        None,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones. "
-        "Default: the checkpoint's setting, or true unless the vocabulary has cased "
-        "pieces.",
-        group="model",
+        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP, group="model"
     )
 
     def __post_init__(self) -> None:
@@ -164,7 +156,7 @@ class ExportSavedModelOptions(options_module.Options):
                 f"--head={kinds.Head.MASKED_LM} needs --format={SAVED_MODEL}: the "
                 "candidates for a [MASK] are text."
             )
-        for name in _OF_SAVED_MODEL:
+        for name in ("server_files", "top_k"):
             if not self.is_default(name):
                 raise OptionError(
                     f"--{name} needs --format={SAVED_MODEL}; omit one of them."

@@ -214,13 +214,11 @@ def _task_of(source: source_module.Source, head: str | None) -> str:
             f"{source.path} has an output layer, but does not say what it is for; pass "
             f"head, one of {candidates}."
         )
-    if head is not None:
-        return _TASK_OF_HEAD.get(kind, kind)
     is_ranker = source.text.output_activation is not None
     has_one_score = kind == kinds.Head.CLASSIFICATION and source.head.num_labels == 1
     # The folder of a sentence encoder may still have the heads of its pretraining.
     is_encoder = source.text.pooling is not None and kind in ("masked_lm", PRETRAINING)
-    if is_encoder or (is_ranker and has_one_score):
+    if head is None and (is_encoder or (is_ranker and has_one_score)):
         return tasks.RETRIEVAL
     return _TASK_OF_HEAD.get(kind, kind)
 

@@ -99,11 +99,11 @@ def _read(path: str | None) -> Iterator[dict[str, Any]]:
             query = _from_json(line, place)
         else:
             query = _from_columns(line, place)
-        found = query.keys() & set(INPUTS)
-        first = first or found
-        if found != first:
+        names = query.keys() & set(INPUTS)
+        first = first or names
+        if names != first:
             raise ValueError(
-                f"{place}: the query has {' and '.join(sorted(found))}; expected "
+                f"{place}: the query has {' and '.join(sorted(names))}; expected "
                 f"{' and '.join(sorted(first))}, as in line 1."
             )
         yield query
@@ -130,9 +130,8 @@ def _from_json(line, place):
         )
     for name in set(INPUTS) & set(query):
         value = query[name]
-        texts = value if name == "endings" and isinstance(value, list) else [value]
-        is_text = name != "endings" or isinstance(value, list)
-        if not is_text or not all(isinstance(text, str) for text in texts):
+        texts = value if name == "endings" else [value]
+        if not isinstance(texts, list) or not all(isinstance(x, str) for x in texts):
             expected = "a list of texts" if name == "endings" else "a text"
             raise ValueError(f"{place}: {name} must be {expected}, got {value!r:.80}.")
     return query

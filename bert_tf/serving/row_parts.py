@@ -9,7 +9,6 @@ Shape letters: B batch, R rows of a part, S sequence.
 """
 
 import functools
-from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +23,7 @@ TOKENS_PER_PART = 128
 
 
 def apply(
-    function: Callable[[Tensors], Tensors],
+    function: Any,
     features: Tensors,
     *,
     max_tokens: int,
@@ -36,8 +35,9 @@ def apply(
     """Returns the outputs of a function of rows; equal to those of a single call.
 
     Args:
-        function: takes `input_ids`, `input_mask`, `segment_ids`, int32 [R, S], and
-            returns tensors [R, ...]. Only their second axis may vary in size.
+        function: a `tf.function` with a signature, which takes `input_ids`,
+            `input_mask`, `segment_ids`, int32 [R, S], and returns tensors [R, ...].
+            Only their second axis may vary in size.
         features: the same columns, int32 [B, S]; B may be 0.
         max_tokens: positions of a part at most, padding included. A longer row is a
             part of its own.
@@ -58,37 +58,30 @@ def apply(
     features = {
         name: tf.gather(features[name], order) for name in input_features.SEQUENCE
     }
-    traced = tf.function(
-        function,
-        input_signature=[
-            {name: tf.TensorSpec([None, None], tf.int32) for name in features}
-        ],
-        autograph=False,
-    ).get_concrete_function()
-    specs = traced.structured_outputs
+    specs = function.get_concrete_function().structured_outputs
     padded = functools.partial(
         _padded, width=columns if width is None else width, padding=padding or {}
     )
 
-    def compute_part(begin, found):
+    def compute_part(begin, computed):
         end = begin + _rows_of_part(costs[begin:], max_tokens)
         longest = tf.reduce_max(lengths[begin:end])
         part = {name: rows[begin:end, :longest] for name, rows in features.items()}
         outputs = {
             name: padded(name, value, specs[name].shape)
-            for name, value in traced(part).items()
+            for name, value in function(part).items()
         }
         return end, {
             name: tf.concat([rows, outputs[name]], axis=0)
-            for name, rows in found.items()
+            for name, rows in computed.items()
         }
 
-    empty = {
-        name: padded(name, tf.zeros(_empty_shape(spec), spec.dtype), spec.shape)
-        for name, spec in specs.items()
-    }
-    _, found = tf.while_loop(
-        lambda begin, found: begin < num_rows,
+    empty = {}
+    for name, spec in specs.items():
+        shape = [0, *(size or 0 for size in spec.shape[1:])]
+        empty[name] = padded(name, tf.zeros(shape, spec.dtype), spec.shape)
+    _, computed = tf.while_loop(
+        lambda begin, computed: begin < num_rows,
         compute_part,
         (0, empty),
         shape_invariants=(
@@ -98,7 +91,7 @@ def apply(
         parallel_iterations=1,
     )
     restored = tf.math.invert_permutation(order)
-    return {name: tf.gather(rows, restored) for name, rows in found.items()}
+    return {name: tf.gather(rows, restored) for name, rows in computed.items()}
 
 
 def _lengths(input_mask):
@@ -130,7 +123,3 @@ def _padded(name, value, shape, *, width, padding):
     default = "" if value.dtype == tf.string else 0
     fill = tf.cast(padding.get(name, default), value.dtype)
     return tf.pad(value, missing, constant_values=fill)
-
-
-def _empty_shape(spec):
-    return [0, *(size or 0 for size in spec.shape[1:])]

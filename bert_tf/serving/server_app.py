@@ -226,7 +226,9 @@ class Application:
             raise HTTPException(400, str(error)[:400]) from None
         job.inputs.clear()
         self._hold(state, _ANSWER * server_model.num_joined_bytes(parts))
-        content = await run_in_thread(self._thread, job.answer, parts)
+        content = await run_in_thread(
+            self._thread, lambda: job.encode(server_model.joined(parts))
+        )
         self._hold(state, len(content))
         headers = {"Content-Length": str(len(content))}
         return responses.StreamingResponse(_chunks(content), 200, headers, _JSON)

@@ -13,7 +13,6 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.serving import signatures
 
-FOLDER = "server"
 # TensorFlow Serving 2.16 and newer have the ops of TensorFlow Text that exports use.
 SERVING_IMAGE = "tensorflow/serving:2.19.1"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -53,9 +52,12 @@ def write(export_dir: str) -> str:
     Returns:
         The folder with the files.
     """
+    export_dir = export_dir.rstrip("/")
     model_dir, version = os.path.split(os.path.abspath(export_dir))
-    task = companion_files.read_task(f"{export_dir.rstrip('/')}/assets.extra")
+    task = companion_files.read_task(f"{export_dir}/assets.extra")
     rows = max(_MAX_BATCH_SIZE, signatures.MAX_BATCH_TOKENS // task["max_seq_length"])
+    variables = f"{export_dir}/variables"
+    sizes = [files.size(f"{variables}/{name}") for name in files.list_folder(variables)]
     name = os.path.basename(model_dir)
     arguments = [
         f"--model_name={name}",
@@ -69,10 +71,10 @@ def write(export_dir: str) -> str:
         "ARGUMENTS": json.dumps(arguments),
         "IMAGE": SERVING_IMAGE,
         "VERSION": version,
-        "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * _mebibytes(export_dir)),
+        "MEBIBYTES": str(_BASE_MEBIBYTES + 2 * -(-sum(sizes) // _MEBIBYTE)),
         "ROWS": str(rows),
     }
-    folder = f"{os.path.dirname(export_dir.rstrip('/'))}/{FOLDER}"
+    folder = f"{os.path.dirname(export_dir)}/server"
     for file_name, template in _TEMPLATES.items():
         with files.complete_or_absent(f"{folder}/{file_name}") as file:
             file.write(string.Template(template).substitute(names))
@@ -85,12 +87,6 @@ def _dns_name(name):
     if not words[0][0].isalpha():
         words.insert(0, "model")
     return "-".join(words)[:_LONGEST_DNS_NAME].rstrip("-")
-
-
-def _mebibytes(export_dir):
-    folder = f"{export_dir.rstrip('/')}/variables"
-    sizes = [files.size(f"{folder}/{name}") for name in files.list_folder(folder)]
-    return -(-sum(sizes) // _MEBIBYTE)
 
 
 _BATCHING = """\

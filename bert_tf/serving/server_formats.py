@@ -179,11 +179,9 @@ def _framed(rows, model):
     room = model.task["max_seq_length"] - 2
     rows = [[vocabulary.cls_id, *row[:room], vocabulary.sep_id] for row in rows]
     width = max(map(len, rows))
-    padding = [[0] * (width - len(row)) for row in rows]
-    pairs = [*zip(rows, padding, strict=True)]
     return {
-        "input_ids": [row + zeros for row, zeros in pairs],
-        "input_mask": [[1] * len(row) + zeros for row, zeros in pairs],
+        "input_ids": [row + [0] * (width - len(row)) for row in rows],
+        "input_mask": [[1] * len(row) + [0] * (width - len(row)) for row in rows],
         "segment_ids": [[0] * width for _ in rows],
     }
 

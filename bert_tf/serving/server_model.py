@@ -145,10 +145,6 @@ class Job:
             begin += count
         return outputs
 
-    def answer(self, outputs: list[Columns]) -> bytes:
-        """Returns the body of the answer."""
-        return self.encode(joined(outputs))
-
 
 class _Call:
     """Some rows of a job."""

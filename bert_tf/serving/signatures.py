@@ -102,12 +102,8 @@ class TaskSignatures(tf.Module):
     def _of_ids(self, input_ids, input_mask, segment_ids):
         vocabulary = self.predictor.vocabulary
         config = self.predictor.model.config
-        same_shape = tf.reduce_all(
-            [
-                tf.reduce_all(tf.equal(tf.shape(input_ids), tf.shape(other)))
-                for other in (input_mask, segment_ids)
-            ]
-        )
+        shapes = [tf.shape(ids) for ids in (input_ids, input_mask, segment_ids)]
+        same_shape = tf.reduce_all(tf.equal(shapes, shapes[0]))
         message = "input_ids, input_mask and segment_ids must have the same shape."
         with tf.control_dependencies([tf.debugging.Assert(same_shape, [message])]):
             # Keras would count negative ids from the end of the table, and segments

@@ -60,7 +60,7 @@ class SpanSignatures(signatures.TaskSignatures):
         first_word, last_word = (self._gathered(word, piece) for piece in (first, last))
         candidate, takes_null = self._scores(best, no_answer)
         has_answer = best.is_found & ~takes_null
-        found = answer_spans.answers(
+        answers = answer_spans.answers(
             contexts,
             tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
             tf.where(has_answer, last_word - first_word + 1, 0),
@@ -73,12 +73,12 @@ class SpanSignatures(signatures.TaskSignatures):
         )
         is_blank = contexts.words.row_lengths() == 0
         if not self.predictor.task.version_2_with_negative:
-            found["answer"] = tf.where(
+            answers["answer"] = tf.where(
                 best.is_found | is_blank,
-                found["answer"],
+                answers["answer"],
                 self.predictor.NO_CANDIDATE,
             )
-        return found | {
+        return answers | {
             "score": tf.cast(candidate, tf.float32),
             "no_answer_score": tf.cast(no_answer, tf.float32),
         }
@@ -93,12 +93,12 @@ class SpanSignatures(signatures.TaskSignatures):
         questions = tf.gather(question_ids, windows.question)
         features = graph_packing.framed(questions, pieces, **self._frame)
         is_real = features["input_mask"] > 0
-        found = self.in_parts(features)
+        outputs = self.in_parts(features)
         # A request without rows has no positions, either, but [CLS] must exist.
         missing = tf.cast(tf.shape(is_real)[1] == 0, tf.int32)
         logits = [
             tf.pad(
-                tf.where(is_real, found[name], numerics.ATTENTION_MASK_BIAS),
+                tf.where(is_real, outputs[name], numerics.ATTENTION_MASK_BIAS),
                 [[0, 0], [0, missing]],
             )
             for name in LOGITS

@@ -45,7 +45,7 @@ class TagSignatures(signatures.TaskSignatures):
             serving_default=(self._of_texts, texts),
             entities=(self._with_entities, texts),
         )
-        self._split = WordSplitter(predictor.task.whole_words)
+        self._splitter = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)
 
@@ -54,35 +54,35 @@ class TagSignatures(signatures.TaskSignatures):
         return {"logits": self.predictor.model(features)["logits"]}
 
     def _of_texts(self, text):
-        found = self._split(text)
-        return self._tagged(found, self._word_logits(found.words))
+        split = self._splitter(text)
+        return self._tagged(split, self._word_logits(split.words))
 
     def _with_entities(self, text):
-        found = self._split(text)
-        logits = self._word_logits(found.words)
+        split = self._splitter(text)
+        logits = self._word_logits(split.words)
         best = tf.argmax(logits, axis=-1)
         probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
         return {
-            **self._tagged(found, logits),
-            "probabilities": found.words.with_values(probabilities).to_tensor(),
-            **self._entities(found, best, probabilities),
+            **self._tagged(split, logits),
+            "probabilities": split.words.with_values(probabilities).to_tensor(),
+            **self._entities(split, best, probabilities),
         }
 
-    def _tagged(self, found, logits):
+    def _tagged(self, split, logits):
         labels = tf.constant(self.predictor.task.labels)
-        tags = found.words.with_values(tf.gather(labels, tf.argmax(logits, axis=-1)))
+        tags = split.words.with_values(tf.gather(labels, tf.argmax(logits, axis=-1)))
         return {
-            "words": found.words.to_tensor(""),
+            "words": split.words.to_tensor(""),
             "tags": tags.to_tensor(""),
-            "starts": found.starts.to_tensor(NO_WORD),
-            "ends": found.ends.to_tensor(NO_WORD),
+            "starts": split.starts.to_tensor(NO_WORD),
+            "ends": split.ends.to_tensor(NO_WORD),
         }
 
-    def _entities(self, found, best, probabilities):
+    def _entities(self, split, best, probabilities):
         """Returns the entities of texts, as `schemes.entities` finds them."""
         task = self.predictor.task
         kinds, table = task.label_types(), task.entity_begins()
-        number = tf.ragged.range(found.words.row_lengths()).values
+        number = tf.ragged.range(split.words.row_lengths()).values
         start = tf.constant(len(task.labels), tf.int64)
         before = tf.where(number == 0, start, tf.roll(best, 1, axis=0))
         begins = tf.gather_nd(tf.constant(table), tf.stack([before, best], axis=1))
@@ -91,20 +91,20 @@ class TagSignatures(signatures.TaskSignatures):
         word = tf.where(tf.gather(tf.constant(table[-1]), best))[:, 0]
         entity = tf.gather(entity, word)
         first, last = tf.where(begins)[:, 0], tf.math.segment_max(word, entity)
-        text = tf.gather(found.words.value_rowids(), first)
-        starts = tf.gather(found.starts.values, first)
-        ends = tf.gather(found.ends.values, last)
+        text = tf.gather(split.words.value_rowids(), first)
+        starts = tf.gather(split.starts.values, first)
+        ends = tf.gather(split.ends.values, last)
         columns = {
             "labels": tf.gather(tf.constant(kinds), tf.gather(best, first)),
             "texts": tf.strings.substr(
-                tf.gather(found.texts, text), starts, ends - starts, unit="UTF8_CHAR"
+                tf.gather(split.texts, text), starts, ends - starts, unit="UTF8_CHAR"
             ),
             "starts": starts,
             "ends": ends,
             "scores": tf.math.segment_mean(tf.gather(probabilities, word), entity),
         }
         padding = {"starts": NO_WORD, "ends": NO_WORD}
-        count = found.words.nrows()
+        count = split.words.nrows()
         return {
             f"entity_{name}": tf.RaggedTensor.from_value_rowids(
                 values, text, count, validate=False
@@ -157,13 +157,7 @@ class WordSplitter(tf.Module):
 
     def __init__(self, whole_words: Iterable[str]):
         super().__init__()
-        words = ["", *whole_words]  # A table must not be empty.
-        self._whole_words = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant(words), tf.constant([False] + [True] * (len(words) - 1))
-            ),
-            default_value=False,
-        )
+        self._whole_words = _table(dict.fromkeys(whole_words, True), default=False)
 
     def __call__(self, texts: tf.Tensor) -> word_splitting.TextWords:
         """Returns the words of texts.
@@ -262,14 +256,7 @@ class TrueCasing(tf.Module):
 
     def __init__(self, cases: Mapping[str, str]):
         super().__init__()
-        # A table must not be empty.
-        self._cases = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant(["", *cases], tf.string),
-                tf.constant(["", *cases.values()], tf.string),
-            ),
-            default_value="",
-        )
+        self._cases = _table(cases, default="")
 
     def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns the words in the case for tokenizing, string [B, words].
@@ -293,6 +280,13 @@ class TrueCasing(tf.Module):
         usual = tf.where(usual == "", tf.strings.join([_upper(first), rest]), usual)
         is_rewritten = tf.gather(is_all_capitals, words.value_rowids())
         return words.with_values(tf.where(is_rewritten, usual, texts))
+
+
+def _table(values, default):
+    """Returns a lookup table of texts; it has "", because it must not be empty."""
+    keys, items = tf.constant(["", *values]), tf.constant([default, *values.values()])
+    initializer = tf.lookup.KeyValueTensorInitializer(keys, items)
+    return tf.lookup.StaticHashTable(initializer, default_value=default)
 
 
 def _lower(texts):

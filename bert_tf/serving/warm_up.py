@@ -37,25 +37,15 @@ def write(module: Any, path: str) -> None:
         name: {spec.name: spec for spec in function.input_signature}
         for name, function in module.functions.items()
     }
+    requests = create_requests(inputs, module.predictor.task.max_seq_length)
     with tf.io.TFRecordWriter(path) as writer:
-        for request in create_requests(inputs, module.predictor.task.max_seq_length):
-            writer.write(prediction_log(*request))
-
-
-def prediction_log(signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
-    """Returns a serialized `PredictionLog` of a request.
-
-    Args:
-        signature: name of the signature.
-        inputs: arrays by name.
-    """
-    import tensorflow as tf
-
-    request = _field(1, _field(3, signature.encode()))  # model_spec, signature_name
-    for name, array in inputs.items():  # A map is a list of keys and values.
-        tensor = tf.make_tensor_proto(array).SerializeToString()
-        request += _field(2, _field(1, name.encode()) + _field(2, tensor))
-    return _field(6, _field(1, request))  # predict_log, request
+        for signature, arrays in requests:
+            # model_spec, signature_name
+            request = _field(1, _field(3, signature.encode()))
+            for name, array in arrays.items():  # A map is a list of keys and values.
+                tensor = tf.make_tensor_proto(array).SerializeToString()
+                request += _field(2, _field(1, name.encode()) + _field(2, tensor))
+            writer.write(_field(6, _field(1, request)))  # predict_log, request
 
 
 def _field(number, content):

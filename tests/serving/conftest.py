@@ -79,10 +79,34 @@ def graphs_are_run_as_they_are():
 
 @pytest.fixture(scope="session")
 def write_model(golden):
-    """Writes a run: write_model(folder, a function from a BertConfig, a task)."""
+    """Writes a run: write_model(folder, a function from a BertConfig, a task).
+
+    The model was never trained.
+    """
+    config = config_module.BertConfig.from_json_file(
+        str(golden / "model" / "bert_config.json")
+    )
+    vocabulary = vocabulary_module.Vocabulary.load(str(golden / "vocab.txt"))
 
     def write(folder, create_model, task):
-        return write_task(folder, golden, create_model(config_of(golden)), task)
+        model = create_model(config)
+        model.build()
+        # A head's weights are ten times as large as they start, so that answers differ.
+        for weights in model.weights:
+            if weights.path.endswith("output_weights"):
+                weights.assign(10 * weights)
+        variables = checkpoint_names.checkpoint_variables(model)
+        rotation.write_parts(folder, 7, {n: v.numpy() for n, v in variables.items()})
+        rotation.commit(folder, 7, keep_max=1)
+        run_folder.RunFolder(folder).write_settings(
+            task=task.to_dict(),
+            config=config,
+            vocabulary=vocabulary,
+            options=classification_options.RunClassifierOptions(
+                output_dir=folder, do_predict=True, predict_file="x.tsv"
+            ),
+        )
+        return folder
 
     return write
 
@@ -147,32 +171,3 @@ single_run, pair_run, choice_run, squad_run, tags_run, masks_run = map(run_of, R
 @pytest.fixture(scope="session")
 def single_export(exports):
     return exports["single"][1]
-
-
-def config_of(golden):
-    path = str(golden / "model" / "bert_config.json")
-    return config_module.BertConfig.from_json_file(path)
-
-
-def write_task(folder, golden, model, task):
-    """Writes a run whose model was never trained; returns its folder."""
-    model.build()
-    # A head's weights are ten times as large as they start, so that answers differ.
-    for weights in model.weights:
-        if weights.path.endswith("output_weights"):
-            weights.assign(10 * weights)
-    rotation.write_parts(
-        folder,
-        7,
-        {n: v.numpy() for n, v in checkpoint_names.checkpoint_variables(model).items()},
-    )
-    rotation.commit(folder, 7, keep_max=1)
-    run_folder.RunFolder(folder).write_settings(
-        task=task.to_dict(),
-        config=config_of(golden),
-        vocabulary=vocabulary_module.Vocabulary.load(str(golden / "vocab.txt")),
-        options=classification_options.RunClassifierOptions(
-            output_dir=folder, do_predict=True, predict_file="x.tsv"
-        ),
-    )
-    return folder

@@ -7,6 +7,7 @@ import tensorflow as tf
 from bert_tf.serving import client
 from bert_tf.serving import predictors
 from tests import ring
+from tests import runs
 from tests.serving import rest_double
 
 ASKED = {
@@ -19,10 +20,7 @@ ASKED = {
 
 
 # Models on disk are queried in the tests of each task's signatures.
-@pytest.mark.parametrize(
-    "kind",
-    ring.quick("choice", of=ASKED),
-)
+@pytest.mark.parametrize("kind", ring.quick("choice", of=ASKED))
 def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
     run_dir, export_dir = exports[kind]
     items = list(zip(*ASKED[kind].values(), strict=True))
@@ -35,13 +33,7 @@ def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
         answers = model.ask(**ASKED[kind])
     if kind == "single":  # Two batches, and the names of the classes once.
         assert len(double.requests) == 3
-    assert len(answers) == len(expected)
-    for answer, one in zip(answers, expected, strict=True):
-        assert list(answer) == list(one)
-        for name, value in one.items():
-            is_number = isinstance(value, float | dict)
-            value = pytest.approx(value, abs=1e-5) if is_number else value
-            assert answer[name] == value, name
+    runs.assert_close(answers, expected)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +94,11 @@ def test_a_saved_model_of_something_else_is_refused(tmp_path):
 
 
 def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(single_export):
+    asked, longest = client.open_saved_model(single_export), "é" * 2**19
+    assert len(asked.predict(["the rain", longest])) == 2
     message = "/1 refused the query: .*Expected texts of at most 1048576 bytes"
     with pytest.raises(ValueError, match=message):
-        client.open_saved_model(single_export).predict(["a" * (2**20 + 1)])
+        asked.predict(["the rain", longest + "a"])
 
 
 def test_an_answer_that_is_nan_is_refused():

@@ -56,13 +56,6 @@ def run_openvino(path, features):
     return {one.any_name: outputs[one] for one in model.outputs}
 
 
-def has_int8_weights(path):
-    import onnx
-
-    kinds = {one.data_type for one in onnx.load(path).graph.initializer}
-    return onnx.TensorProto.INT8 in kinds
-
-
 RUN = {"litert": run_litert, "onnx": run_onnx, "openvino": run_openvino}
 
 
@@ -88,8 +81,8 @@ def test_every_runtime_gives_the_answers_of_the_run(
         [list(one["probabilities"].values()) for one in expected],
         atol=1e-5,
     )
-    found = {one.name for one in (tmp_path / "1").iterdir()}
-    assert found >= {"vocab.txt", "bert_config.json", "task.json", "labels.txt"}
+    names = {one.name for one in (tmp_path / "1").iterdir()}
+    assert names >= {"vocab.txt", "bert_config.json", "task.json", "labels.txt"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +112,10 @@ def test_smaller_weights_change_answers_little(
         sizes.append((weights if weights.exists() else path).stat().st_size)
         answers.append(RUN[export_format](str(path), packed(folder))["probabilities"])
     if export_format == "onnx":  # Operations outweigh the weights of a tiny model.
-        assert has_int8_weights(str(path))
+        import onnx
+
+        weights = onnx.load(str(path)).graph.initializer
+        assert onnx.TensorProto.INT8 in {one.data_type for one in weights}
     else:
         assert sizes[1] < sizes[0]
     assert 0 < np.abs(answers[0] - answers[1]).max() < 0.1
@@ -143,9 +139,8 @@ def test_every_task_returns_what_its_ids_signature_returns(request, tmp_path, ki
     features = packed(folder, TEXTS[::-1])
     answers = run_openvino(f"{folder}/model.xml", features)
     model = predictors.load(run_dir).model
-    expected = (
-        model(features) if kind != "choice" else {"scores": model.scores(features)}
-    )
+    is_choice = kind == "choice"
+    expected = {"scores": model.scores(features)} if is_choice else model(features)
     for name, values in answers.items():
         np.testing.assert_allclose(values, expected[name], atol=1e-5)
 
@@ -179,10 +174,10 @@ def test_a_missing_package_is_named_before_any_work(monkeypatch, tmp_path):
 def test_openvino_computes_with_int8_weights(single_run):
     need("openvino", "int8")
     exact = predictors.load(single_run).predict(TEXTS)
-    found = predictors.load(single_run, backend="openvino", dtype="int8").predict(TEXTS)
+    rounded = predictors.load(single_run, backend="openvino", dtype="int8")
     differences = [
         abs(one["probabilities"][label] - probability)
-        for one, other in zip(found, exact, strict=True)
+        for one, other in zip(rounded.predict(TEXTS), exact, strict=True)
         for label, probability in other["probabilities"].items()
     ]
     assert 0 < max(differences) < 0.1

@@ -37,20 +37,11 @@ def test_inputs_that_are_no_texts_are_refused(signatures, inputs, message):
     "ids, message",
     [
         ([[1, 2], [3, 4], [3]], r"input_ids\[2\]: .* all of one length, got \[3\]\."),
-        (
-            [[1, 2], [1.5, 3]],
-            r"input_ids\[1\]\[0\]: expected whole number \(int32\), got 1\.5\.",
-        ),
-        (
-            [[1], [2], [2**40]],
-            r"input_ids\[2\]\[0\]: expected whole number .* got 1099",
-        ),
+        ([[1], [True]], r"input_ids\[1\]\[0\]: .* whole number \(int32\), got True\."),
+        ([[1], [2], [2**40]], r"input_ids\[2\]\[0\]: .* whole number .* got 1099"),
         ([[2**70]], r"input_ids\[0\]\[0\]: expected whole number \(int32\), got"),
         ([1], r"input_ids\[0\]: expected .* non-empty lists of .* got 1\."),
-        (
-            [[], []],
-            r"input_ids\[0\]: expected a list of non-empty lists .* got \[\]",
-        ),
+        ([[], []], r"input_ids\[0\]: .* list of non-empty lists .* got \[\]"),
         ([[1], []], r"input_ids\[1\]: expected a list of non-empty lists"),
         ([[1, 1, 1]] * 2, r"must have the same length, got .*2 of input_ids"),
     ],

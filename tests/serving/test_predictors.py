@@ -19,8 +19,8 @@ def test_a_run_answers_texts_with_names_and_probabilities(single_run):
     features = packing.pack(classifier.tokenizer, texts, max_seq_length=16)
     expected = np.asarray(classifier.model(features)["probabilities"])
     assert [list(a["probabilities"]) for a in answers] == [["rain", "snow", "été"]] * 3
-    found = [list(answer["probabilities"].values()) for answer in answers]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    probabilities = [list(answer["probabilities"].values()) for answer in answers]
+    np.testing.assert_allclose(probabilities, expected, atol=1e-6)
     for answer in answers:
         best = max(answer["probabilities"], key=answer["probabilities"].get)
         assert answer["label"] == best
@@ -49,6 +49,7 @@ _CLASSES = {
         ({"task.json": {**_CLASSES, "labels": "ab"}}, "value of labels: 'ab'"),
         ({"task.json": []}, "contains a JSON list, expected an object"),
         ({"task.json": {"task": ["a"]}}, "does not name the run's task"),
+        ({"task.json": {"task": "chess"}}, "run of the task 'chess'; expected one of"),
     ],
 )
 def test_a_folder_without_a_run_is_refused(tmp_path, files, message):
@@ -64,7 +65,7 @@ def test_an_export_is_no_checkpoint(single_export):
 
 
 def test_a_run_without_a_checkpoint_is_refused(single_run, tmp_path):
-    copy_settings(single_run, tmp_path)
+    copy_files(single_run, tmp_path, "task.json", "vocab.txt", "bert_config.json")
     with pytest.raises(ValueError, match="contains no checkpoint; train there first"):
         bert_tf.load(str(tmp_path))
 
@@ -87,7 +88,7 @@ def test_sizes_are_compared_before_they_take_memory(
 
 
 def test_a_checkpoint_without_the_class_head_is_refused(single_run, tmp_path, golden):
-    copy_settings(single_run, tmp_path)
+    copy_files(single_run, tmp_path, "task.json", "vocab.txt", "bert_config.json")
     prefix = str(golden / "model" / "bert_model.ckpt")
     names = bundle.read_names_and_shapes(prefix)
     bundle.save(str(tmp_path / "model.ckpt-1"), bundle.read(prefix, list(names)))
@@ -140,9 +141,8 @@ def test_a_checkpoint_answers_as_its_head_can(path, item, keys):
 
 def test_a_head_that_cannot_be_read_is_not_passed_over():
     preset = FOREIGN / "keras_hub" / "masked_lm"
-    with pytest.raises(
-        ValueError, match=r"cannot read \(BertMaskedLM\); pass head=enc"
-    ):
+    message = r"cannot read \(BertMaskedLM\); pass head=enc"
+    with pytest.raises(ValueError, match=message):
         bert_tf.load(preset)
     assert bert_tf.load(preset, head="encoder").embed(["rain"]).shape[0] == 1
 
@@ -270,7 +270,6 @@ def predictor_of(request, pretrained):
 @pytest.mark.parametrize(
     "name, inputs, message",
     [
-        ("single_run", "one text", "Expected a list of texts"),
         ("single_run", ["a", ("a", "b")], "Input 1 is .* single texts"),
         ("pair_run", ["a"], "Input 0 is 'a'.* trained on pairs"),
         ("pair_run", [("a", "b", "c")], "Input 0 is .* trained on pairs"),
@@ -303,8 +302,7 @@ def test_an_output_layer_of_an_unknown_kind_needs_a_head(
     names = bundle.read_names_and_shapes(f"{single_run}/model.ckpt-7")
     weights = bundle.read(f"{single_run}/model.ckpt-7", list(names))
     bundle.save(str(tmp_path / "model.ckpt"), weights)
-    for name in ("vocab.txt", "bert_config.json"):
-        (tmp_path / name).write_text((pathlib.Path(single_run) / name).read_text())
+    copy_files(single_run, tmp_path, "vocab.txt", "bert_config.json")
     with pytest.raises(ValueError, match="does not say what it is for; pass head"):
         bert_tf.load(tmp_path)
     [answer] = bert_tf.load(tmp_path, head="token_classification").predict(["rain"])
@@ -313,7 +311,6 @@ def test_an_output_layer_of_an_unknown_kind_needs_a_head(
     assert list(answer["probabilities"]) == ["0", "1", "2"]
 
 
-def copy_settings(run_dir, target):
-    for name in ("task.json", "vocab.txt", "bert_config.json"):
-        with open(f"{run_dir}/{name}", encoding="utf-8") as file:
-            (target / name).write_text(file.read(), encoding="utf-8")
+def copy_files(run_dir, target, *names):
+    for name in names:
+        shutil.copy(f"{run_dir}/{name}", target)

@@ -13,12 +13,14 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 import requests
 
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
+from tests import runs
 
 for package in ("orjson", "prometheus_client", "starlette", "uvicorn"):
     pytest.importorskip(package, reason="needs the extra server")
@@ -103,12 +105,7 @@ def test_the_server_answers_as_the_saved_model(port, single_export):
     expected = client.open_saved_model(single_export).predict(TEXTS)
     url = f"http://localhost:{port}/v1/models/single"
     for path in (url, f"{url}/versions/1"):
-        answers = client.open_server(path).predict(TEXTS)
-        assert [a["label"] for a in answers] == [a["label"] for a in expected]
-        for answer, one in zip(answers, expected, strict=True):
-            assert answer["probabilities"] == pytest.approx(
-                one["probabilities"], abs=1e-5
-            )
+        runs.assert_close(client.open_server(path).predict(TEXTS), expected)
 
 
 def test_the_server_describes_itself(port):
@@ -143,49 +140,32 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
     assert lines == ["bert_tf serve: stopped before the model was loaded."]
 
 
-WITHOUT_ANSWER = """
-import types
-from bert_tf.serving import options as serving_options, server, server_model
-
-server._POLL_SECONDS = 0.1
-server_model.Queue.busy_seconds = lambda queue: 1000.0 * server_model.is_loaded
-server_model.is_loaded = False
-
-def load(*arguments):
-    server_model.is_loaded = True
-    return types.SimpleNamespace(name="m", version=1)
-
-server_model.ServedModel = load
-server.run(serving_options.ServeModelOptions(export_dir={!r}, port={}))
-"""
-
-
-@pytest.mark.slow
-def test_a_model_that_never_answers_ends_the_server(tmp_path):
-    (tmp_path / "saved_model.pb").touch()
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_ANSWER.format(str(tmp_path), free_port())],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
+def test_a_model_that_never_answers_ends_the_server(single_export, monkeypatch):
+    ends, seconds = [], iter([0.0, 179.0, 181.0])
+    queue = types.SimpleNamespace(busy_seconds=lambda: next(seconds))
+    model = types.SimpleNamespace(name="m", version=1)
+    app = types.SimpleNamespace(model=model, short=queue)
+    monkeypatch.setattr(server, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(
+        server.server_model, "end_process", lambda *end: ends.append(end)
     )
-    assert "is served at" in done.stdout
-    assert (done.returncode, "The model does not answer." in done.stderr) == (1, True)
+    monkeypatch.setattr(server.server_model, "ServedModel", lambda *_: model)
+    options = serving_options.ServeModelOptions(export_dir=single_export)
+    server._load_versions(options, app)
+    assert ends == [("The model does not answer.", 1)]
 
 
 def test_the_page_shows_the_classes_of_a_text(port):
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="needs the package playwright"
     )
-    found = [shutil.which(name) for name in ("chromium", "chromium-headless-shell")]
-    if not any(found):
+    chromium = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+    if chromium is None:
         pytest.skip("needs Chromium")
     errors = []
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(
-            executable_path=next(filter(None, found)), args=["--no-sandbox"]
+            executable_path=chromium, args=["--no-sandbox"]
         )
         page = browser.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))

@@ -51,25 +51,21 @@ def vectors(name, inputs):
     return {"embedding": np.full([size, 2], value, np.float32)}
 
 
-def tags(name, inputs):
-    """Returns each character as a word, padded to the longest text."""
-    rows = [list(text.decode()) for text in inputs["text"]]
+def padded(rows, fill, kind):
     width = max(map(len, rows))
-    words = [[x.encode() for x in row] + [b""] * (width - len(row)) for row in rows]
-    starts = [[*range(len(row)), *[-1] * (width - len(row))] for row in rows]
+    return np.array([[*row, *[fill] * (width - len(row))] for row in rows], kind)
+
+
+def tags(name, inputs):
+    """Returns each character as a word, and those in upper case as entities."""
+    rows = [text.decode() for text in inputs["text"]]
     return {
-        "words": np.array(words, object).reshape(len(rows), width),
-        "starts": np.array(starts, np.int64),
+        "words": padded([[x.encode() for x in row] for row in rows], b"", object),
+        "starts": padded([range(len(row)) for row in rows], -1, np.int64),
+        "entity_texts": padded(
+            [[x.encode() for x in row if x.isupper()] for row in rows], b"", object
+        ),
     }
-
-
-def entities(name, inputs):
-    """Returns `tags`, and as entities the characters in upper case."""
-    names = [[x for x in text.decode() if x.isupper()] for text in inputs["text"]]
-    width = max(map(len, names))
-    rows = [[x.encode() for x in row] + [b""] * (width - len(row)) for row in names]
-    words = tags(name, inputs)
-    return {**words, "entity_texts": np.array(rows, object).reshape(len(rows), width)}
 
 
 def fake_model(compute, *signatures):
@@ -92,7 +88,10 @@ ENCODER = fake_model(
     *(signature(name, embedding=[2]) for name in ("serving_default", "query")),
     signature("ids", IDS, embedding=[2]),
 )
-TAGGER = fake_model(tags, signature("serving_default", words=[None], starts=[None]))
+TAGGER = fake_model(
+    tags,
+    signature("serving_default", words=[None], starts=[None], entity_texts=[None]),
+)
 
 
 def client(model=ENCODER, token=None, **options):
@@ -137,27 +136,17 @@ def test_an_answer_has_the_form_of_its_request(body, answer):
         assert post(path, json=body).json() == answer
 
 
-def test_rows_of_entities_have_their_own_lengths():
-    model = fake_model(
-        entities,
-        signature("serving_default", words=[None], starts=[None], entity_texts=[None]),
-    )
-    body = {"instances": ["aBC", "f"]}
-    rows = post(PREDICT, model, json=body).json()["predictions"]
-    assert [row["entity_texts"] for row in rows] == [["B", "C"], []]
-    assert [len(row["words"]) for row in rows] == [3, 1]
-
-
 def test_rows_have_no_padding():
-    reply = post(PREDICT, TAGGER, json={"instances": ["é雨c", ""]}).json()
+    reply = post(PREDICT, TAGGER, json={"instances": ["é雨C", "f"]}).json()
     assert reply["predictions"] == [
-        {"starts": [0, 1, 2], "words": ["é", "雨", "c"]},
-        {"starts": [], "words": []},
+        {"entity_texts": ["C"], "starts": [0, 1, 2], "words": ["é", "雨", "C"]},
+        {"entity_texts": [], "starts": [0], "words": ["f"]},
     ]
-    reply = post(PREDICT, TAGGER, json={"inputs": ["ab", "c"]}).json()
+    reply = post(PREDICT, TAGGER, json={"inputs": ["aB", "c"]}).json()
     assert reply["outputs"] == {
+        "entity_texts": [["B"], [""]],
         "starts": [[0, 1], [0, -1]],
-        "words": [["a", "b"], ["c", ""]],
+        "words": [["a", "B"], ["c", ""]],
     }
 
 
@@ -174,10 +163,9 @@ def test_rows_have_no_padding():
 def test_embeddings_take_what_clients_of_openai_send(values, embedding):
     reply = post("/v1/embeddings", json={"input": "a", **values}).json()
     assert reply["data"][0]["embedding"] == pytest.approx(embedding, abs=1e-8)
-    packed = post(
-        "/v1/embeddings", json={"input": "a", **values, "encoding_format": "base64"}
-    ).json()
-    content = base64.b64decode(packed["data"][0]["embedding"])
+    values = {"input": "a", **values, "encoding_format": "base64"}
+    reply = post("/v1/embeddings", json=values).json()
+    content = base64.b64decode(reply["data"][0]["embedding"])
     assert np.frombuffer(content, "<f4").tolist() == pytest.approx(embedding)
 
 
@@ -195,12 +183,6 @@ def test_float32_has_no_digits_of_float64():
         (PREDICT, '{"instances": "a"}', 400, "instances must be a list"),
         (PREDICT, '{"instances": [{"text": "a"}, "b"]}', 400, "[1] has other names"),
         (PREDICT, '{"inputs": ["a", "b", "c"]}', 400, "at most 2 rows, got 3"),
-        (
-            PREDICT,
-            '{"inputs": ["a", 7]}',
-            400,
-            "text[1]: expected Unicode text, got 7.",
-        ),
         (PREDICT, '{"inputs": ["\\ud800"]}', 400, "The body is not JSON: "),
         (PREDICT, '{"signature_name": "x"}', 400, "Unknown signature 'x'; expected"),
         ("/v1/embeddings", '{"input": []}', 400, "a text or a list of texts"),
@@ -208,12 +190,6 @@ def test_float32_has_no_digits_of_float64():
         ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "'n' here, only m"),
         ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
-        (
-            "/v1/embeddings",
-            '{"input": [[1], [true]]}',
-            400,
-            "input_ids[1][1]: expected whole number",
-        ),
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
         ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "not JSON: depth"),
         ("/v1/models/m/versions/2:predict", "{}", 404, "Expected model m, version 3."),
@@ -243,10 +219,8 @@ def test_the_work_and_the_padding_of_a_request_are_limited():
     tagger.task = {"max_seq_length": 8, "doc_stride": 2}
     reply = post(PREDICT, tagger, json={"inputs": ["雨" * 20]})
     assert reply.status_code == 400
-    assert (
-        "Expected at most 30 word pieces in all rows and windows, got about 72"
-        in (reply.json()["error"])
-    )
+    message = "Expected at most 30 word pieces in all rows and windows, got about 72"
+    assert message in reply.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -300,11 +274,11 @@ def test_a_model_that_is_not_ready_says_so():
 @pytest.fixture
 def lines(monkeypatch):
     """The lines of the log."""
-    found = []
+    lines = []
     monkeypatch.setattr(
-        server_app.Application, "log", lambda self, line: found.append(line)
+        server_app.Application, "log", lambda _, line: lines.append(line)
     )
-    return found
+    return lines
 
 
 @pytest.mark.parametrize(

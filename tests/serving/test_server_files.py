@@ -78,9 +78,7 @@ def test_the_names_in_kubernetes_are_dns_labels(tmp_path, name, expected):
     for path in ("variables/index", "assets.extra/task.json"):
         (folder / path).parent.mkdir(parents=True)
         (folder / path).write_text(json.dumps({"max_seq_length": 512}))
-    server_files.write(
-        str(folder),
-    )
+    server_files.write(str(folder))
     text = (tmp_path / name / "server" / "kubernetes.yaml").read_text()
     deployment, service = yaml.safe_load_all(text)
     for one in (deployment, service):

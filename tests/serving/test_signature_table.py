@@ -20,8 +20,8 @@ MODELS = {
 
 def in_cell(text):
     """Returns the name, type and rank of each tensor in a cell of the table."""
-    found = re.findall(r"`(\w+)` (\w+) \[(.*?)\]", text)
-    return {(name, dtype, len(shape.split(","))) for name, dtype, shape in found}
+    tensors = re.findall(r"`(\w+)` (\w+) \[(.*?)\]", text)
+    return {(name, dtype, len(shape.split(","))) for name, dtype, shape in tensors}
 
 
 def of_code(specs):

@@ -11,19 +11,10 @@ from bert_tf.serving import predictors
 from bert_tf.serving import tag_signatures
 from bert_tf.tokenization import words as words_module
 from tests import ring
+from tests import runs
 
 WORDS = (
-    *(
-        "the",
-        "rain",
-        "Rod",
-        "bread",
-        "Lund",
-        "hello,",
-        "(1895-1943)",
-        "crème",
-        "中文字",
-    ),
+    *("the", "rain", "Rod", "bread", "Lund", "hello,", "(1895-1943)", "crème"),
     *("(U.S.)", "Port-au-Prince", "ROD'S", "LUND’S", "Corp.", "J.", "?!", "b.--", "—"),
     *("中文字", "A.B.", "x\u00a0y", "\ufffd", "\x01", "é́", "İst", "x" * 30),
 )
@@ -31,12 +22,12 @@ WORDS = (
 
 def texts(count):
     generator = random.Random(5)
-    found = ["", " \n", "\x01", "中文字" * 30, "x" * 300, "ROD GETS BREAD, LUND RAIN"]
+    texts = ["", " \n", "\x01", "中文字" * 30, "x" * 300, "ROD GETS BREAD, LUND RAIN"]
     for _ in range(count):
         words = generator.choices(WORDS, k=generator.randint(1, 50))
         text = "".join(word + generator.choice((" ", "", "\n")) for word in words)
-        found.append(text.upper() if generator.random() < 0.3 else text)
-    return found
+        texts.append(text.upper() if generator.random() < 0.3 else text)
+    return texts
 
 
 # Characters and words that are divided in different ways.
@@ -58,10 +49,10 @@ def test_a_graph_finds_the_words_of_python(whole_words):
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def split(texts):
-        found = splitter(texts)
-        return found.words, found.starts, found.ends
+        words = splitter(texts)
+        return words.words, words.starts, words.ends
 
-    columns = [found.to_list() for found in split(tf.constant(asked))]
+    columns = [column.to_list() for column in split(tf.constant(asked))]
     for text, words, starts, ends in zip(asked, *columns, strict=True):
         expected = words_module.split_text(text, frozenset(whole_words))
         assert tuple(word.decode() for word in words) == expected.words, text
@@ -87,9 +78,9 @@ SENTENCES = [
 def test_sentences_in_capitals_are_written_as_python_writes_them():
     words = tf.ragged.constant(SENTENCES, tf.string)
     for cases in (CASES, {}):
-        found = tag_signatures.TrueCasing(cases)(words)
+        rewritten = tag_signatures.TrueCasing(cases)(words)
         expected = [words_module.true_cased(words, cases) for words in SENTENCES]
-        texts = [[text.decode() for text in row] for row in found.to_list()]
+        texts = [[text.decode() for text in row] for row in rewritten.to_list()]
         assert texts == expected
 
 
@@ -116,15 +107,7 @@ def test_a_saved_model_tags_as_python(write_run, tmp_path, task):
     expected_entities = predictors.load(run_dir).predict(asked, entities=True)
     with_entities = model.ask(text=asked, signature="entities")
     assert any(len(one["entities"]) > 1 for one in with_entities)
-    for one, expected_one in zip(with_entities, expected_entities, strict=True):
-        for name in ("words", "tags", "starts", "ends"):
-            assert one[name] == expected_one[name]
-        assert one["probabilities"] == pytest.approx(expected_one["probabilities"])
-        for entity, expected_entity in zip(
-            one["entities"], expected_one["entities"], strict=True
-        ):
-            assert entity.pop("score") == pytest.approx(expected_entity.pop("score"))
-            assert entity == expected_entity
+    runs.assert_close(with_entities, expected_entities)
     # Capitals decide something: without true-casing other tags come out.
     if "true_cases" in task:
         plain = write_run("tags", tmp_path / "plain", do_lower_case=False)

@@ -13,6 +13,7 @@ from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from bert_tf.tasks.retrieval import features
+from tests import runs
 from tests.serving import rest_double
 
 pytestmark = pytest.mark.slow
@@ -29,21 +30,20 @@ def test_a_saved_model_of_a_bi_encoder_gives_its_vectors(
     run_dir = write_model(str(tmp_path / "run"), task.create_model, task)
     trained = predictors.load(run_dir)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
-    found = client.open_saved_model(folder).ask(text=TEXTS)
-    expected = trained.embed(TEXTS)
-    np.testing.assert_allclose([one["embedding"] for one in found], expected, atol=1e-5)
-    queries = client.open_saved_model(folder).ask(signature="query", text=TEXTS)
-    np.testing.assert_allclose(
-        [one["embedding"] for one in queries],
-        trained.retriever.queries(TEXTS),
-        atol=1e-5,
-    )
+    model = client.open_saved_model(folder)
+    for signature, expected in (
+        ("serving_default", trained.embed(TEXTS)),
+        ("query", trained.retriever.queries(TEXTS)),
+    ):
+        answers = model.ask(signature=signature, text=TEXTS)
+        vectors = [answer["embedding"] for answer in answers]
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
     with rest_double.serving(rest_double.RestDouble(folder).reply) as address:
         server = client.open_server(f"{address}/v1/models/topics")
         served = server.ask(signature="query", text=TEXTS)
     assert [list(one) for one in served] == [["embedding"]] * len(TEXTS)
     with pytest.raises(ValueError, match="no signature search; it has ids, query, "):
-        client.open_saved_model(folder).ask(signature="search", text=TEXTS)
+        model.ask(signature="search", text=TEXTS)
     row = {"input_ids": [[2, 10**6, 3]], "input_mask": [[1] * 3]}
     row = {name: tf.constant(ids) for name, ids in row.items()}
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"got.*\[1000000\]"):
@@ -58,7 +58,7 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         "bert_config_file": str(golden / "model" / "bert_config.json"),
         "vocab_file": str(golden / "vocab.txt"),
     }
-    found = {}
+    embeddings = {}
     for name, flags in {
         "mean": {},
         "rounded": {"dtype": "bfloat16"},
@@ -71,8 +71,9 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
             )
         )
         answers = client.open_saved_model(str(tmp_path / name)).ask(text=TEXTS)
-        found[name] = [answer["embedding"] for answer in answers]
-    assert 0 < np.abs(np.subtract(found["rounded"], found["mean"])).max() < 0.05
+        embeddings[name] = [answer["embedding"] for answer in answers]
+    differences = np.subtract(embeddings["rounded"], embeddings["mean"])
+    assert 0 < np.abs(differences).max() < 0.05
     task = json.loads((tmp_path / "short/1/assets.extra/task.json").read_text())
     assert (task["pooling"], task["max_seq_length"]) == ("max", 8)
     assert task["do_lower_case"] is False
@@ -90,9 +91,8 @@ def test_an_encoder_is_served_without_fine_tuning(golden, tmp_path):
         )
         features = bert_tf.pack(tokenizer, TEXTS, max_seq_length=length)
         vectors = pooling_module.pool(model(features), features["input_mask"], kind)
-        np.testing.assert_allclose(
-            found[name], pooling_module.normalize(vectors), atol=1e-5, err_msg=name
-        )
+        expected = pooling_module.normalize(vectors)
+        np.testing.assert_allclose(embeddings[name], expected, atol=1e-5, err_msg=name)
 
 
 def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path):
@@ -101,6 +101,6 @@ def test_a_saved_model_of_a_cross_encoder_gives_its_scores(write_model, tmp_path
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     pairs = [(query, passage) for query in TEXTS for passage in TEXTS]
     queries, passages = ([pair[index] for pair in pairs] for index in (0, 1))
-    found = client.open_saved_model(folder).ask(text=queries, text_b=passages)
-    expected = [one["score"] for one in predictors.load(run_dir).predict(pairs)]
-    np.testing.assert_allclose([one["score"] for one in found], expected, atol=1e-5)
+    answers = client.open_saved_model(folder).ask(text=queries, text_b=passages)
+    expected = predictors.load(run_dir).predict(pairs)
+    runs.assert_close(answers, expected)
