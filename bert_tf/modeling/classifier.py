@@ -40,7 +40,6 @@ class BertClassifier(heads.TaskModel):
     logits_outputs = ("logits",)
     answer_outputs: tuple[str, ...] = ("probabilities",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE
-    reads_all_positions = False
 
     def __init__(
         self,
@@ -212,17 +211,3 @@ MODELS: dict[str, type[BertClassifier]] = {
     "multi_label": BertMultiLabelClassifier,
     "regression": BertRegressor,
 }
-
-
-def create(
-    config: config_module.BertConfig, kind: str, num_labels: int, **kwargs: Any
-) -> BertClassifier:
-    """Returns the model for a kind of label.
-
-    Args:
-        config: BertConfig.
-        kind: a key of `MODELS`.
-        num_labels: C.
-        **kwargs: name, dtype.
-    """
-    return MODELS[kind](config, num_labels=num_labels, **kwargs)

@@ -15,7 +15,6 @@ from bert_tf.modeling.kernels import dropout_masks
 class SequenceScorer(heads.TaskModel):
     """The base of models that give one score to each of an example's sequences."""
 
-    reads_all_positions = False
     sequence_features = input_features.SEQUENCE
     logits_outputs = ("logits",)
     task_dropout_rate = numerics.TASK_DROPOUT_RATE

@@ -141,7 +141,6 @@ class BertPretrainer(heads.TaskModel):
     label_features = ("masked_lm_ids", "masked_lm_weights", "next_sentence_labels")
     label_axes = None
     exported_features = (*input_features.SEQUENCE, "masked_lm_positions")
-    reads_all_positions = False
     loss_epsilons = types.MappingProxyType(
         {"masked_lm_loss": numerics.MASKED_LM_EPSILON}
     )

@@ -80,11 +80,6 @@ class BertBiEncoder(heads.TaskModel):
         self.temperature = temperature
         self.normalize = normalize
 
-    @property
-    def reads_all_positions(self) -> bool:  # type: ignore[override]
-        """Whether the pooling reads all positions; see `heads.TaskModel`."""
-        return self.pooling != "cls"
-
     def call(
         self,
         features: numerics.Features,
@@ -143,7 +138,7 @@ class BertBiEncoder(heads.TaskModel):
             dropout_keys: uint32 [rows], or None for no dropout.
         """
         positions = None
-        if not self.reads_all_positions:
+        if self.pooling == "cls":
             num_rows = ops.shape(features["input_ids"])[0]
             positions = ops.zeros((num_rows, 1), dtype="int32")
         outputs = self.bert(

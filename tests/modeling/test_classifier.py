@@ -21,26 +21,30 @@ FEATURES = {
 }
 
 
-def test_checkpoint_names_are_the_encoders_and_two_at_the_top(golden):
+@pytest.mark.parametrize(
+    "name, num_labels",
+    [("BertClassifier", 3), ("BertTokenClassifier", 5), ("BertMultipleChoice", 1)],
+)
+def test_checkpoint_names_are_the_encoders_and_two_at_the_top(name, num_labels, golden):
     folder = golden / "model"
     read = config_module.BertConfig.from_json_file(folder / "bert_config.json")
-    model = classifier.BertClassifier(read, num_labels=3)
+    arguments = {} if num_labels == 1 else {"num_labels": num_labels}
+    model = getattr(bert_tf, name)(read, **arguments)
     shapes = {
-        name: list(weight.shape)
+        name: tuple(weight.shape)
         for name, weight in checkpoint_names.checkpoint_variables(model).items()
     }
-    recorded = bundle.read_names_and_shapes(folder / "bert_model.ckpt")
-    encoder = {
-        name: list(shape)
-        for name, shape in recorded.items()
-        if name.startswith("bert/")
-    }
+    recorded = bundle.read_names_and_shapes(folder / "bert_model.ckpt").items()
+    encoder = {key: tuple(shape) for key, shape in recorded if key.startswith("bert/")}
     # create_model of run_classifier.py, 2018, made both without a scope.
     assert shapes == {
         **encoder,
-        "output_weights": [3, read.hidden_size],
-        "output_bias": [3],
+        "output_weights": (num_labels, read.hidden_size),
+        "output_bias": (num_labels,),
     }
+    if arguments:
+        with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
+            getattr(bert_tf, name)(read, num_labels=0)
 
 
 def test_scores_are_a_linear_function_of_the_pooled_output():
@@ -88,8 +92,3 @@ def test_the_pooled_output_is_dropped_out_whatever_the_configuration_says(
     model({"input_ids": ids}, training=True, dropout_keys=keys)
     assert rates.pop(max(rates)) == 0.1
     assert len(rates) == 4
-
-
-def test_a_classifier_needs_a_label():
-    with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
-        classifier.BertClassifier(SMALL, num_labels=0)

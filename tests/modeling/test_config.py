@@ -120,6 +120,10 @@ def test_a_vocabulary_and_a_length_are_checked_against_the_tables():
     [
         # layers, hidden, heads, intermediate, vocabulary
         ("bert-base-uncased", (12, 768, 12, 3072, 30522)),
+        ("bert-tiny", (2, 128, 2, 512, 30522)),
+        ("bert-mini", (4, 256, 4, 1024, 30522)),
+        ("bert-small", (4, 512, 8, 2048, 30522)),
+        ("bert-medium", (8, 512, 8, 2048, 30522)),
         ("bert-large-cased", (24, 1024, 16, 4096, 28996)),
         ("bert-large-uncased-whole-word-masking", (24, 1024, 16, 4096, 30522)),
         ("bert-base-multilingual-uncased", (12, 768, 12, 3072, 105879)),
@@ -137,16 +141,6 @@ def test_a_released_model_has_its_sizes(name, sizes):
     )
 
 
-def num_weights(size):
-    """Returns the weights of encoder and pooler, counted from the configuration."""
-    hidden, inner = size.hidden_size, size.intermediate_size
-    rows = size.vocab_size + size.max_position_embeddings + size.type_vocab_size
-    attention = 4 * (hidden * hidden + hidden) + 2 * hidden
-    feed_forward = hidden * inner + inner + inner * hidden + hidden + 2 * hidden
-    layers = size.num_hidden_layers * (attention + feed_forward)
-    return rows * hidden + 2 * hidden + layers + hidden * hidden + hidden
-
-
 @pytest.mark.parametrize("num_layers", [2, 4, 6, 8, 10, 12])
 @pytest.mark.parametrize("hidden_size", [128, 256, 512, 768])
 def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
@@ -157,20 +151,15 @@ def test_the_24_small_sizes_are_those_of_the_release(num_layers, hidden_size):
 
 
 @pytest.mark.parametrize(
-    "name, released_name, weights",
+    "name, released_name",
     [
-        ("tiny", "bert-tiny", 4_385_920),
-        ("mini", "bert-mini", 11_170_560),
-        ("small", "bert-small", 28_763_648),
-        ("medium", "bert-medium", 41_373_184),
-        ("base", "bert-base-uncased", 109_482_240),
-        ("large", "bert-large-uncased", 335_141_888),
+        *((size, f"bert-{size}") for size in ("tiny", "mini", "small", "medium")),
+        *((size, f"bert-{size}-uncased") for size in ("base", "large")),
     ],
 )
-def test_a_size_with_a_name_is_that_of_the_released_model(name, released_name, weights):
+def test_a_size_with_a_name_is_that_of_the_released_model(name, released_name):
     size = config_module.BertConfig.of_size(name, vocab_size=30522)
     assert size == config_module.BertConfig.named(released_name)
-    assert num_weights(size) == weights
 
 
 def test_a_size_may_have_any_heads_that_divide_it():

@@ -326,19 +326,6 @@ def test_added_losses_count():
     np.testing.assert_allclose(evaluate(model, X, Y), before + added, rtol=1e-5)
 
 
-def trained_weights():
-    keras.utils.set_random_seed(7)
-    model = classifier()
-    model.fit(X, Y, batch_size=2, epochs=2, verbose=0)
-    return [np.asarray(weight) for weight in model.weights]
-
-
-@pytest.mark.slow
-def test_fit_twice_with_one_seed_gives_identical_weights():
-    for first, second in zip(trained_weights(), trained_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
 @pytest.mark.slow
 def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
     strategy = two_replicas()

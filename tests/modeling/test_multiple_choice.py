@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
@@ -26,18 +25,6 @@ FEATURES = {
     "segment_ids": np.zeros_like(IDS),
     "label_ids": np.array([2, 0], "int32"),
 }
-
-
-def test_the_head_is_one_vector_in_the_layout_of_the_releases_class_heads():
-    model = modeling_multiple_choice.BertMultipleChoice(SMALL)
-    model.build()
-    shapes = {
-        name: tuple(variable.shape)
-        for name, variable in checkpoint_names.checkpoint_variables(model).items()
-    }
-    assert shapes["output_weights"] == (1, 8)
-    assert shapes["output_bias"] == (1,)
-    assert all(name.startswith(("bert/", "output_")) for name in shapes)
 
 
 def test_the_order_of_the_endings_changes_nothing_but_the_order_of_the_scores():

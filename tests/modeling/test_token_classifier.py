@@ -5,9 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import loading
-from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import config as config_module
 from bert_tf.modeling import recurrent
 from bert_tf.modeling import token_classifier
 from bert_tf.modeling.kernels import dropout_masks
@@ -32,21 +29,6 @@ def create(feature_based=None):
     return model
 
 
-def test_checkpoint_names_are_the_encoders_and_two_at_the_top(golden):
-    read = config_module.BertConfig.from_json_file(
-        golden / "model" / "bert_config.json"
-    )
-    model = token_classifier.BertTokenClassifier(read, num_labels=5)
-    report = loading.load_checkpoint(model, golden / "model" / "bert_model.ckpt")
-    assert report.missing == ("output_bias", "output_weights")
-    shapes = {
-        name: list(weight.shape)
-        for name, weight in checkpoint_names.checkpoint_variables(model).items()
-        if name in report.missing
-    }
-    assert shapes == {"output_bias": [5], "output_weights": [5, read.hidden_size]}
-
-
 def test_the_loss_is_the_mean_over_pieces_with_a_tag():
     model = create()
     outputs = model(FEATURES)
@@ -58,11 +40,6 @@ def test_the_loss_is_the_mean_over_pieces_with_a_tag():
     hits = sum([best[0, 1] == 1, best[0, 2] == 2, best[1, 1] == 0])
     found = model.metric_sums(FEATURES, outputs)["accuracy"]
     assert [float(value) for value in found] == [hits, 3]
-
-
-def test_fewer_than_one_tag_is_refused():
-    with pytest.raises(ValueError, match="num_labels must be at least 1, got 0"):
-        token_classifier.BertTokenClassifier(FOUR_LAYERS, num_labels=0)
 
 
 def test_options_offer_the_models_ways_to_use_the_layers():

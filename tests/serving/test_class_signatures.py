@@ -2,7 +2,6 @@
 
 import pytest
 
-from bert_tf.modeling import classifier
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import predictors
@@ -40,7 +39,7 @@ def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair
     )
     run_dir = write_model(
         str(tmp_path / "run"),
-        lambda config: classifier.create(config, task.label_kind, task.num_outputs),
+        task.create_model,
         task,
     )
     pairs = [(a, b) for a in TEXTS for b in TEXTS]

@@ -263,7 +263,7 @@ class XnliProcessor(examples_module.DataProcessor):
 
     def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the examples of all training languages."""
-        found = []
+        examples = []
         for path in self.get_train_files(data_dir):
             labels = [*ENTAILMENT_LABELS, _CONTRADICTORY]
             read = examples_module.read_examples(
@@ -273,8 +273,8 @@ class XnliProcessor(examples_module.DataProcessor):
                 labels=labels,
                 broken_rows=self.broken_rows,
             )
-            found += [_as_contradiction(example) for example in read]
-        return found
+            examples += [_as_contradiction(example) for example in read]
+        return examples
 
     def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
         """Returns the development examples in all evaluation languages."""
@@ -362,12 +362,14 @@ def _as_contradiction(example):
 def tfds_processor(
     options: classification_options.RunClassifierOptions,
     known: examples_module.Columns | None,
+    targets: Sequence[str],
 ) -> examples_module.TableProcessor:
     """Returns the reader of a TensorFlow dataset, each split of which is a table.
 
     Args:
         options: of the run.
         known: the columns of the model to apply. None: the run trains a new model.
+        targets: the outputs of that model, if it predicts several numbers.
 
     Raises:
         ImportError, OSError, ValueError: the data set cannot be read.
@@ -393,7 +395,7 @@ def tfds_processor(
         eval_file=paths["dev"],
         predict_file=paths["test"],
         columns=columns,
-        labels=labels or (),
+        labels=targets if labels is None else labels,
     )
     if base in TFDS_TEXTS:
         config = base.rpartition("/")[2]

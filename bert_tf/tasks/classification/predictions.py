@@ -156,12 +156,13 @@ class Record(task_record.TaskRecord):
         [CLS] learns to summarize what the task needs. A larger head would only
         add weights that have to be learned from few labels.
         """
-        return classifier.create(config, self.label_kind, self.num_outputs, dtype=dtype)
+        model_class = classifier.MODELS[self.label_kind]
+        return model_class(config, num_labels=self.num_outputs, dtype=dtype)
 
 
-def output_names(head: checkpoint_heads.Head) -> tuple[str, ...]:
+def output_names(head: checkpoint_heads.Head, label_kind: str) -> tuple[str, ...]:
     """Returns names, or else numbers, of a classifier's outputs; () for one number."""
-    if head.num_labels == 1 and head.label_kind == checkpoint_heads.REGRESSION:
+    if head.num_labels == 1 and label_kind == checkpoint_heads.REGRESSION:
         return ()
     return head.labels or tuple(map(str, range(head.num_labels or 0)))
 
@@ -179,17 +180,23 @@ def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
         `THRESHOLD`, and `probabilities`. For regression: `value`, a number or, with
         several targets, a list.
     """
-    found = classifier.MODELS[record.label_kind].answers(logits)
     if record.label_kind == checkpoint_heads.REGRESSION:
         return [{"value": value} for value in predicted_of(logits, record).tolist()]
-    rows = np.asarray(found["probabilities"])
+    answers = classifier.MODELS[record.label_kind].answers(logits)
+    rows = np.asarray(answers["probabilities"])
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
-        return [prediction(row, record.labels) for row in rows]
+        return [
+            {
+                "label": record.labels[np.argmax(row)],
+                "probabilities": _by_name(row, record),
+            }
+            for row in rows
+        ]
     chosen = predicted_of(logits, record)
     return [
         {
             "labels": [record.labels[index] for index in np.flatnonzero(row_chosen)],
-            "probabilities": _by_name(row, record.labels),
+            "probabilities": _by_name(row, record),
         }
         for row, row_chosen in zip(rows, chosen, strict=True)
     ]
@@ -207,22 +214,8 @@ def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
         return np.asarray(output_activation.apply(values, record.output_activation))
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
-    found = classifier.BertMultiLabelClassifier.answers(logits)
-    return (np.asarray(found["probabilities"]) >= THRESHOLD).astype(np.int32)
-
-
-def prediction(probabilities: np.ndarray, labels: Sequence[str]) -> dict[str, Any]:
-    """Returns the answer for one example with one class.
-
-    Args:
-        probabilities: float [C].
-        labels: names of the C classes.
-
-    Returns:
-        `label`: the most probable class. `probabilities`: by class.
-    """
-    by_name = _by_name(probabilities, labels)
-    return {"label": labels[int(np.argmax(probabilities))], "probabilities": by_name}
+    answers = classifier.BertMultiLabelClassifier.answers(logits)
+    return (np.asarray(answers["probabilities"]) >= THRESHOLD).astype(np.int32)
 
 
 def label_text(answer: Mapping) -> str:
@@ -287,10 +280,8 @@ def submission_lines(
         yield f"{number if index is None else index}\t{text}\n"
 
 
-def _by_name(probabilities, labels):
-    return {
-        label: float(value) for label, value in zip(labels, probabilities, strict=True)
-    }
+def _by_name(probabilities, record):
+    return dict(zip(record.labels, probabilities.tolist(), strict=True))
 
 
 class Predictor(fine_tuning_predictor.Predictor):
@@ -320,7 +311,7 @@ class Predictor(fine_tuning_predictor.Predictor):
                 "config.json)."
             )
         return Record(
-            labels=output_names(head),
+            labels=output_names(head, head.label_kind),
             label_kind=head.label_kind,
             output_activation=text.output_activation,
             longer_keeps_more=True,

@@ -49,9 +49,9 @@ def f1(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
     """
     label_ids, predicted_ids = _checked(label_ids, predicted_ids)
     is_positive, says_positive = label_ids == 1, predicted_ids == 1
-    found = np.sum(is_positive & says_positive)
+    hits = np.sum(is_positive & says_positive)
     total = np.sum(is_positive) + np.sum(says_positive)
-    return float(2 * found / total) if total else 0.0
+    return float(2 * hits / total) if total else 0.0
 
 
 def micro_f1(indicators: np.ndarray, predicted: np.ndarray) -> float:

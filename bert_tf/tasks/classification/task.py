@@ -52,13 +52,13 @@ class Classification(task_module.Task):
         """The reader of the data; default columns and labels: a trained model's."""
         options, trained = self.options, self.trained
         if options.tfds_name is not None:
-            return glue.tfds_processor(options, trained and trained.columns)
+            columns = trained and trained.columns
+            return glue.tfds_processor(options, columns, self._targets)
         processor: examples_module.DataProcessor
         if options.task_name is None:
             labels = trained.labels if trained else options.labels
-            source = None if trained or options.trains else self.start.source
-            if options.regression and source and source.head.kind == self.RECORD.KIND:
-                labels = classification_predictions.output_names(source.head)
+            if options.regression:
+                labels = self._targets
             processor = examples_module.TableProcessor(
                 train_file=options.train_file,
                 eval_file=options.eval_file,
@@ -76,6 +76,16 @@ class Classification(task_module.Task):
             processor = glue.PROCESSORS[task_name]()
         processor.task_name = task_name
         return processor
+
+    @property
+    def _targets(self) -> tuple[str, ...]:
+        """Names of the outputs of an applied model; () if they are not known."""
+        if self.trained or self.options.trains:
+            return self.trained.labels if self.trained else ()
+        source, kind = self.start.source, checkpoint_heads.REGRESSION
+        if source is None or source.head.kind != self.RECORD.KIND:
+            return ()
+        return classification_predictions.output_names(source.head, kind)
 
     @property
     def _folder(self) -> str:

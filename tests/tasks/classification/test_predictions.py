@@ -7,9 +7,9 @@ import pytest
 import bert_tf
 from bert_tf.tasks.classification import predictions as classification_predictions
 
-PROBABILITIES = np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)
 ANSWERS = [
-    classification_predictions.prediction(row, ["rain", "sun"]) for row in PROBABILITIES
+    {"label": "sun", "probabilities": {"rain": 0.25, "sun": 0.75}},
+    {"label": "rain", "probabilities": {"rain": 0.5, "sun": 0.5}},
 ]
 
 
@@ -31,6 +31,11 @@ SEVERAL = {"label_kind": "multi_label", "label_separator": ","}
 def a_task(**values):
     defaults = {"labels": ("rain", "sun"), "max_seq_length": 8, "do_lower_case": True}
     return classification_predictions.Record(**defaults | values)
+
+
+def test_the_class_is_the_first_of_the_most_probable_ones():
+    first, second = classification_predictions.answers_of(LOGITS, a_task())
+    assert (first, second["label"]) == (ANSWERS[1], "sun")
 
 
 def test_several_classes_are_those_with_a_probability_of_at_least_one_half():
