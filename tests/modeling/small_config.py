@@ -1,6 +1,15 @@
-"""The configuration of the tiny models that tests create."""
+"""The configuration of the tiny models that tests create, and two texts for them."""
+
+import numpy as np
 
 from bert_tf.modeling import config as config_module
+
+IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
+FEATURES = {
+    "input_ids": IDS,
+    "input_mask": np.minimum(IDS, 1),
+    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32"),
+}
 
 
 def create(**changes):

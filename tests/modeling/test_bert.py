@@ -1,8 +1,7 @@
-"""The encoder against the release's recorded numbers, and on its own."""
+"""The encoder on its own; `test_pretrainer` has its recorded numbers."""
 
 import dataclasses
 import itertools
-import pathlib
 
 import keras
 import numpy as np
@@ -18,53 +17,13 @@ from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create(num_hidden_layers=2)
-IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
-
-
-@pytest.fixture(params=["small", "large"])
-def recorded(request, golden):
-    """Folder of a recorded model; the large one is beside the checkout."""
-    if request.param == "small":
-        return golden / "model"
-    return request.getfixturevalue("shared") / "golden" / "model_gelu"
-
-
-def features_of(recorded):
-    forward = np.load(recorded / "forward.npz")
-    inputs = {
-        name.removeprefix("in_"): column
-        for name, column in forward.items()
-        if name.startswith("in_")
-    }
-    return forward, inputs
-
-
-def load(folder):
-    path = pathlib.Path(folder)
-    model = bert.BertModel(
-        config_module.BertConfig.from_json_file(path / "bert_config.json")
-    )
-    report = loading.load_checkpoint(model, path / "bert_model.ckpt")
-    assert not report.missing
-    return model
-
-
-def test_every_vector_equals_the_recorded_one(recorded):
-    forward, inputs = features_of(recorded)
-    outputs = load(recorded)(inputs)
-    for name, key in [
-        ("embedding_output", "embedding_output"),
-        ("pooled_output", "pooled_output"),
-    ]:
-        np.testing.assert_allclose(outputs[name], forward[key], atol=2e-5)
-    layers = np.stack(outputs["all_encoder_layers"])
-    np.testing.assert_allclose(layers, forward["layers"], atol=2e-5)
-    np.testing.assert_array_equal(outputs["sequence_output"], layers[-1])
+IDS = small_config.IDS
 
 
 def test_mixed_precision_stays_near_the_recorded_vectors(golden):
     folder = golden / "model"
-    forward, inputs = features_of(folder)
+    forward = np.load(folder / "forward.npz")
+    inputs = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
     path = folder / "bert_config.json"
     model = bert.BertModel(
         config_module.BertConfig.from_json_file(path), dtype="mixed_bfloat16"
@@ -216,14 +175,6 @@ def test_sequences_that_share_a_row_do_not_see_one_another(attention):
             ("pooled_output", shared_row["pooled_output"][:, number]),
         ]:
             np.testing.assert_allclose(vectors, alone[number][name], atol=1e-5)
-
-
-def test_a_tensor_without_a_name_is_the_ids():
-    model = bert.BertModel(SMALL)
-    expected = model({"input_ids": IDS})["pooled_output"]
-    np.testing.assert_array_equal(model(IDS)["pooled_output"], expected)
-    with pytest.raises(ValueError, match="needs input_ids"):
-        model({"input_mask": IDS})
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -13,12 +13,7 @@ from bert_tf.modeling.kernels import dropout_masks
 from tests.modeling import small_config
 
 SMALL = small_config.create()
-FEATURES = {
-    "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32"),
-    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),
-    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32"),
-    "label_ids": np.array([2, 0], "int32"),
-}
+FEATURES = {**small_config.FEATURES, "label_ids": np.array([2, 0], "int32")}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,15 @@ def two_replicas():
     )
 
 
+def sharded(data):
+    """Returns batches that a strategy divides among its replicas."""
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    return data.batch(4).with_options(options)
+
+
 def evaluate(model, *args, **kwargs):
     return np.asarray(model.evaluate(*args, verbose=0, **kwargs))
 
@@ -215,58 +224,48 @@ def test_tags_without_a_label_count_nowhere():
     assert evaluate(model, x, tags, **per_tag)[1] == first[1]
 
 
-@pytest.mark.parametrize(
-    "name, compiled, message",
-    [
-        ("BertClassifier", {"loss": {"logits": SPARSE()}}, WRONG),
+# What is compiled, by model, and the message.
+MISREAD = {
+    "BertClassifier": [
+        ({"loss": {"logits": SPARSE()}}, WRONG),
+        ({"loss": {"probabilities": SPARSE(from_logits=True)}}, WRONG),
+        ({"loss": {"logits": "SparseCategoricalCrossentropy"}}, WRONG),
+        ({"metrics": {"logits": ["AUC"]}}, WRONG),
+        ({"metrics": [keras.metrics.AUC(from_logits=True)]}, WRONG),
+        ({"loss": "mse"}, "which output 'mse' is for. Name the output"),
+        ({"loss": lambda y, p: p}, UNCLEAR),
+        ({"loss": [SPARSE(from_logits=True)]}, UNCLEAR),
+        ({"loss_weights": {"logits": 2.0}}, "no effect on the model"),
         (
-            "BertClassifier",
-            {"loss": {"probabilities": SPARSE(from_logits=True)}},
-            WRONG,
-        ),
-        (
-            "BertClassifier",
-            {"loss": {"logits": "SparseCategoricalCrossentropy"}},
-            WRONG,
-        ),
-        ("BertClassifier", {"metrics": {"logits": ["AUC"]}}, WRONG),
-        ("BertClassifier", {"metrics": [keras.metrics.AUC(from_logits=True)]}, WRONG),
-        (
-            "BertClassifier",
-            {"loss": "mse"},
-            "which output 'mse' is for. Name the output",
-        ),
-        ("BertClassifier", {"loss": lambda y, p: p}, UNCLEAR),
-        ("BertClassifier", {"loss": [SPARSE(from_logits=True)]}, UNCLEAR),
-        ("BertClassifier", {"loss_weights": {"logits": 2.0}}, "no effect on the model"),
-        (
-            "BertClassifier",
             {"metrics": ["accuracy"], "weighted_metrics": {"logits": ["accuracy"]}},
             "must both be lists",
         ),
-        # Keras would take these names for one class per example.
+    ],
+    # Keras would take these names for one class per example.
+    "BertMultiLabelClassifier": [
         (
-            "BertMultiLabelClassifier",
             {"weighted_metrics": {"probabilities": ["acc"]}},
             "as if it did; pass 'binary_accuracy'",
         ),
-        (
-            "BertMultiLabelClassifier",
-            {"loss": "crossentropy"},
-            "as if it did; pass 'binary_crossentropy'",
-        ),
-        (
-            "BertRegressor",
-            {"metrics": ["accuracy"]},
-            "as if it did; pass 'mean_absolute_error'",
-        ),
-        ("BertRegressor", {"loss": keras.losses.BinaryCrossentropy()}, WRONG),
-        ("BertRegressor", {"loss": "BinaryCrossentropy"}, WRONG),
-        ("BertSpanPredictor", {"loss": SPARSE()}, UNCLEAR),
-        ("BertCrossEncoder", {"loss": keras.losses.BinaryCrossentropy()}, UNCLEAR),
-        ("BertCrossEncoder", {"metrics": ["accuracy"]}, UNCLEAR),
-        ("BertModel", {"loss": "mse"}, UNCLEAR),
+        ({"loss": "crossentropy"}, "as if it did; pass 'binary_crossentropy'"),
     ],
+    "BertRegressor": [
+        ({"metrics": ["accuracy"]}, "as if it did; pass 'mean_absolute_error'"),
+        ({"loss": keras.losses.BinaryCrossentropy()}, WRONG),
+        ({"loss": "BinaryCrossentropy"}, WRONG),
+    ],
+    "BertSpanPredictor": [({"loss": SPARSE()}, UNCLEAR)],
+    "BertCrossEncoder": [
+        ({"loss": keras.losses.BinaryCrossentropy()}, UNCLEAR),
+        ({"metrics": ["accuracy"]}, UNCLEAR),
+    ],
+    "BertModel": [({"loss": "mse"}, UNCLEAR)],
+}
+
+
+@pytest.mark.parametrize(
+    "name, compiled, message",
+    [(name, *case) for name, cases in MISREAD.items() for case in cases],
 )
 def test_what_would_be_applied_to_the_wrong_output_is_refused(name, compiled, message):
     has_classes = name in ("BertClassifier", "BertMultiLabelClassifier")
@@ -344,22 +343,18 @@ def test_two_replicas_draw_different_masks_and_evaluate_like_one_device():
     first, second = strategy.experimental_local_results(draw())
     assert np.any(first.numpy() != second.numpy())
     weights = model.get_weights()
-    y = tf.constant(Y)
     # With unequal weights of the replicas' parts, a mean of means would be different.
     sample_weight = np.array([1.0, 0.0, 2.0, 5.0], "float32")
-    data = tf.data.Dataset.from_tensors((X, y, sample_weight)).unbatch().batch(4)
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
+    data = tf.data.Dataset.from_tensor_slices((X, Y, sample_weight))
     with strategy.scope():
         model.compile("sgd")
-    together = model.evaluate(data.with_options(options), verbose=0)
+    together = model.evaluate(sharded(data), verbose=0)
     single = bert_tf.BertClassifier(CONFIG, num_labels=3)
     single.build()
     single.set_weights(weights)
     single.compile("sgd", run_eagerly=True)
-    np.testing.assert_allclose(together, single.evaluate(data, verbose=0), rtol=1e-5)
+    alone = single.evaluate(data.batch(4), verbose=0)
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
 
 
 @pytest.mark.parametrize("loss", [None, ring.slow(SPARSE(from_logits=True))])
@@ -373,12 +368,8 @@ def test_two_replicas_fit_as_one_device(loss):
         with strategy.scope():
             model = bert_tf.BertSpanPredictor(WITHOUT_DROPOUT)
             model.compile(keras.optimizers.SGD(0.5), loss=loss)
-        data = tf.data.Dataset.from_tensor_slices((X, (Y, Y + 1), weights)).batch(4)
-        options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = (
-            tf.data.experimental.AutoShardPolicy.OFF
-        )
-        model.fit(data.with_options(options), epochs=2, shuffle=False, verbose=0)
+        data = tf.data.Dataset.from_tensor_slices((X, (Y, Y + 1), weights))
+        model.fit(sharded(data), epochs=2, shuffle=False, verbose=0)
         return model.get_weights()
 
     together = trained(two_replicas())

@@ -18,23 +18,11 @@ import tensorflow as tf
 
 import bert_tf
 from tests import ring
+from tests.modeling import small_config
 
-CONFIG = bert_tf.BertConfig(
-    vocab_size=30,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=16,
-    # With weights of 0.02 the outputs of an untrained model are too small to compare.
-    initializer_range=0.5,
-)
-IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
-TEXTS = {
-    "input_ids": IDS,
-    "input_mask": np.minimum(IDS, 1),
-    "segment_ids": np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32"),
-}
+# With weights of 0.02 the outputs of an untrained model are too small to compare.
+CONFIG = small_config.create(initializer_range=0.5)
+IDS, TEXTS = small_config.IDS, small_config.FEATURES
 ENDINGS = {name: np.stack([column] * 3, axis=1) for name, column in TEXTS.items()}
 MASKED = {**TEXTS, "masked_lm_positions": np.array([[1, 2], [1, 0]], "int32")}
 CLASSES = np.array([1, 0], "int32")

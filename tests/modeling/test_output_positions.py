@@ -1,18 +1,15 @@
 """The last layer is computed only where its vectors are read; nothing else changes."""
 
 import dataclasses
+from functools import partial
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.modeling import bert
-from bert_tf.modeling import classifier
+import bert_tf
 from bert_tf.modeling import kernels
-from bert_tf.modeling import multiple_choice
-from bert_tf.modeling import pretrainer
-from bert_tf.modeling import rankers
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import whole_step
 from tests import ring
@@ -47,7 +44,7 @@ POSITIONS = np.array([[3, 1, 4], [1, 2, 0]], "int32")
 def test_vectors_and_gradients_are_those_of_the_whole_layer(
     config, features, recomputes_layers
 ):
-    model = bert.BertModel(config)
+    model = bert_tf.BertModel(config)
     model.encoder.recomputes_layers = recomputes_layers
 
     def compute(positions):
@@ -90,26 +87,21 @@ MASKED = {
     "next_sentence_labels": np.array([0, 1], "int32"),
 }
 LABELS = {"label_ids": np.array([1, 0], "int32")}
+LABELED_PACKED = MASKED | {"next_sentence_labels": np.array([[0, 1], [1, 0]])}
 MODELS = {
-    "pretrainer": (lambda: pretrainer.BertPretrainer(STILL), ROWS | MASKED),
+    "pretrainer": (partial(bert_tf.BertPretrainer, STILL), ROWS | MASKED),
     "packed_pretrainer": (
-        lambda: pretrainer.BertPretrainer(STILL),
-        PACKED | MASKED | {"next_sentence_labels": np.array([[0, 1], [1, 0]])},
+        partial(bert_tf.BertPretrainer, STILL),
+        PACKED | LABELED_PACKED,
     ),
-    "classifier": (
-        lambda: classifier.BertClassifier(STILL, num_labels=3),
-        ROWS | LABELS,
-    ),
+    "classifier": (partial(bert_tf.BertClassifier, STILL, num_labels=3), ROWS | LABELS),
     "causal_classifier": (
-        lambda: classifier.BertClassifier(CAUSAL, num_labels=3),
+        partial(bert_tf.BertClassifier, CAUSAL, num_labels=3),
         ROWS | LABELS,
     ),
-    "multiple_choice": (
-        lambda: multiple_choice.BertMultipleChoice(STILL),
-        PARTS | LABELS,
-    ),
-    "cross_encoder": (lambda: rankers.BertCrossEncoder(STILL), PARTS),
-    "bi_encoder": (lambda: rankers.BertBiEncoder(STILL, pooling="cls"), ROWS),
+    "multiple_choice": (partial(bert_tf.BertMultipleChoice, STILL), PARTS | LABELS),
+    "cross_encoder": (partial(bert_tf.BertCrossEncoder, STILL), PARTS),
+    "bi_encoder": (partial(bert_tf.BertBiEncoder, STILL, pooling="cls"), ROWS),
 }
 
 
@@ -144,7 +136,7 @@ def test_models_give_the_same_results_from_fewer_positions(name, training, monke
 
 def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     config = dataclasses.replace(STILL, num_hidden_layers=1)
-    model = bert.BertModel(config)
+    model = bert_tf.BertModel(config)
     expected = tf.gather(model(ROWS)["sequence_output"], POSITIONS, batch_dims=1)
     vectors = model(ROWS, output_positions=POSITIONS)["sequence_output"]
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
@@ -160,7 +152,7 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
 
 @pytest.mark.parametrize("config", [ring.slow(STILL), CAUSAL])
 def test_batch_and_length_may_be_unknown_in_a_graph(config):
-    model = classifier.BertClassifier(config, num_labels=3)
+    model = bert_tf.BertClassifier(config, num_labels=3)
     anything = tf.TensorSpec([None, None], tf.int32)
     signature = [{"input_ids": anything, "input_mask": anything}]
     compute = tf.function(lambda x: model(x)["logits"], input_signature=signature)
@@ -175,7 +167,7 @@ def test_dropout_does_not_depend_on_the_other_examples_of_a_batch():
     config = dataclasses.replace(
         STILL, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3
     )
-    model = bert.BertModel(config)
+    model = bert_tf.BertModel(config)
     keys = keras.ops.convert_to_tensor(
         dropout_masks.keys_of_examples(1, 2, np.arange(2))
     )

@@ -12,10 +12,8 @@ from bert_tf.modeling import input_features
 from tests.modeling import small_config
 
 CONFIG = small_config.create(num_hidden_layers=2, initializer_range=0.5)
-IDS = np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32")
-MASK = np.minimum(IDS, 1)
-SEGMENTS = np.array([[0, 0, 1, 1], [0, 0, 0, 0]], "int32")
-FEATURES = {"input_ids": IDS, "input_mask": MASK, "segment_ids": SEGMENTS}
+FEATURES = small_config.FEATURES
+IDS, MASK, SEGMENTS = FEATURES.values()
 THEIRS = {"input_ids": IDS, "attention_mask": MASK, "token_type_ids": SEGMENTS}
 
 
@@ -63,6 +61,7 @@ def test_vectors_may_replace_those_of_the_words(model):
     [
         ({**FEATURES, "segment_ids": 3 * SEGMENTS}, "segment_ids has values from 0 to"),
         ({"input_ids": IDS + 1000}, "input_ids has values from 1000 to 1009"),
+        ({"input_mask": MASK}, "needs input_ids, got input_mask"),
         (IDS[0], r"shape \(4,\), expected \[B, S\]; pass a single text as ids\[None"),
     ],
 )

@@ -20,20 +20,31 @@ def recorded(request, golden):
     return request.getfixturevalue("shared") / "golden" / "model_gelu"
 
 
+def features_of(forward):
+    """Returns the inputs of the recorded model."""
+    return {name[3:]: forward[name] for name in forward if name.startswith("in_")}
+
+
 def create_model(folder, **options):
     read = config_module.BertConfig.from_json_file(folder / "bert_config.json")
     return pretrainer.BertPretrainer(read, **options)
 
 
-def test_scores_and_losses_equal_the_recorded_ones(recorded):
+def test_vectors_scores_and_losses_equal_the_recorded_ones(recorded):
     forward = np.load(recorded / "forward.npz")
-    features = {name[3:]: forward[name] for name in forward if name.startswith("in_")}
+    features = features_of(forward)
     model = create_model(recorded)
     report = loading.load_checkpoint(model, recorded / "bert_model.ckpt")
     assert not report.missing
     assert not report.left_over
 
-    outputs = model(features)
+    encoded, outputs = model.bert(features), model(features)
+    for name in ("embedding_output", "pooled_output"):
+        np.testing.assert_allclose(encoded[name], forward[name], atol=2e-5)
+    layers = np.stack(encoded["all_encoder_layers"])
+    np.testing.assert_allclose(layers, forward["layers"], atol=2e-5)
+    np.testing.assert_array_equal(encoded["sequence_output"], layers[-1])
+    np.testing.assert_array_equal(outputs["sequence_output"], layers[-1])
     words = keras.ops.log_softmax(outputs["masked_lm_logits"])
     words = np.reshape(words, (-1, model.config.vocab_size))
     columns = forward["mlm_log_probs_columns"]
@@ -75,11 +86,8 @@ def test_without_next_sentence_there_is_nothing_of_it(golden):
         "cls/seq_relationship/output_bias",
     }
     forward = np.load(folder / "forward.npz")
-    features = {
-        name[3:]: forward[name]
-        for name in forward
-        if name.startswith("in_") and name != "in_next_sentence_labels"
-    }
+    features = features_of(forward)
+    del features["next_sentence_labels"]
     outputs = model(features)
     assert "next_sentence_logits" not in outputs
     assert set(model.loss_sums(features, outputs)) == {"masked_lm_loss"}
@@ -107,12 +115,7 @@ def test_accuracies_count_the_highest_scores():
 
 def test_the_word_table_is_learned_from_both_its_uses(golden):
     folder = golden / "model"
-    forward = np.load(folder / "forward.npz")
-    features = {
-        name[3:]: tf.constant(forward[name])
-        for name in forward
-        if name.startswith("in_")
-    }
+    features = features_of(np.load(folder / "forward.npz"))
     model = create_model(folder)
     model.build()
     table = model.bert.embeddings.word_embeddings.value

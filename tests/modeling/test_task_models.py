@@ -3,21 +3,17 @@
 import dataclasses
 import subprocess
 import sys
+from functools import partial
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import classifier
 from bert_tf.modeling import distilled_classifier
 from bert_tf.modeling import left_to_right
-from bert_tf.modeling import multiple_choice as modeling_multiple_choice
-from bert_tf.modeling import pretrainer
-from bert_tf.modeling import rankers
-from bert_tf.modeling import span_predictor
-from bert_tf.modeling import token_classifier
 from bert_tf.modeling.kernels import dropout_masks
 from tests import ring
 from tests.modeling import small_config
@@ -66,36 +62,28 @@ OWN_FEATURES = {
     },
 }
 MODELS = {
-    "pretrainer": lambda **kw: pretrainer.BertPretrainer(SMALL, **kw),
-    "words_only": lambda **kw: pretrainer.BertPretrainer(
-        SMALL, next_sentence=False, **kw
+    "pretrainer": partial(bert_tf.BertPretrainer, SMALL),
+    "words_only": partial(bert_tf.BertPretrainer, SMALL, next_sentence=False),
+    "left_to_right": partial(left_to_right.BertLeftToRight, CAUSAL),
+    "causal_classifier": partial(bert_tf.BertClassifier, CAUSAL, num_labels=3),
+    "classifier": partial(bert_tf.BertClassifier, SMALL, num_labels=3),
+    "multi_label_classifier": partial(
+        bert_tf.BertMultiLabelClassifier, SMALL, num_labels=3
     ),
-    "left_to_right": lambda **kw: left_to_right.BertLeftToRight(CAUSAL, **kw),
-    "causal_classifier": lambda **kw: classifier.BertClassifier(
-        CAUSAL, num_labels=3, **kw
+    "regressor": partial(bert_tf.BertRegressor, SMALL),
+    "distilled_classifier": partial(
+        distilled_classifier.DistilledClassifier, SMALL, num_labels=3
     ),
-    "classifier": lambda **kw: classifier.BertClassifier(SMALL, num_labels=3, **kw),
-    "multi_label_classifier": lambda **kw: classifier.BertMultiLabelClassifier(
-        SMALL, num_labels=3, **kw
+    "span_predictor": partial(bert_tf.BertSpanPredictor, SMALL),
+    "span_predictor_with_bilstm": partial(
+        bert_tf.BertSpanPredictor, CAUSAL, bilstm_on_top=True
     ),
-    "regressor": lambda **kw: classifier.BertRegressor(SMALL, **kw),
-    "distilled_classifier": lambda **kw: distilled_classifier.DistilledClassifier(
-        SMALL, num_labels=3, **{"temperature": 2.0, "weight": 0.5} | kw
-    ),
-    "span_predictor": lambda **kw: span_predictor.BertSpanPredictor(SMALL, **kw),
-    "span_predictor_with_bilstm": lambda **kw: span_predictor.BertSpanPredictor(
-        CAUSAL, bilstm_on_top=True, **kw
-    ),
-    "multiple_choice": lambda **kw: modeling_multiple_choice.BertMultipleChoice(
-        WIDE, **kw
-    ),
-    "bi_encoder": lambda **kw: rankers.BertBiEncoder(WIDE, **kw),
-    "cross_encoder": lambda **kw: rankers.BertCrossEncoder(WIDE, **kw),
-    "token_classifier": lambda **kw: token_classifier.BertTokenClassifier(
-        SMALL, num_labels=3, **kw
-    ),
-    "token_classifier_on_features": lambda **kw: token_classifier.BertTokenClassifier(
-        SMALL, num_labels=3, feature_based="last", **kw
+    "multiple_choice": partial(bert_tf.BertMultipleChoice, WIDE),
+    "bi_encoder": partial(bert_tf.BertBiEncoder, WIDE),
+    "cross_encoder": partial(bert_tf.BertCrossEncoder, WIDE),
+    "token_classifier": partial(bert_tf.BertTokenClassifier, SMALL, num_labels=3),
+    "token_classifier_on_features": partial(
+        bert_tf.BertTokenClassifier, SMALL, num_labels=3, feature_based="last"
     ),
 }
 
@@ -278,7 +266,7 @@ def test_gradients_of_many_rows_in_bfloat16_differ_by_rounding_only(
 def test_fit_draws_other_masks_at_every_step():
     seen = []
 
-    class Watched(classifier.BertClassifier):
+    class Watched(bert_tf.BertClassifier):
         def dropout_keys_in_use(self, features, training, dropout_keys):
             used = super().dropout_keys_in_use(features, training, dropout_keys)
             seen.append(used.numpy().tolist())

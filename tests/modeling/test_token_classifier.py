@@ -12,12 +12,8 @@ from bert_tf.tasks.token_classification import options as token_classification_o
 from tests.modeling import small_config
 
 FOUR_LAYERS = small_config.create(num_hidden_layers=4)
-FEATURES = {
-    "input_ids": np.array([[2, 7, 9, 3], [2, 5, 3, 0]], "int32"),
-    "input_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], "int32"),
-    "segment_ids": np.zeros((2, 4), "int32"),
-    "tag_ids": np.array([[-1, 1, 2, -1], [-1, 0, -1, -1]], "int32"),
-}
+TAGS = np.array([[-1, 1, 2, -1], [-1, 0, -1, -1]], "int32")
+FEATURES = {**small_config.FEATURES, "tag_ids": TAGS}
 
 
 def create(feature_based=None):
@@ -38,8 +34,8 @@ def test_the_loss_is_the_mean_over_pieces_with_a_tag():
     assert float(model.loss_weights(FEATURES)["tag_loss"]) == 3
     best = np.argmax(log, axis=-1)
     hits = sum([best[0, 1] == 1, best[0, 2] == 2, best[1, 1] == 0])
-    found = model.metric_sums(FEATURES, outputs)["accuracy"]
-    assert [float(value) for value in found] == [hits, 3]
+    accuracy = model.metric_sums(FEATURES, outputs)["accuracy"]
+    assert [float(value) for value in accuracy] == [hits, 3]
 
 
 def test_options_offer_the_models_ways_to_use_the_layers():
