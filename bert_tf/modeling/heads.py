@@ -99,6 +99,9 @@ class TaskModel(pretrained_model.PretrainedModel):
     # Outputs [B, ...] that a loss compares across all examples of the global batch.
     # With several replicas, `loss_sums` finds those of all replicas as `all_NAME`.
     gathered_outputs: tuple[str, ...] = ()
+    # The logit of a position that does not exist, such as one that a length bucket
+    # cut off: it cannot win and its probability is 0.
+    padding_logit = numerics.ATTENTION_MASK_BIAS
 
     def __init__(
         self,

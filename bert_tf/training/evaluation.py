@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
-from bert_tf.modeling import numerics
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
 from bert_tf.training import steps
@@ -86,8 +85,8 @@ class Evaluation:
 
         Returns:
             Arrays [number of examples, ...]. Outputs per position have the full length
-            of the examples. Positions that a length bucket cut off have
-            `numerics.ATTENTION_MASK_BIAS` as logit, and 0 in other outputs.
+            of the examples. Positions that a length bucket cut off have the model's
+            `padding_logit` as logit, and 0 in other outputs.
 
         Raises:
             ValueError: an output is NaN. An argmax would hide that.
@@ -184,7 +183,7 @@ class Evaluation:
         """Returns a function (iterator, S) -> one batch's outputs, rows in order.
 
         If a length bucket cut the batch, outputs per position are padded to the full
-        length, int32 S: logits with a bias that cannot win, other outputs with 0.
+        length, int32 S: logits with `model.padding_logit`, other outputs with 0.
         `is_real_example` is added to the `keys`.
         """
         model, strategy = self._model, self._strategy
@@ -210,7 +209,7 @@ class Evaluation:
                 key: _pad_cut_axes(
                     tf.concat(local_results(value), axis=0),
                     full_length,
-                    numerics.ATTENTION_MASK_BIAS if key.endswith("logits") else 0,
+                    model.padding_logit if key.endswith("logits") else 0,
                 )
                 for key, value in values.items()
             }
