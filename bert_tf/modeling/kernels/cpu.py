@@ -146,11 +146,8 @@ class Cpu(plain.Plain):
         """Returns the attention weights after dropout, in the dtype of the scores."""
         if self.compiles(scores):
             return compiled.dropped_weights(scores, visible, dropout)
-        weights = self._softmax(compiled.with_bias(scores, visible))
+        weights = ops.softmax(compiled.with_bias(scores, visible), axis=-1)
         return self.dropout(ops.cast(weights, scores.dtype), dropout)
-
-    def _softmax(self, scores):
-        return ops.softmax(scores, axis=-1)
 
     def vocabulary_scores(self, vectors: Tensor, table: Tensor, bias: Tensor) -> Tensor:
         """See `Plain.vocabulary_scores`.
@@ -191,15 +188,11 @@ class Cpu(plain.Plain):
             def gradient(upstream):
                 return gradient_of(logits, highest, log_total, labels, upstream)
 
-            below = highest[:, 0] - self._label_logits(logits, labels)
+            entries = ops.take_along_axis(logits, labels[:, None], axis=-1)
+            below = highest[:, 0] - ops.cast(entries[:, 0], "float32")
             return below + log_total[:, 0], gradient
 
         return minus_log_probability(logits)
-
-    def _label_logits(self, logits, labels):
-        """Returns float32 [rows]: the logit of each row's label."""
-        entries = ops.take_along_axis(logits, labels[:, None], axis=-1)
-        return ops.cast(entries[:, 0], "float32")
 
     def vocabulary_losses(
         self, vectors: Tensor, table: Tensor, bias: Tensor, labels: Tensor
@@ -302,11 +295,11 @@ def _log_total(logits, highest, reduce_rows=_reduce_rows):
 
 def _cross_entropy_gradient(logits, highest, log_total, labels, upstream):
     probabilities = ops.exp(ops.cast(logits, "float32") - highest - log_total)
-    errors = probabilities - ops.cast(is_label(logits, labels), "float32")
+    errors = probabilities - ops.cast(_is_label(logits, labels), "float32")
     return ops.cast(errors * upstream[:, None], logits.dtype)
 
 
-def is_label(logits: Tensor, labels: Tensor) -> Tensor:
+def _is_label(logits, labels):
     """Returns bool [rows, classes]: True at each row's label."""
     classes = ops.arange(ops.shape(logits)[-1], dtype="int32")
     return ops.equal(classes[None, :], labels[:, None])

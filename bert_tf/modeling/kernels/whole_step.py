@@ -68,26 +68,3 @@ class WholeStep(cpu.Cpu):
         )
         recomputed: Any = keras.remat(lambda *heads: compute(*heads))
         return recomputed(query, key, value)
-
-    def _softmax(self, scores):
-        return _softmax(scores)
-
-    def _label_logits(self, logits, labels):
-        # XLA fuses sums, but not gathers.
-        wide = ops.cast(logits, "float32")
-        return ops.sum(ops.where(cpu.is_label(logits, labels), wide, 0.0), axis=-1)
-
-
-@ops.custom_gradient
-def _softmax(scores):
-    # Dividing exponentials by their sum would keep all of them in memory until the sum
-    # is known. Here they are computed twice.
-    highest = ops.max(scores, axis=-1, keepdims=True)
-    total = ops.sum(ops.exp(scores - highest), axis=-1, keepdims=True)
-    weights = ops.exp(scores - highest - ops.log(total))
-
-    def gradient(upstream):
-        product = weights * upstream
-        return product - weights * ops.sum(product, axis=-1, keepdims=True)
-
-    return weights, gradient
