@@ -7,15 +7,28 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+TABLES = {
+    "train_file": "train.tsv",
+    "eval_file": "dev.tsv",
+    "predict_file": "test.tsv",
+}
+# With these options, a tiny model learns most of the data sets.
+VALUES = {
+    "max_seq_length": 24,
+    "train_batch_size": 8,
+    "learning_rate": 1e-2,
+    "num_train_epochs": 20.0,
+}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contract:
     """A data set that a tiny model learns in seconds, and what the model answers."""
 
     write_data: Callable[[pathlib.Path], None]  # Writes the files into a folder.
-    # Options that name these files, by the folder.
-    data: Callable[[pathlib.Path], Mapping[str, Any]]
-    values: Mapping[str, Any]  # Other options, with which the model learns the data.
+    data: Mapping[str, str]  # Options that name these files; "" is the folder.
+    # Other options, with which the model learns the data.
+    values: Mapping[str, Any] = dataclasses.field(default_factory=lambda: VALUES)
     # Writes a development set with errors; returns the options that name it.
     write_errors: Callable[[pathlib.Path], Mapping[str, Any]]
     errors: Sequence[str]  # The beginnings of the errors that --check finds in it.
@@ -41,7 +54,7 @@ class Contract:
             quick_config: path of the configuration of a tiny model.
         """
         fixed = {
-            **self.data(folder),
+            **{name: str(folder / file) for name, file in self.data.items()},
             **self.values,
             "bert_config_file": quick_config,
             "vocab_file": str(golden / "vocab.txt"),

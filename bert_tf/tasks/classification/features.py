@@ -37,7 +37,6 @@ def rows_of(
     tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
-    progress: progress_module.Progress = progress_module.report,
 ) -> Rows:
     """Returns the features of examples.
 
@@ -46,13 +45,12 @@ def rows_of(
         record: of the run.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
         weights: weight of each class in the loss. None: all weights are 1.
-        progress: reports the number of tokenized examples.
     """
     lengths: list[int] = []
     columns = _packed(
         examples,
         tokenizer,
-        progress,
+        progress_module.report,
         max_seq_length=record.max_seq_length,
         truncate_pair=record.truncate_pair,
         lengths=lengths,

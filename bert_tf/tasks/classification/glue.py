@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 # Of GLUE's files of CoLA, only test.tsv has a header.
 _COLA_HEADER = ("source", "label", "original_label", "sentence")
 _INDEX = "index"
+_SENTENCE = examples_module.Columns(text="sentence", index=_INDEX)
+_SENTENCES = examples_module.Columns(text="sentence1", text_b="sentence2", index=_INDEX)
 _PARTS = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 _PARTS_OF_MNLI = {
     "train": "train.tsv",
@@ -78,7 +80,7 @@ class GlueProcessor(examples_module.DataProcessor):
 class ColaProcessor(GlueProcessor):
     """CoLA: is a sentence acceptable English? Score: Matthews correlation."""
 
-    columns = examples_module.Columns(text="sentence", index=_INDEX)
+    columns = _SENTENCE
     header = _COLA_HEADER
     submitted_as = ("CoLA.tsv",)
 
@@ -86,7 +88,7 @@ class ColaProcessor(GlueProcessor):
 class Sst2Processor(GlueProcessor):
     """SST-2: is a sentence of a film review positive? Score: accuracy."""
 
-    columns = examples_module.Columns(text="sentence", index=_INDEX)
+    columns = _SENTENCE
     submitted_as = ("SST-2.tsv",)
 
 
@@ -102,12 +104,8 @@ class MrpcProcessor(GlueProcessor):
 class StsbProcessor(GlueProcessor):
     """STS-B: how similar are two sentences, from 0 to 5? Scores: correlations."""
 
-    columns = examples_module.Columns(
-        text="sentence1",
-        text_b="sentence2",
-        label="score",
-        kind=checkpoint_heads.REGRESSION,
-        index=_INDEX,
+    columns = dataclasses.replace(
+        _SENTENCES, label="score", kind=checkpoint_heads.REGRESSION
     )
     labels = ()
     submitted_as = ("STS-B.tsv",)
@@ -154,9 +152,7 @@ class MnliProcessor(GlueProcessor):
     genres ("mismatched").
     """
 
-    columns = examples_module.Columns(
-        text="sentence1", text_b="sentence2", label="gold_label", index=_INDEX
-    )
+    columns = dataclasses.replace(_SENTENCES, label="gold_label")
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_MNLI
     submitted_as = ("MNLI-m.tsv", "MNLI-mm.tsv")
@@ -173,9 +169,7 @@ class QnliProcessor(GlueProcessor):
 class RteProcessor(GlueProcessor):
     """RTE: does the first sentence imply the second? Score: accuracy."""
 
-    columns = examples_module.Columns(
-        text="sentence1", text_b="sentence2", index=_INDEX
-    )
+    columns = _SENTENCES
     labels = ("entailment", "not_entailment")
     submitted_as = ("RTE.tsv",)
 
@@ -183,9 +177,7 @@ class RteProcessor(GlueProcessor):
 class WnliProcessor(GlueProcessor):
     """WNLI: is the sentence with its pronoun replaced implied? Score: accuracy."""
 
-    columns = examples_module.Columns(
-        text="sentence1", text_b="sentence2", index=_INDEX
-    )
+    columns = _SENTENCES
     submitted_as = ("WNLI.tsv",)
 
 
@@ -195,9 +187,7 @@ class AxProcessor(GlueProcessor):
     diagnostic.tsv (or AX.tsv) is the set to predict. diagnostic-full.tsv has labels.
     """
 
-    columns = examples_module.Columns(
-        text="sentence1", text_b="sentence2", index=_INDEX
-    )
+    columns = _SENTENCES
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)
@@ -253,9 +243,7 @@ class XnliProcessor(examples_module.DataProcessor):
     Source: XnliProcessor of run_classifier.py, 2018, which had one language for both.
     """
 
-    columns = examples_module.Columns(
-        text="sentence1", text_b="sentence2", label="gold_label", index="index"
-    )
+    columns = MnliProcessor.columns
     labels = ENTAILMENT_LABELS
 
     def __init__(self, languages: Sequence[str] = (DEFAULT_LANGUAGE,)):

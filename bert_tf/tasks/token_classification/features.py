@@ -28,8 +28,6 @@ from bert_tf.tasks.token_classification import examples
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tokenization import words as words_module
 
-# The id in `tag_ids` of a piece without a tag; the loss ignores it.
-NO_TAG = -1
 # Words per call of the tokenizer, enough to amortize the cost of a call.
 WORDS_PER_CALL = 16384
 
@@ -129,7 +127,7 @@ def convert_sentences_to_features(
     """Returns the features of sentences and the positions of their words.
 
     Words are tokenized one by one, and the first piece of a word carries its tag
-    (arXiv:1810.04805, section 5.3). The other pieces have `NO_TAG`: they take part in
+    (arXiv:1810.04805, section 5.3). The other pieces have the tag -1: they take part in
     attention, but in neither loss nor prediction. So every word counts once, however
     many pieces it has, and its pieces cannot get contradicting tags.
 
@@ -141,7 +139,7 @@ def convert_sentences_to_features(
     Args:
         sentences: at least one sentence; W is the number of their words.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
-        record: of the model. Words without one of its tags have `NO_TAG` in `tag_ids`.
+        record: of the model. Words without one of its tags have -1 in `tag_ids`.
 
     Source: section 5.3 of the paper, and "Tokenization" in the README of 2018.
     """
@@ -167,13 +165,13 @@ def convert_sentences_to_features(
                 positions.append(here - start + 1)  # After [CLS].
                 input_ids.append(np.array([cls, *pieces[start:end], sep]))
         tags = [tag for index in unit for tag in _tags(sentences[index])]
-        tag_ids += [label_ids.get(tag, NO_TAG) for tag in tags]
+        tag_ids += [label_ids.get(tag, token_classifier.NO_TAG) for tag in tags]
     shape = (len(input_ids), record.max_seq_length)
     columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
     for row, row_ids in enumerate(input_ids):
         columns["input_ids"][row, : len(row_ids)] = row_ids
         columns["input_mask"][row, : len(row_ids)] = 1
-    columns["tag_ids"] = np.full(shape, NO_TAG, np.int32)
+    columns["tag_ids"] = np.full(shape, token_classifier.NO_TAG, np.int32)
     words_rows, words_positions = np.concatenate(rows), np.concatenate(positions)
     columns["tag_ids"][words_rows, words_positions] = tag_ids
     return Features(

@@ -196,7 +196,9 @@ class TokenClassification(task_module.Task):
         The outputs are the tags predicted for each sentence.
         """
         logits = self._word_logits("dev", predict)
-        losses = np.asarray(kernels.current().cross_entropy(logits, self._tag_ids()))
+        features = self.features("dev")
+        tag_ids = features.first_pieces(features.columns["tag_ids"])
+        losses = np.asarray(kernels.current().cross_entropy(logits, tag_ids))
         tagged = features_module.tagged(logits, self.record.labels)
         predicted = self._by_sentence("dev", [tag for tag, _ in tagged])
         return task_module.Evaluation(
@@ -246,7 +248,7 @@ class TokenClassification(task_module.Task):
                 path, self.record.tag_column, tags
             )
         test_scores: dict[str, float] = {}
-        if self._has_tags("test"):
+        if self.examples["test"][0].tags is not None:
             predicted = self._by_sentence("test", tags)
             self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
@@ -387,13 +389,6 @@ class TokenClassification(task_module.Task):
                 )
             labels = source.head.labels
         return tuple(labels), schemes.scheme_of_labels(labels) if is_auto else scheme
-
-    def _has_tags(self, name):
-        return name in self.examples and self.examples[name][0].tags is not None
-
-    def _tag_ids(self):
-        features = self.features("dev")
-        return features.first_pieces(features.columns["tag_ids"])
 
     def _word_logits(self, name, predict):
         """Returns the logits of all words, float32 [W, C]."""

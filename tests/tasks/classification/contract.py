@@ -34,17 +34,7 @@ def write_errors(folder):
 
 CONTRACT = contract.Contract(
     write_data=write_data,
-    data=lambda folder: {
-        "train_file": str(folder / "train.tsv"),
-        "eval_file": str(folder / "dev.tsv"),
-        "predict_file": str(folder / "test.tsv"),
-    },
-    values={
-        "max_seq_length": 24,
-        "train_batch_size": 8,
-        "learning_rate": 1e-2,
-        "num_train_epochs": 20.0,
-    },
+    data=contract.TABLES,
     write_errors=write_errors,
     errors=("the label 'fog' is not one of rain, sun", "the label is empty"),
     scores={"eval_accuracy": 1.0},

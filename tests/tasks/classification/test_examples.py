@@ -41,10 +41,11 @@ def test_labels_are_those_of_the_training_file_sorted(write):
     "train_text, message",
     [
         ("text\tlabel\nx\tsun\ny\tsun\n", "all rows have the label 'sun'"),
+        ("words\tlabel\nx\tsun\n", "no column 'text'; .* Choose columns with --text_"),
         (None, "pass --labels"),
     ],
 )
-def test_one_class_or_none_is_refused(write, train_text, message):
+def test_a_table_without_classes_is_refused(write, train_text, message):
     path = None if train_text is None else write("a.tsv", train_text)
     with pytest.raises(ValueError, match=message):
         examples_module.TableProcessor(train_file=path).get_labels()
@@ -105,8 +106,8 @@ def test_several_numbers_are_columns_or_lists(write, name, label, text):
     record = classification_predictions.Record(
         max_seq_length=8, do_lower_case=True, labels=("a", "b"), label_kind="regression"
     )
-    found = features_module.label_columns(processor.get_train_examples(), record)
-    np.testing.assert_array_equal(found["label_values"], [[1.5, 2], [0, -1]])
+    features = features_module.label_columns(processor.get_train_examples(), record)
+    np.testing.assert_array_equal(features["label_values"], [[1.5, 2], [0, -1]])
     path = write(name, text.format("" if name == "a.jsonl" else ",much"))
     processor = examples_module.TableProcessor(train_file=path, columns=columns)
     with pytest.raises(ValueError, match=r"has 1 number, expected 2\.|'much' is not a"):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
+from tests import runs
 
 pytestmark = pytest.mark.slow
 
@@ -39,11 +40,6 @@ def contents_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def keys_of(folder):
-    lines = (folder / "eval_results.txt").read_text().splitlines()
-    return [line.split(" = ")[0] for line in lines]
-
-
 def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     tmp_path, glue_options, mnli
 ):
@@ -51,7 +47,7 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
     fine_tuning_run.run(
         glue_options(run_dir, "MNLI", mnli, do_eval=True, do_predict=True)
     )
-    assert keys_of(run_dir) == [
+    assert list(runs.scores(run_dir)) == [
         "eval_accuracy",
         "eval_accuracy_mismatched",
         "eval_loss",
@@ -115,7 +111,7 @@ def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_option
             num_train_epochs=100.0,
         )
     )
-    assert {"eval_pearson", "eval_spearman"} <= set(keys_of(run_dir))
+    assert {"eval_pearson", "eval_spearman"} <= set(runs.scores(run_dir))
     assert (run_dir / "STS-B.tsv").read_text() == "index\tprediction\n4\t5.000\n"
     [line] = (run_dir / "predictions.jsonl").read_text().splitlines()
     assert json.loads(line)["value"] > 5

@@ -110,8 +110,8 @@ def several_run(tmp_path_factory, weather_options, weather_table):
     run_dir = tmp_path_factory.mktemp("runs") / "several"
 
     def labels(text, label):
-        found = ["rainy"] if label == "rain" else []
-        return "; ".join([*found, *(["cloudy"] if "cloud" in text else [])])
+        names = {"rainy": label == "rain", "cloudy": "cloud" in text}
+        return "; ".join(name for name, is_true in names.items() if is_true)
 
     table = weather_table("several.tsv", labels)
     options = weather_options(

@@ -12,13 +12,13 @@ from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
+from tests import runs
 from tests.modeling import small_config
 
 
 @pytest.fixture(scope="module")
 def teacher(weather_run):
     """Folder of a run that distinguishes rain from sun without a mistake."""
-    assert "eval_accuracy = 1.0" in (weather_run / "eval_results.txt").read_text()
     return weather_run
 
 
@@ -48,10 +48,6 @@ def student_options(weather_options, noisy):
     return create
 
 
-def weights_of(classification):
-    return [weight.numpy() for weight in classification.trainer.model.weights]
-
-
 @pytest.mark.slow
 def test_a_student_is_better_with_a_teacher_than_without(
     tmp_path, student_options, teacher, monkeypatch
@@ -60,14 +56,10 @@ def test_a_student_is_better_with_a_teacher_than_without(
     defaults = distilled_classifier.DistilledClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "weight", 1.0)
     accuracy = {}
-    for name, flags in {
-        "alone": {},
-        "taught": {"teacher": str(teacher)},
-    }.items():
+    for name, flags in {"alone": {}, "taught": {"teacher": str(teacher)}}.items():
         options = student_options(tmp_path / name, do_eval=True, **flags)
         fine_tuning_run.run(options)
-        results = (tmp_path / name / "eval_results.txt").read_text().splitlines()
-        accuracy[name] = float(results[0].removeprefix("eval_accuracy = "))
+        accuracy[name] = runs.scores(tmp_path / name)["eval_accuracy"]
     assert accuracy["taught"] == 1.0
     assert accuracy["alone"] <= 0.75
 
@@ -114,8 +106,7 @@ def test_a_killed_student_ends_with_the_same_weights(
     flags = {"teacher": str(teacher), "num_train_epochs": 2.0}
     flags["bert_config_file"] = dropout_config
     flags["save_checkpoints_steps"] = 3
-    whole = fine_tuning_run.Run(student_options(tmp_path / "whole", **flags))
-    whole.train()
+    fine_tuning_run.Run(student_options(tmp_path / "whole", **flags)).train()
 
     part = fine_tuning_run.Run(student_options(tmp_path / "part", **flags))
     save = part.trainer._save
@@ -131,8 +122,7 @@ def test_a_killed_student_ends_with_the_same_weights(
     resumed = fine_tuning_run.Run(student_options(tmp_path / "part", **flags))
     assert resumed.trainer.step == 3
     resumed.train()
-    for one, other in zip(weights_of(whole), weights_of(resumed), strict=True):
-        np.testing.assert_array_equal(one, other)
+    runs.assert_same_tensors(tmp_path / "part", tmp_path / "whole")
 
 
 @pytest.mark.slow

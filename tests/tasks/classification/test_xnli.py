@@ -45,8 +45,8 @@ def test_the_language_of_2018_is_the_default(folder):
 )
 def test_one_language_is_one_set_and_several_are_several(folder, languages, sets):
     processor = glue.XnliProcessor(languages)
-    found = processor.get_dev_sets(folder)
-    assert {p: [row.text_b for row in rows] for p, rows in found.items()} == sets
+    evaluated = processor.get_dev_sets(folder)
+    assert {p: [row.text_b for row in rows] for p, rows in evaluated.items()} == sets
     tested = processor.get_test_sets(folder)
     assert set(tested) == {part.replace("dev", "test") for part in sets}
     assert {row.label for rows in tested.values() for row in rows} == {None}

@@ -28,7 +28,7 @@ def table(examples, *, with_labels):
 def write_data(folder):
     (folder / "train.tsv").write_text(table(rows(0, 32), with_labels=True))
     (folder / "dev.tsv").write_text(table(rows(32, 8), with_labels=True))
-    (folder / "unlabeled.tsv").write_text(table(rows(32, 5), with_labels=False))
+    (folder / "test.tsv").write_text(table(rows(32, 5), with_labels=False))
 
 
 def write_errors(folder):
@@ -41,17 +41,7 @@ def write_errors(folder):
 
 CONTRACT = contract.Contract(
     write_data=write_data,
-    data=lambda folder: {
-        "train_file": str(folder / "train.tsv"),
-        "eval_file": str(folder / "dev.tsv"),
-        "predict_file": str(folder / "unlabeled.tsv"),
-    },
-    values={
-        "max_seq_length": 24,
-        "train_batch_size": 8,
-        "learning_rate": 1e-2,
-        "num_train_epochs": 20.0,
-    },
+    data=contract.TABLES,
     write_errors=write_errors,
     errors=("the label is '3'", "ending 1 is empty"),
     scores={"eval_accuracy": 1.0},

@@ -107,17 +107,16 @@ def test_lists_of_endings_must_be_of_one_length(write, record, message):
 
 
 @pytest.mark.parametrize(
-    "name, found", [("test.csv", "SWAG"), ("train.tsv", "CODAH"), ("a.tsv", None)]
+    "file, name", [("test.csv", "SWAG"), ("train.tsv", "CODAH"), ("a.tsv", None)]
 )
-def test_a_folder_shows_by_its_files_which_data_set_it_is(tmp_path, name, found):
-    (tmp_path / name).touch()
-    if found is None:
+def test_a_folder_shows_by_its_files_which_data_set_it_is(tmp_path, file, name):
+    (tmp_path / file).touch()
+    if name is None:
         with pytest.raises(ValueError, match="contains no data set"):
             examples_module.layout_of(str(tmp_path))
     else:
-        assert (
-            examples_module.layout_of(str(tmp_path)) == examples_module.LAYOUTS[found]
-        )
+        layout = examples_module.layout_of(str(tmp_path))
+        assert layout == examples_module.LAYOUTS[name]
 
 
 def test_the_shared_files_are_read_whole(shared):

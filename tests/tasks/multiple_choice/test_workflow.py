@@ -7,23 +7,44 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.multiple_choice import task
-from tests import runs
 
 
-def test_the_columns_are_those_that_are_named(tmp_path, choice_options, write):
-    path = write("a.csv", "x,He,runs,1,sits\ny,She,eats,0,goes\n")
-    options = choice_options(
-        tmp_path / "run",
-        train_file=path,
-        header="id,begin,one,right,two",
-        start_column="begin",
-        ending_columns="two,one",
-        label_column="right",
-        train_batch_size=2,
-    )
-    first = fine_tuning_run.prepare(options).examples["train"][0]
-    assert (first.guid, first.start, first.label) == ("x", "He", 1)
-    assert first.endings == ("sits", "runs")
+@pytest.mark.parametrize(
+    "names, content, values",
+    [
+        (("train.tsv", "dev.tsv", "test.tsv"), "c\tHe\ta\tb\tc\td\t3\n", {}),  # CODAH
+        (
+            ("train.csv", "val.csv", "test.csv"),  # SWAG
+            "startphrase,ending0,ending1,ending2,ending3,label\nHe,a,b,c,d,3\n",
+            {},
+        ),
+        (
+            ("own.csv",),
+            "x,He,d,3,c,b,a\n",
+            {
+                "header": "id,begin,four,right,three,two,one",
+                "start_column": "begin",
+                "ending_columns": "one,two,three,four",
+                "label_column": "right",
+            },
+        ),
+    ],
+)
+def test_a_folder_as_published_and_a_table_of_named_columns_are_read(
+    tmp_path, choice_options, names, content, values
+):
+    for name in names:
+        (tmp_path / name).write_text(content)
+    own = dict.fromkeys(("train_file", "eval_file", "predict_file"))
+    data = {**own, "data_dir": str(tmp_path), "do_eval": True, "do_predict": True}
+    if values:
+        data = values | {"train_file": str(tmp_path / "own.csv")}
+    options = choice_options(tmp_path / "run", train_batch_size=1, **data)
+    examples = fine_tuning_run.prepare(options).examples
+    assert len(examples) == len(names)
+    [example] = examples["train"]
+    assert (example.start, example.label) == ("He", 3)
+    assert example.endings == ("a", "b", "c", "d")
 
 
 def test_the_first_of_equally_probable_endings_is_the_answer():
@@ -52,33 +73,3 @@ def test_a_run_is_applied_to_a_table_without_a_header_line(
     fine_tuning_run.run(options)
     [table] = folder.glob("predictions*plain*.csv")
     assert "and honey" in table.read_text().splitlines()[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "names, row",
-    [
-        (("train.tsv", "dev.tsv", "test.tsv"), "c\tHe\ta\tb\tc\td\t3\n"),
-        (
-            ("train.csv", "val.csv", "test.csv"),
-            "startphrase,ending0,ending1,ending2,ending3,label\nHe,a,b,c,d,3\n",
-        ),
-    ],
-    ids=["CODAH", "SWAG"],
-)
-def test_a_folder_as_published_is_read(tmp_path, choice_options, names, row):
-    for name in names:
-        (tmp_path / name).write_text(row)
-    own = ("train_file", "eval_file", "predict_file")
-    options = choice_options(
-        tmp_path / "run",
-        data_dir=str(tmp_path),
-        do_eval=True,
-        do_predict=True,
-        train_batch_size=1,
-        num_train_epochs=1.0,
-        **dict.fromkeys(own),
-    )
-    fine_tuning_run.run(options)
-    assert "eval_accuracy" in runs.scores(tmp_path / "run")
-    assert len((tmp_path / "run" / "test_results.tsv").read_text().split()) == 4

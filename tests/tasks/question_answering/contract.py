@@ -44,19 +44,9 @@ def write_errors(folder):
 
 CONTRACT = contract.Contract(
     write_data=write_data,
-    data=lambda folder: {
-        "train_file": str(folder / "train.json"),
-        "predict_file": str(folder / "dev.json"),
-    },
-    values={
-        "max_seq_length": 24,
-        "max_query_length": 6,
-        "doc_stride": 8,
-        "version_2_with_negative": True,
-        "train_batch_size": 8,
-        "learning_rate": 1e-2,
-        "num_train_epochs": 20.0,
-    },
+    data={"train_file": "train.json", "predict_file": "dev.json"},
+    values=contract.VALUES
+    | {"max_query_length": 6, "doc_stride": 8, "version_2_with_negative": True},
     write_errors=write_errors,
     errors=("'cow' is not in its context", "'cow' is not in its context"),
     scores={"eval_f1": 80.0},

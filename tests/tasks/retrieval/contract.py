@@ -4,10 +4,6 @@ from tests.tasks import contract
 from tests.tasks.retrieval import pairs
 
 
-def write_data(folder):
-    pairs.write(folder)
-
-
 def write_errors(folder):
     path = folder / "wrong.jsonl"
     records = [{"query": "a", "passage": " "}, {"query": "b", "passage": "not there"}]
@@ -16,20 +12,14 @@ def write_errors(folder):
 
 
 CONTRACT = contract.Contract(
-    write_data=write_data,
-    data=lambda folder: {
-        "train_file": str(folder / "train.jsonl"),
-        "eval_file": str(folder / "dev.jsonl"),
-        "predict_file": str(folder / "queries.txt"),
-        "corpus_file": str(folder / "corpus.txt"),
+    write_data=pairs.write,
+    data={
+        "train_file": "train.jsonl",
+        "eval_file": "dev.jsonl",
+        "predict_file": "queries.txt",
+        "corpus_file": "corpus.txt",
     },
-    values={
-        "max_query_length": 8,
-        "max_seq_length": 24,
-        "train_batch_size": 8,
-        "learning_rate": 1e-2,
-        "num_train_epochs": 20.0,
-    },
+    values=contract.VALUES | {"max_query_length": 8},
     write_errors=write_errors,
     errors=("the passage is empty", "the passage of 'dev-2' is not in"),
     scores={"eval_mrr": 1.0, "eval_recall_at_1": 1.0},

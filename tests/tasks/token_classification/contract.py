@@ -24,37 +24,19 @@ def write_errors(folder):
 
 CONTRACT = contract.Contract(
     write_data=write_data,
-    data=lambda folder: {"data_dir": str(folder)},
-    values={
-        "max_seq_length": 24,
-        "train_batch_size": 8,
-        "learning_rate": 4e-3,
-        "num_train_epochs": 4.0,
-    },
+    data={"data_dir": ""},
+    values=contract.VALUES | {"learning_rate": 4e-3, "num_train_epochs": 4.0},
     write_errors=write_errors,
     errors=("expected 2 columns", "'I-Y' cannot start an entity"),
     scores={"eval_f1": 0.95},
     num_steps=120,  # int(240 / 8 * 4)
     inputs=[
         ["Anna", "Winter", "makes", "bread"],
-        "from Lund Otto Horn counts the ships, from Lund",
+        "in Lund, says Otto",
     ],
     answers=[
         {"tags": ["B-PER", "I-PER", "O", "O"]},
-        {
-            "words": [
-                "from",
-                "Lund",
-                "Otto",
-                "Horn",
-                "counts",
-                "the",
-                "ships",
-                ",",
-                "from",
-                "Lund",
-            ]
-        },
+        {"words": ["in", "Lund", ",", "says", "Otto"]},
     ],
     wrong_inputs=["a text", [["a", ""]], ["a", 7]],
     expected="[Ee]xpected a (list of sentences|string or a list)",

@@ -47,10 +47,14 @@ def record(length=8, stride=2, **values):
     )
 
 
-def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
-    found = features_module.convert_sentences_to_features(
-        [sentence("a bcc", "O B-X"), sentence("c")], tokenizer, record()
+def converted(tokenizer, *sentences, **settings):
+    return features_module.convert_sentences_to_features(
+        sentences, tokenizer, record(**settings)
     )
+
+
+def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
+    rows = converted(tokenizer, sentence("a bcc", "O B-X"), sentence("c"))
     expected = {
         "input_ids": [
             [CLS, A, B, INNER_C, INNER_C, SEP, 0, 0],
@@ -61,28 +65,26 @@ def test_the_tag_is_at_the_first_piece_of_its_word(tokenizer):
         "tag_ids": [[-1, 0, 1, -1, -1, -1, -1, -1], [-1] * 8],
     }
     for name, column in expected.items():
-        np.testing.assert_array_equal(found.columns[name], column, err_msg=name)
-        assert found.columns[name].dtype == np.int32
-    np.testing.assert_array_equal(found.rows, [0, 0, 1])
-    np.testing.assert_array_equal(found.positions, [1, 2, 1])
+        np.testing.assert_array_equal(rows.columns[name], column, err_msg=name)
+        assert rows.columns[name].dtype == np.int32
+    np.testing.assert_array_equal(rows.rows, [0, 0, 1])
+    np.testing.assert_array_equal(rows.positions, [1, 2, 1])
 
 
 def test_a_word_of_which_nothing_is_left_is_unknown_and_has_its_tag(tokenizer):
     words = examples.Sentence(words=("\u200b", "a"), tags=("B-X", "O"))
-    found = features_module.convert_sentences_to_features([words], tokenizer, record())
-    assert found.columns["input_ids"][0, :4].tolist() == [CLS, UNK, A, SEP]
-    assert found.columns["tag_ids"][0, 1:3].tolist() == [1, 0]
+    rows = converted(tokenizer, words)
+    assert rows.columns["input_ids"][0, :4].tolist() == [CLS, UNK, A, SEP]
+    assert rows.columns["tag_ids"][0, 1:3].tolist() == [1, 0]
 
 
 def test_a_long_sentence_has_windows_and_each_word_most_context(plain):
     # Six pieces to a window, which starts every two: 0-5, 2-7, 4-9.
-    found = features_module.convert_sentences_to_features(
-        [sentence("a b c a b c a b c a")], plain, record(length=8, stride=2)
-    )
-    assert found.columns["input_ids"][:, 1].tolist() == [A, C, B]
+    rows = converted(plain, sentence("a b c a b c a b c a"), length=8, stride=2)
+    assert rows.columns["input_ids"][:, 1].tolist() == [A, C, B]
     # Of words 3 and 4 the second window has two pieces on the worse side, and so on.
-    assert found.rows.tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
-    assert found.positions.tolist() == [1, 2, 3, 4, 3, 4, 3, 4, 5, 6]
+    assert rows.rows.tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2, 2]
+    assert rows.positions.tolist() == [1, 2, 3, 4, 3, 4, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("stride", [1, 3, 6])
@@ -98,18 +100,15 @@ def test_no_tag_is_lost_and_none_is_there_twice(plain, stride, document_context)
         )
         for index, size in enumerate(generator.integers(1, 30, size=20))
     ]
-    found = features_module.convert_sentences_to_features(
-        sentences,
-        plain,
-        record(length=8, stride=stride, document_context=document_context),
-    )
+    settings = {"stride": stride, "document_context": document_context}
+    rows = converted(plain, *sentences, length=8, **settings)
     tags = [LABELS.index(tag) for one in sentences for tag in one.tags]
     first = [TOKENS.index(word[0]) for one in sentences for word in one.words]
-    place = (found.rows, found.positions)
-    np.testing.assert_array_equal(found.columns["tag_ids"][place], tags)
-    np.testing.assert_array_equal(found.columns["input_ids"][place], first)
-    assert np.sum(found.columns["tag_ids"] >= 0) == len(tags)
-    assert np.all(np.any(found.columns["tag_ids"] >= 0, axis=1))  # No empty rows.
+    place = (rows.rows, rows.positions)
+    np.testing.assert_array_equal(rows.columns["tag_ids"][place], tags)
+    np.testing.assert_array_equal(rows.columns["input_ids"][place], first)
+    assert np.sum(rows.columns["tag_ids"] >= 0) == len(tags)
+    assert np.all(np.any(rows.columns["tag_ids"] >= 0, axis=1))  # No empty rows.
 
 
 def test_windows_contain_the_neighbors_within_the_document(plain):
@@ -118,23 +117,19 @@ def test_windows_contain_the_neighbors_within_the_document(plain):
         sentence("b", "B-X", document=1),
         sentence("c", "I-X", document=2),
     ]
-    found = features_module.convert_sentences_to_features(
-        sentences, plain, record(document_context=True)
-    )
-    assert found.columns["input_ids"][:, :4].tolist() == [
+    rows = converted(plain, *sentences, document_context=True)
+    assert rows.columns["input_ids"][:, :4].tolist() == [
         [CLS, A, B, SEP],
         [CLS, C, SEP, 0],
     ]
-    assert found.columns["tag_ids"][:, :3].tolist() == [[-1, 0, 1], [-1, 2, -1]]
-    assert found.rows.tolist() == [0, 0, 1]
+    assert rows.columns["tag_ids"][:, :3].tolist() == [[-1, 0, 1], [-1, 2, -1]]
+    assert rows.rows.tolist() == [0, 0, 1]
 
 
 def test_sentences_in_capitals_are_true_cased_where_that_is_wanted(plain):
     headline = sentence("DD AA", "B-X O")
     ids = [
-        features_module.convert_sentences_to_features(
-            [headline], plain, record(true_cases=cases)
-        ).columns["input_ids"][0, 1:3]
+        converted(plain, headline, true_cases=cases).columns["input_ids"][0, 1:3]
         for cases in (None, {"dd": "d", "aa": "a"})
     ]
     assert ids[0].tolist() == [UNK, UNK]
@@ -142,7 +137,5 @@ def test_sentences_in_capitals_are_true_cased_where_that_is_wanted(plain):
 
 
 def test_a_tag_that_the_model_has_not_is_no_tag(plain):
-    found = features_module.convert_sentences_to_features(
-        [sentence("a b", "B-Y O")], plain, record()
-    )
-    assert found.columns["tag_ids"][0, 1:3].tolist() == [-1, 0]
+    rows = converted(plain, sentence("a b", "B-Y O"))
+    assert rows.columns["tag_ids"][0, 1:3].tolist() == [-1, 0]

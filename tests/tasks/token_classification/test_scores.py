@@ -11,18 +11,18 @@ AS_IOBES = {"L": "E", "U": "S"}
 
 def entities(tags):
     """Returns {(first, last, type)} as conlleval's Perl code finds chunks."""
-    found, start = set(), None
+    chunks, start = set(), None
     padded = ["O", *tags, "O"]
     for index in range(1, len(padded)):
         before, prefix = padded[index - 1][0], padded[index][0]
         same = padded[index - 1][1:] == padded[index][1:]
         ends = before in "ES" or prefix in "BSO" or not same
         if before != "O" and ends:
-            found.add((start, index - 2, padded[index - 1][2:]))
+            chunks.add((start, index - 2, padded[index - 1][2:]))
         starts = prefix in "BS" or before in "OES" or not same
         if prefix != "O" and starts:
             start = index - 1
-    return found
+    return chunks
 
 
 @pytest.mark.parametrize("scheme", schemes.PREFIXES)
@@ -40,13 +40,13 @@ def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(schem
             for tags in (true[-1], predicted[-1])
         ]
         hits += len(sets[0] & sets[1])
-        found = schemes.entities(true[-1], scheme)
-        assert {(first, last, kind) for kind, first, last in found} == sets[0]
+        ranges = schemes.entities(true[-1], scheme)
+        assert {(first, last, kind) for kind, first, last in ranges} == sets[0]
         num_true, num_predicted = num_true + len(sets[0]), num_predicted + len(sets[1])
-    found = scores.tag_scores(true, predicted, scheme)
-    assert found["precision"] == pytest.approx(hits / num_predicted)
-    assert found["recall"] == pytest.approx(hits / num_true)
-    assert found["f1"] == pytest.approx(2 * hits / (num_true + num_predicted))
+    results = scores.tag_scores(true, predicted, scheme)
+    assert results["precision"] == pytest.approx(hits / num_predicted)
+    assert results["recall"] == pytest.approx(hits / num_true)
+    assert results["f1"] == pytest.approx(2 * hits / (num_true + num_predicted))
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_entities_count_as_in_conlleval_also_where_tags_break_their_scheme(schem
     ],
 )
 def test_the_scores_are(true, predicted, scheme, expected):
-    found = scores.tag_scores([true.split()], [predicted.split()], scheme)
-    assert found == pytest.approx(expected)
+    results = scores.tag_scores([true.split()], [predicted.split()], scheme)
+    assert results == pytest.approx(expected)
 
 
 def test_the_report_has_a_line_for_each_type():

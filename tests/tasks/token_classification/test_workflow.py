@@ -99,21 +99,21 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
     assert answers[1]["ends"] == [4, 11, 17]
     empty = {"words": [], "tags": [], "starts": [], "ends": []}
     assert answers[2:] == [empty, empty]
-    [found] = tagger.predict([text], entities=True)
-    assert min(found["probabilities"]) > 0.5
-    names = [(one["label"], one["text"], one["start"]) for one in found["entities"]]
+    [answer] = tagger.predict([text], entities=True)
+    assert min(answer["probabilities"]) > 0.5
+    names = [(one["label"], one["text"], one["start"]) for one in answer["entities"]]
     assert names == [("PER", "Anna Winter", 0), ("LOC", "Lund", 27)]
-    score = found["entities"][0]["score"]
-    assert score == pytest.approx(sum(found["probabilities"][:2]) / 2)
+    score = answer["entities"][0]["score"]
+    assert score == pytest.approx(sum(answer["probabilities"][:2]) / 2)
     tagger.predict([["Anna,Otto"], "Rock-End 3,000"])
     assert "probably several words" not in caplog.text
     tagger.predict(["Anna,Otto"])
     assert "1 words of the text, such as 'Anna,Otto'" in caplog.text
     caplog.clear()
-    [found] = tagger.predict(
+    [answer] = tagger.predict(
         ["Anna,Otto"], word_splitter=lambda text: text.partition(",")
     )
-    assert (found["words"], found["starts"]) == (["Anna", ",", "Otto"], [0, 4, 5])
+    assert (answer["words"], answer["starts"]) == (["Anna", ",", "Otto"], [0, 4, 5])
     assert "probably several words" not in caplog.text
     with pytest.raises(ValueError, match="returned 'Otto', which does not follow in"):
         tagger.predict(["Anna,Lund"], word_splitter=lambda text: ["Anna", "Otto"])
@@ -242,16 +242,12 @@ def test_a_test_file_may_have_tags_that_the_model_has_not(small):
     assert "test_recall = 0.0" in report
 
 
-def num_rows(tagging):
-    """Returns how many rows are trained on: one per step, for one epoch."""
-    return tagging.trainer.num_train_steps
-
-
 def test_windows_follow_length_stride_and_documents(small):
     long = conll("/O ".join("abcdefghij") + "/B-X")
     text = "-DOCSTART- O\n\n" + long + "\n" + conll("a/O") + "\n" + conll("b/O")
     rows = {
-        name: num_rows(fine_tuning_run.Run(small(values, train=text)))
+        # One row per step, for one epoch.
+        name: fine_tuning_run.Run(small(values, train=text)).trainer.num_train_steps
         for name, values in {
             "whole": {"max_seq_length": 12},
             "cut": {"max_seq_length": 8},
@@ -292,9 +288,9 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     fine_tuning_run.run(options)
     before = bundle.read_names_and_shapes(prefix)
     encoder = [name for name in before if name.startswith("bert/")]
-    found = bundle.read(rotation.latest(str(tmp_path)), encoder)
+    weights = bundle.read(rotation.latest(str(tmp_path)), encoder)
     for name, weight in bundle.read(prefix, encoder).items():
-        np.testing.assert_array_equal(found[name], weight, err_msg=name)
+        np.testing.assert_array_equal(weights[name], weight, err_msg=name)
     assert runs.scores(tmp_path)["eval_f1"] > 0.7
     [answer] = bert_tf.load(str(tmp_path)).predict([["Anna", "Winter", "dance"]])
     assert len(answer["tags"]) == 3
