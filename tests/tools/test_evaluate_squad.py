@@ -22,7 +22,6 @@ def files(tmp_path):
         "data": {"data": [{"paragraphs": [paragraph]}]},
         "predictions": {"a": "Anna", "b": "1905"},
         "odds": {"a": -4.0, "b": 1.5},
-        "nbest": {"a": [{"text": "Anna"}], "b": [{"text": ""}, {"text": "1905"}]},
     }
     for name, content in contents.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))

@@ -98,11 +98,10 @@ def squad_scores(
         )
     if not squad_file.is_version_2:
         count = len(squad_file.examples)
-        sums = {
-            name: sum(getattr(score, name) for score in by_id.values())
+        means = {
+            name: 100 * sum(getattr(score, name) for score in by_id.values()) / count
             for name in metrics
         }
-        means = {name: 100 * total / count for name, total in sums.items()}
         return {"exact_match": means.pop("exact"), **means}
     if null_odds is None:
         return _version_2_scores(by_id.values(), metrics)
