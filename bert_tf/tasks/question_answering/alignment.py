@@ -132,7 +132,14 @@ class Aligner:
         pieces = tokenized.piece_ids[first_piece : last_piece + 1]
         text = " ".join(words)
         answer = joined(self._tokens[i] for i in pieces)
-        place = self._aligned(answer, words, text)
+        start, stop = (tokenized.first_pieces[i] for i in (first_word, last_word + 1))
+        ids = tokenized.piece_ids[start:stop]
+        # Without [UNK], the word pieces have all letters of the words' tokens.
+        if self._unk_id in ids:
+            tokens = " ".join(token for word in words for token in self._words(word))
+        else:
+            tokens = joined(self._tokens[i] for i in ids)
+        place = self._aligned(answer, tokens, text)
         if is_without_spaces(text):
             covered = self._covered(tokenized, first_piece, last_piece)
             if place is None or (
@@ -146,12 +153,11 @@ class Aligner:
             _in_context(tokenized.context, first_word, text, end - 1) + 1,
         )
 
-    def _aligned(self, answer, words, text):
+    def _aligned(self, answer, tokens, text):
         """Returns where the answer starts and ends in `text`, the joined words.
 
-        Returns None if the letters cannot be matched.
+        Returns None if its letters cannot be matched in `tokens`, the joined tokens.
         """
-        tokens = " ".join(token for word in words for token in self._words(word))
         start = tokens.find(answer)
         if start < 0 or not answer:
             self._log("Unable to find text: '%s' in '%s'", answer, text)
