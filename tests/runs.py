@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
+from bert_tf.data import tfrecord
 
 
 def flags_of(values):
@@ -32,6 +33,21 @@ def tensors(folder):
     """Returns {name: array} of the last checkpoint, slots and step included."""
     prefix = rotation.latest(str(folder))
     return bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
+
+
+def columns(path):
+    """Returns {name: array [records, length]} of a file of records."""
+    records = tfrecord.RecordFiles([path])
+    rows = [records.decoded(row) for row in range(records.num_records)]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def assert_same_batches(batches, expected):
+    """Checks that two lists of batches are equal in every bit."""
+    for batch, other in zip(batches, expected, strict=True):
+        assert batch.keys() == other.keys()
+        for name, values in other.items():
+            np.testing.assert_array_equal(batch[name], values, err_msg=name)
 
 
 def assert_same_tensors(folder, other):

@@ -59,8 +59,7 @@ def create_source(
             f"{record_files.paths[0]} was created with --dynamic_masking; masking it "
             "needs --vocab_file."
         )
-    masks = rows_module.MaskSampler(draws_module.Arrays(), vocabulary, options)
-    return MaskingSource(record_files, masks, vocabulary, seed=options.random_seed)
+    return MaskingSource(record_files, vocabulary, options)
 
 
 def columns_read(record_files: tfrecord.RecordFiles) -> schema_module.Schema:
@@ -120,23 +119,22 @@ class MaskingSource(batching.TFRecordSource):
 
     Args:
         record_files: records of create_pretraining_data with --dynamic_masking.
-        masks: draws the masks.
-        vocabulary: for [CLS] and [SEP], which are never masked.
-        seed: determines the masks.
+        vocabulary: that of the records.
+        options: how to mask, and the seed.
     """
 
     def __init__(
         self,
         record_files: tfrecord.RecordFiles,
-        masks: rows_module.MaskSampler,
         vocabulary: vocabulary_module.Vocabulary,
-        *,
-        seed: int,
+        options: pretraining_options.RunPretrainingOptions,
     ):
         super().__init__(record_files, columns_read(record_files))
-        self._masks = masks
+        self._masks = rows_module.MaskSampler(
+            draws_module.Arrays(), vocabulary, options
+        )
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
-        self._seed = seed
+        self._seed = options.random_seed
 
     def rows_at_step(
         self, step: tf.Tensor, indices: tf.Tensor, places: range

@@ -5,8 +5,6 @@ on tf.data service. `graph_pools` says what determines the draws.
 """
 
 import os
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,12 +12,12 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import release_masks
+from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -153,7 +151,7 @@ def _check_lowercased(vocabulary):
         )
 
 
-class GraphSampler:
+class GraphSampler(vectorized_sampling.VectorizedSampler):
     """Creates the records of `text_dataset` for create_pretraining_data.
 
     Args:
@@ -167,57 +165,35 @@ class GraphSampler:
         vocabulary: vocabulary_module.Vocabulary,
     ):
         self._options = options
-        self._unk_id = vocabulary.unk_id
+        self._vocabulary = vocabulary
         self._sampler = graph_pools.TextSampler(
             options, vocabulary, do_lower_case=options.do_lower_case
         )
-        self._sample = tf.function(
-            self._text_and_pairs,
-            input_signature=[
-                tf.TensorSpec([None], tf.string),
-                tf.TensorSpec([], tf.int64),
-            ],
-            autograph=False,
-        )
-        self._rows = tf.function(
-            self._rows_of_block, reduce_retracing=True, autograph=False
-        )
+        kinds = {"reduce_retracing": True, "autograph": False}
+        self._text_in_graph = tf.function(self._sampler.text, **kinds)
+        self._pairs_in_graph = tf.function(self._pairs_of_shard, **kinds)
+        self._rows_in_graph = tf.function(self._rows_of_block, **kinds)
 
-    def columns(
-        self,
-        shard: data_corpus.Shard,
-        shard_index: int,
-        counts: counts_module.Counts,
-        on_progress: Callable[[float], None],
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """Yields the shard's records, as `VectorizedSampler.columns` does."""
-        lines: list[str] = []
-        for document in data_corpus.read_shard(shard):
-            lines += [*document, ""]
-        if not lines:
-            return
-        text, pairs = self._sample(tf.constant(lines), shard_index)
-        path = shard.spans[0].path
-        arrays = pairs_module.Text(*(a.numpy() for a in text[:3]))
-        counts.add_text(arrays, self._unk_id, self._options, path)
-        num_rows = len(pairs.start_a)
-        on_progress(0.5)
-        for done in range(0, num_rows, graph_pools.ROWS_AT_A_TIME):
-            chosen = slice(done, done + graph_pools.ROWS_AT_A_TIME)
-            block = pairs_module.Pairs(*(column[chosen] for column in pairs))
-            numbers = (tf.constant(n, tf.int64) for n in (shard_index, done))
-            rows = self._rows(text.ids, block, *numbers)
-            columns = {name: column.numpy() for name, column in rows.items()}
-            counts.add_columns(columns)
-            yield columns
-            on_progress(0.5 + 0.5 * done / num_rows)
-        on_progress(1.0)
+    def _text(self, shard, on_progress):
+        documents = data_corpus.read_shard(shard)
+        lines = [line for document in documents for line in (*document, "")]
+        text = self._text_in_graph(tf.constant(lines, tf.string))
+        return pairs_module.Text(*(a.numpy() for a in text[:3]))
 
-    def _text_and_pairs(self, lines, shard_index):
-        text = self._sampler.text(lines)
+    def _sample(self, text, shard_index):
+        text = pairs_module.Text(*map(tf.constant, text[:3]))
+        number = tf.constant(shard_index, tf.int64)
+
+        def rows_of(block, first_row):
+            first_row = tf.constant(first_row, tf.int64)
+            rows = self._rows_in_graph(text.ids, block, number, first_row)
+            return {name: column.numpy() for name, column in rows.items()}
+
+        return self._pairs_in_graph(text, number), rows_of
+
+    def _pairs_of_shard(self, text, shard_index):
         draws = graph_draws.GraphDraws(self._options.random_seed, shard_index)
-        dupe_factor = self._options.dupe_factor
-        return text, self._sampler.pairs(text, draws, dupe_factor=dupe_factor)
+        return self._sampler.pairs(text, draws, self._options.dupe_factor)
 
     def _rows_of_block(self, ids, pairs, shard_index, first_row):
         rows = first_row + tf.range(tf.size(pairs.start_a, tf.int64))

@@ -219,10 +219,8 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
                     f"--{name} is not supported by --sampler={self.sampler}; use "
                     "--sampler=vectorized."
                 )
-        uses_words = (
-            self.do_whole_word_mask or self.dynamic_masking or self.masking == "span"
-        )
-        if self.whole_word_segmenter is not None and not uses_words:
+        masks_words = self.do_whole_word_mask or self.masking == "span"
+        if self.whole_word_segmenter and not (masks_words or self.dynamic_masking):
             raise options_module.OptionError(
                 "--whole_word_segmenter needs --do_whole_word_mask, --masking=span or "
                 "--dynamic_masking."

@@ -92,7 +92,7 @@ def mask_tokens(
     """
     candidates = _candidates(tokens, whole_words)
     rng.shuffle(candidates)
-    num_chosen = num_predictions(len(tokens), masked_lm_prob, max_predictions)
+    num_chosen = min(max_predictions, num_wanted(len(tokens), masked_lm_prob))
     output = list(tokens)
     chosen: list[int] = []
     for positions in candidates:
@@ -114,24 +114,18 @@ def mask_tokens(
     )
 
 
-def num_predictions(length: int, masked_lm_prob: float, max_predictions: int) -> int:
+def num_wanted(length: int, masked_lm_prob: float) -> int:
     """Returns how many positions of a sequence to choose: at least one.
 
-    The maximum is fixed because records and batches need a fixed shape, and the model
-    computes its costly scores of the whole vocabulary at these positions alone. It
-    should be about max_seq_length * masked_lm_prob, so that full sequences lose no
-    masks (README of the release).
+    `max_predictions` limits the number because records and batches need a fixed shape,
+    and the model computes its costly scores of the whole vocabulary at these positions
+    alone. It should be about max_seq_length * masked_lm_prob, so that full sequences
+    lose no masks (README of the release).
 
     Args:
         length: number of pieces, [CLS] and [SEP] included.
         masked_lm_prob: share to choose.
-        max_predictions: maximum number to choose.
     """
-    return min(max_predictions, num_wanted(length, masked_lm_prob))
-
-
-def num_wanted(length: int, masked_lm_prob: float) -> int:
-    """Returns `num_predictions` without a maximum."""
     return max(1, round(length * masked_lm_prob))
 
 

@@ -210,10 +210,7 @@ class ReleaseSampler:
         pairs = self._pairs(documents, rng, on_progress)
         rng.shuffle(pairs)
         for done in range(0, len(pairs), _ROWS_AT_A_TIME):
-            columns = self._columns(pairs[done : done + _ROWS_AT_A_TIME])
-            counts.add_columns(columns)
-            yield columns
-        on_progress(1.0)
+            yield self._columns(pairs[done : done + _ROWS_AT_A_TIME])
 
     def _documents(self, shard, counts, on_progress):
         """Returns lists of sentences, which are lists of word pieces."""

@@ -39,6 +39,11 @@ def is_inside_word(vocabulary: vocabulary_module.Vocabulary) -> np.ndarray:
     return np.array([token.startswith("##") for token in vocabulary.tokens])
 
 
+def needs_words(options: Any) -> bool:
+    """Returns whether whole words are masked, not pieces."""
+    return options.do_whole_word_mask or options.masking == "span"
+
+
 class RowMaker:
     """Lays out and masks sequences.
 
@@ -62,8 +67,9 @@ class RowMaker:
         self._vocabulary = vocabulary
         self._length = options.max_seq_length
         self._next_sentence = options.next_sentence
-        self._is_inside_word = arrays.constant(is_inside_word(vocabulary))
         self._masks = MaskSampler(arrays, vocabulary, options) if is_masked else None
+        self._needs_words = not is_masked or needs_words(options)
+        self._is_inside_word = arrays.constant(is_inside_word(vocabulary))
 
     def rows(
         self, text: pairs_module.Text, pairs: pairs_module.Pairs, draws: Any
@@ -98,12 +104,12 @@ class RowMaker:
         starts_word = None
         if text.starts_word is not None:
             starts_word = arrays.take(text.starts_word, source, mode="clip")
+        elif self._needs_words:
+            starts_word = ~arrays.take(self._is_inside_word, ids)
         if self._masks is not None:
             lengths = arrays.cast(end[:, 0], "int64") + 1
             columns |= self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
         else:
-            if starts_word is None:
-                starts_word = ~arrays.take(self._is_inside_word, ids)
             columns["word_starts"] = arrays.as_flags(starts_word & is_candidate)
         if self._next_sentence:
             label = arrays.as_flags(pairs.is_random_next[:, None])
@@ -168,7 +174,6 @@ class MaskSampler:
         self._arrays = arrays
         self._vocab_size = len(vocabulary)
         self._mask_id = vocabulary.mask_id
-        self._is_inside_word = arrays.constant(is_inside_word(vocabulary))
         self._options = options
         self.max_predictions = options.max_predictions_per_seq
 
@@ -178,7 +183,7 @@ class MaskSampler:
         is_candidate: Any,
         lengths: Any,
         draws: Any,
-        starts_word: Any = None,
+        starts_word: Any,
     ) -> dict[str, Any]:
         """Returns masked sequences as columns of `schema.pretraining`.
 
@@ -187,27 +192,24 @@ class MaskSampler:
             is_candidate: bool [B, S], whether a position may be chosen.
             lengths: int64 [B], number of pieces of each sequence.
             draws: source of all draws.
-            starts_word: bool [B, S], whether a piece begins a word. None: all pieces
-                that do not start with `##` do.
+            starts_word: bool [B, S], whether a piece begins a word; may be None unless
+                `needs_words`.
         """
         arrays, options = self._arrays, self._options
         wanted = arrays.cast(lengths, "float64") * options.masked_lm_prob
         num_wanted = arrays.cast(arrays.rint(wanted), "int64")
         num_wanted = arrays.clip(num_wanted, 1, self.max_predictions)
-        spans = options.masking == "span"
-        if not (options.do_whole_word_mask or spans):
+        if not needs_words(options):
             is_chosen = choose_positions(arrays, is_candidate, num_wanted, draws)
-            return self._replaced(ids, is_chosen, draws)
-        if starts_word is None:
-            starts_word = ~arrays.take(self._is_inside_word, ids)
+            return self._replaced(ids, is_chosen, None, draws)
         words = _words(arrays, starts_word, is_candidate)
-        if spans:
-            chosen = choose_spans(arrays, words, is_candidate, num_wanted, draws)
-            return self._replaced(ids, chosen.is_chosen, draws, chosen.first)
+        if options.masking == "span":
+            spans = choose_spans(arrays, words, is_candidate, num_wanted, draws)
+            return self._replaced(ids, *spans, draws)
         is_chosen = _choose_words(arrays, words, num_wanted, draws) & is_candidate
-        return self._replaced(ids, is_chosen, draws)
+        return self._replaced(ids, is_chosen, None, draws)
 
-    def _replaced(self, ids, is_chosen, draws, together=None):
+    def _replaced(self, ids, is_chosen, together, draws):
         """Returns the rows with masks.
 
         Without `together`, each piece draws its own replacement. `together`, int64
@@ -216,9 +218,8 @@ class MaskSampler:
         """
         arrays, shares = self._arrays, self._options.shares
         length = is_chosen.shape[1]
-        indices = arrays.nonzero(arrays.ravel(is_chosen))[
-            0
-        ]  # Row and position as one index.
+        # Row and position as one index.
+        indices = arrays.nonzero(arrays.ravel(is_chosen))[0]
         rows, positions = indices // length, indices % length
         counts = arrays.sum(arrays.cast(is_chosen, "int64"), axis=1)
         is_used = arrays.arange(self.max_predictions) < counts[:, None]  # [B, M]
@@ -295,17 +296,10 @@ def _choose_words(arrays, words, num_wanted, draws):
     return arrays.take_along(is_taken, words.word)
 
 
-class ChosenSpans(NamedTuple):
-    """The positions to mask, and which of them belong together."""
-
-    is_chosen: Any  # bool [B, S]
-    first: Any  # int64 [B, S], first position of each position's span.
-
-
 def choose_spans(
     arrays: Any, words: Words, is_candidate: Any, num_wanted: Any, draws: Any
-) -> ChosenSpans:
-    """Returns as many spans of whole words as fit, with one replacement per span.
+) -> tuple[Any, Any]:
+    """Chooses as many spans of whole words as fit; each gets one replacement.
 
     A span begins with the word at a random position. It ends when its length is
     reached, at the end of its segment, before a word of another span, or before a word
@@ -317,6 +311,10 @@ def choose_spans(
         is_candidate: bool [B, S], whether a position may be chosen.
         num_wanted: int64 [B], maximum number of positions to choose.
         draws: source of all draws.
+
+    Returns:
+        bool [B, S], the chosen positions; int64 [B, S], the first position of each
+        position's span.
 
     Source: section 3.1 of "SpanBERT: Improving Pre-training by Representing and
     Predicting Spans" (Joshi et al., 2020).
@@ -380,4 +378,4 @@ def choose_spans(
         attempt, (free, none, room), draws, _ATTEMPTS_PER_POSITION * length
     )
     first = arrays.take_along(first, words.word)
-    return ChosenSpans(is_chosen=(first >= 0) & is_candidate, first=first)
+    return (first >= 0) & is_candidate, first

@@ -176,6 +176,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
             parts[file] = stack.enter_context(files.complete_or_absent(path, "wb"))
         sampler = _sampler(task.options)
         for columns in sampler.columns(task.shard, task.index, counts, on_share):
+            counts.add_columns(columns)
             for turn, file in enumerate(task.files):
                 first = (turn - first_row) % len(task.files)
                 rows = slice(first, None, len(task.files))

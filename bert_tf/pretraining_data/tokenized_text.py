@@ -65,14 +65,11 @@ def tokenize_documents(
         document_of += numbers
         num_done += sum(map(len, sentences))
         on_progress(num_done)
-    return _assembled(batches, np.array(document_of, np.int64))
-
-
-def _assembled(batches, document_of):
     lengths = np.concatenate([batch.counts for batch in batches])
     has_pieces = lengths > 0
-    lengths, document_of = lengths[has_pieces], document_of[has_pieces]
-    changes = np.flatnonzero(np.diff(document_of, prepend=-1))
+    lengths = lengths[has_pieces]
+    document = np.array(document_of, np.int64)[has_pieces]
+    changes = np.flatnonzero(np.diff(document, prepend=-1))
     starts_word = None
     if batches[0].starts_word is not None:
         starts_word = np.concatenate([batch.starts_word for batch in batches])

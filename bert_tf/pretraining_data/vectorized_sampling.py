@@ -68,7 +68,7 @@ class VectorizedSampler:
         Args:
             shard: the text.
             shard_index: index of the shard, which determines the draws with the seed.
-            counts: the counts of the shard are added to it.
+            counts: the counts of the shard's text are added to it.
             on_progress: called with the share of the shard that is finished.
 
         Yields:
@@ -79,30 +79,31 @@ class VectorizedSampler:
             ValueError: the text is not UTF-8, or has one document although sentence
                 pairs need two.
         """
-        text = self._tokenized(shard, counts, on_progress)
+        text = self._text(shard, on_progress)
+        path = shard.spans[0].path
+        counts.add_text(text, self._vocabulary.unk_id, self._options, path)
         if not len(text.ids):
             return
-        draws = draws_module.Draws(self._options.random_seed, shard_index)
-        pairs = self._pairs.sample(text, draws, self._options.dupe_factor)
+        pairs, rows_of = self._sample(text, shard_index)
         num_rows = len(pairs.start_a)
         for done in range(0, num_rows, _ROWS_AT_A_TIME):
             rows = slice(done, done + _ROWS_AT_A_TIME)
-            block = pairs_module.Pairs(*(column[rows] for column in pairs))
-            columns = self._rows.rows(text, block, draws)
-            if self._options.packed_rows:
-                columns = row_packing.packed(columns)
-            counts.add_columns(columns)
-            yield columns
+            yield rows_of(pairs_module.Pairs(*(column[rows] for column in pairs)), done)
             on_progress(0.5 + 0.5 * done / num_rows)
-        on_progress(1.0)
 
-    def _tokenized(self, shard, counts, on_progress):
-        text = tokenized_text.tokenize_documents(
+    def _text(self, shard, on_progress):
+        return tokenized_text.tokenize_documents(
             data_corpus.read_shard(shard),
             self._table,
             on_progress=lambda n: on_progress(n / (2 * shard.num_bytes)),
         )
-        counts.add_text(
-            text, self._vocabulary.unk_id, self._options, shard.spans[0].path
-        )
-        return text
+
+    def _sample(self, text, shard_index):
+        """Returns the pairs, and a function from a block of them to its columns."""
+        draws = draws_module.Draws(self._options.random_seed, shard_index)
+
+        def rows_of(block, first_row):
+            columns = self._rows.rows(text, block, draws)
+            return row_packing.packed(columns) if self._options.packed_rows else columns
+
+        return self._pairs.sample(text, draws, self._options.dupe_factor), rows_of

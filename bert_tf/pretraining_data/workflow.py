@@ -116,7 +116,10 @@ def create_data(
     )
     if warning is not None:
         logger.warning("%s", warning)
-    shards = _shards(inputs, options)
+    # The release samples a corpus as a whole.
+    is_whole = options.sampler == "release"
+    cut = data_corpus.shards if is_whole else data_corpus.balanced_shards
+    shards = cut(inputs, options.shard_mb)
     if not shards:
         raise ValueError(f"Found no text in {', '.join(inputs)}.")
     with contextlib.ExitStack() as stack:
@@ -166,12 +169,6 @@ def _warn_about_predictions(options):
             wanted,
             wanted,
         )
-
-
-def _shards(paths, options):
-    if options.sampler == "release":  # The release samples a corpus as a whole.
-        return data_corpus.shards(paths, options.shard_mb)
-    return data_corpus.balanced_shards(paths, options.shard_mb)
 
 
 def _writer(path, options, vocabulary):

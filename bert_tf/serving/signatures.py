@@ -117,7 +117,7 @@ class TaskSignatures(tf.Module):
                 input_ids,
                 input_mask,
                 cls_id=vocabulary.cls_id,
-                pad_id=vocabulary.id_of(_PAD) if _PAD in vocabulary else None,
+                pad_id=vocabulary.ids.get(_PAD),
             ),
             "segment_ids": segment_ids,
         }

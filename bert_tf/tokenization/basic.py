@@ -6,19 +6,14 @@ from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
 
-
-def _character_class(codes):
-    return "[" + "".join(re.escape(chr(code)) for code in sorted(codes)) + "]"
-
-
 # For a regular expression: the Chinese characters, in brackets.
 CHINESE = "".join(
     f"{chr(block.start)}-{chr(block.stop - 1)}" for block in characters.CHINESE_BLOCKS
 )
-_DELETED = re.compile(_character_class(characters.DELETED))
+_DELETED = re.compile(f"[{characters.character_class(characters.DELETED)}]")
 _CHINESE = re.compile(f"([{CHINESE}])")
-_WHITESPACE = re.compile(_character_class(characters.WHITESPACE) + "+")
-_PUNCTUATION = re.compile("(" + _character_class(characters.PUNCTUATION) + ")")
+_WHITESPACE = re.compile(f"[{characters.character_class(characters.WHITESPACE)}]+")
+_PUNCTUATION = re.compile(f"([{characters.character_class(characters.PUNCTUATION)}])")
 
 
 def convert_to_unicode(text: str | bytes) -> str:

@@ -3,6 +3,8 @@
 Everything here follows tokenization.py of the 2018 release, under Unicode 14.0.
 """
 
+import itertools
+import re
 from collections.abc import Iterable
 
 from bert_tf.tokenization import unicode_14
@@ -50,6 +52,16 @@ DELETED = (unicode_14.CONTROL | {0, REPLACEMENT_CHARACTER}) - WHITESPACE
 # marks.
 _COMBINING = frozenset(map(chr, unicode_14.COMBINING_CLASS))
 _NO_MARKS = dict.fromkeys(unicode_14.NONSPACING_MARK)
+
+
+def character_class(codes: Iterable[int]) -> str:
+    """Returns the inside of a character class, for Python's `re` and for RE2."""
+    ordered = sorted(codes)
+    runs = itertools.groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])
+    ends = [(run[0][1], run[-1][1]) for run in (list(run) for _, run in runs)]
+    return "".join(
+        f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ends
+    )
 
 
 def is_punctuation(character: str) -> bool:

@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization import basic
@@ -27,11 +26,6 @@ except ImportError:  # TensorFlow Text has no wheels for Windows.
 
 logger = logging.getLogger(__name__)
 
-NO_OPS = (
-    "TensorFlow Text is not installed, but tokenization in the graph needs its "
-    "operations: exports and their queries, and text in tf.data. Run pip install "
-    "tensorflow-text; it does not exist for Windows, so use WSL there."
-)
 # Excludes the control characters, which TensorFlow Text turns into spaces.
 PLAIN_ASCII = r"[\t\n\r -~]*"
 MAX_BYTES_PER_CHARACTER = 4
@@ -113,7 +107,10 @@ class InGraphTokenizer(tf.Module):
         if strings.shape.rank not in (None, 1):
             raise ValueError(f"Expected texts of shape [B], got {strings.shape}.")
         if tf_text is None:
-            return _tokenize_in_python(self._in_python, strings)
+            if not tf.executing_eagerly():
+                check_ops()
+            rows = self._in_python(strings.numpy().tolist())
+            return tf.ragged.constant(rows, tf.int32, ragged_rank=1)
         return self._tokenize(strings)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -125,13 +122,16 @@ class InGraphTokenizer(tf.Module):
         sizes = itertools.accumulate(len(text.encode()) for text in texts)
         if any(size > MAX_BYTES_IN_PYTHON for size in sizes):
             return self.tokenize([text.encode() for text in texts]).to_list()
-        tokenizer = self._in_python
+        return self._in_python(texts)
+
+    def _in_python(self, texts):
+        tokenizer = self._full_tokenizer
         return [
             tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
         ]
 
     @functools.cached_property
-    def _in_python(self):
+    def _full_tokenizer(self):
         return full.FullTokenizer(
             self.vocabulary,
             self._do_lower_case,
@@ -272,7 +272,11 @@ def _quoted_for_re2(text):
 def check_ops() -> None:
     """Raises an ImportError if TensorFlow Text is not installed."""
     if tf_text is None:
-        raise ImportError(NO_OPS)
+        raise ImportError(
+            "TensorFlow Text is not installed, but tokenization in the graph needs its "
+            "operations: exports and their queries, and text in tf.data. Run pip "
+            "install tensorflow-text; it does not exist for Windows, so use WSL there."
+        )
 
 
 @functools.cache
@@ -280,17 +284,4 @@ def _warn_of_missing_ops():
     logger.warning(
         "TensorFlow Text is not installed (on Windows, use WSL). Texts are tokenized "
         "in Python, with the same ids, but more slowly."
-    )
-
-
-def _tokenize_in_python(tokenizer, strings):
-    if not tf.executing_eagerly():
-        check_ops()
-    rows = [
-        tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text))
-        for text in strings.numpy().tolist()
-    ]
-    return tf.RaggedTensor.from_row_lengths(
-        np.concatenate([np.zeros([0], np.int32), *rows]).astype(np.int32),
-        np.array([len(row) for row in rows], np.int64),
     )

@@ -151,7 +151,15 @@ class InGraphWords(tf.Module):
         super().__init__()
         self._do_lower_case = do_lower_case
         self._strip_accents = strip_accents
-        self._create_tables()
+        table = code_point_table(
+            do_lower_case=do_lower_case, strip_accents=strip_accents
+        )
+        self._entry_page_starts = tf.constant(table.entries.page_starts)
+        self._entry_values = tf.constant(table.entries.values)
+        self._property_page_starts = tf.constant(table.properties.page_starts)
+        self._property_values = tf.constant(table.properties.values)
+        self._expansions = tf.constant(table.expansions)
+        self._expansion_splits = tf.constant(table.expansion_splits)
 
     def words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of texts.
@@ -172,24 +180,15 @@ class InGraphWords(tf.Module):
         entries = _look_up(self._entry_page_starts, self._entry_values, codes)
         codes, groups, positions = self._map(codes, entries)
         # A word is a run of code points of one group.
-        is_start = tf.concat([tf.ones_like(groups[:1], bool), _steps(groups)], axis=0)
+        is_start = tf.concat(
+            [tf.ones_like(groups[:1], bool), groups[1:] != groups[:-1]], axis=0
+        )
         starts = tf.where(is_start)[:, 0]
         words = tf.RaggedTensor.from_row_starts(codes, starts, validate=False)
         splits = tf.searchsorted(tf.gather(positions, starts), decoded.row_splits)
         return tf.RaggedTensor.from_row_splits(
             words, tf.cast(splits, tf.int64), validate=False
         )
-
-    def _create_tables(self):
-        table = code_point_table(
-            do_lower_case=self._do_lower_case, strip_accents=self._strip_accents
-        )
-        self._entry_page_starts = tf.constant(table.entries.page_starts)
-        self._entry_values = tf.constant(table.entries.values)
-        self._property_page_starts = tf.constant(table.properties.page_starts)
-        self._property_values = tf.constant(table.properties.values)
-        self._expansions = tf.constant(table.expansions)
-        self._expansion_splits = tf.constant(table.expansion_splits)
 
     def _map(self, codes, entries):
         """Maps code points and groups them into words.
@@ -292,8 +291,3 @@ def _look_up(page_starts, values, codes):
 def _flag(values, flag):
     """Returns int32 values: 1 where a flag is set, else 0."""
     return tf.cast(tf.bitwise.bitwise_and(values, flag) != 0, tf.int32)
-
-
-def _steps(values):
-    """Returns for each value but the first whether it differs from the previous one."""
-    return values[1:] != values[:-1]

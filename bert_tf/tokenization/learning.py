@@ -25,8 +25,6 @@ from bert_tf.tokenization import wordpiece
 # The layout of the release's vocabularies: [PAD] at 0, then 99 unused tokens, the other
 # special tokens at 100 to 103, then the rest of the unused tokens.
 NUM_UNUSED_BEFORE_SPECIAL = 99
-RELEASED_NUM_UNUSED, RELEASED_VOCAB_SIZE = 994, 30522  # bert-base-uncased.
-SMALLEST_SIZE_WITH_RELEASED_PLACES = 1000
 UNUSED = re.compile(r"\[unused\d+\]")
 
 _MIN_FREQUENCY = 2  # How often two pieces must be adjacent to be merged.
@@ -122,7 +120,7 @@ def vocabulary_from_counts(
         ValueError: `vocab_size` is too small for the special tokens, the unused tokens
             and the characters, or the package `tokenizers` is not installed.
     """
-    reserved = _reserved_tokens(default_num_unused(vocab_size))
+    reserved = _reserved_tokens(vocab_size)
     alphabet = _alphabet(counts, vocab_size, do_lower_case)
     # Punctuation and ideographs are separate tokens, so they need no "##" form.
     inside = [wordpiece.CONTINUATION + c for c in alphabet if not _is_alone(c)]
@@ -146,21 +144,17 @@ def vocabulary_from_counts(
     )
 
 
-def default_num_unused(vocab_size: int) -> int:
-    """Returns the default number of [unused] tokens in a vocabulary of a given size.
+def _reserved_tokens(vocab_size):
+    """Returns the special and [unused] tokens of a vocabulary of this size.
 
-    The share is that of bert-base-uncased, 994 of 30,522, and the number is never
-    larger. Vocabularies of 1,000 tokens or more have at least 99, which puts [UNK],
-    [CLS], [SEP] and [MASK] at the release's ids 100 to 103. In smaller ones, one token
-    in twenty is unused.
+    The share of unused tokens is that of bert-base-uncased, 994 of 30,522, and the
+    number is never larger. Vocabularies of 1,000 tokens or more have at least 99, which
+    puts [UNK], [CLS], [SEP] and [MASK] at the release's ids 100 to 103. In smaller
+    ones, one token in twenty is unused.
     """
-    if vocab_size < SMALLEST_SIZE_WITH_RELEASED_PLACES:
-        return vocab_size // 20
-    in_proportion = vocab_size * RELEASED_NUM_UNUSED // RELEASED_VOCAB_SIZE
-    return min(RELEASED_NUM_UNUSED, max(NUM_UNUSED_BEFORE_SPECIAL, in_proportion))
-
-
-def _reserved_tokens(num_unused):
+    num_unused = vocab_size // 20
+    if vocab_size >= 1000:
+        num_unused = min(994, max(NUM_UNUSED_BEFORE_SPECIAL, vocab_size * 994 // 30522))
     tokens = [f"[unused{number}]" for number in range(num_unused)]
     pad, *others = vocabulary_module.SPECIAL_TOKENS
     tokens[NUM_UNUSED_BEFORE_SPECIAL:NUM_UNUSED_BEFORE_SPECIAL] = others

@@ -83,14 +83,6 @@ class Vocabulary:
         return iter(self.tokens)
 
     def __getitem__(self, token: str) -> int:
-        return self.id_of(token)
-
-    def id_of(self, token: str) -> int:
-        """Returns the id of a token.
-
-        Raises:
-            KeyError: the token is not in the vocabulary.
-        """
         return self.ids[token]
 
     def token_of(self, token_id: int) -> str:

@@ -231,27 +231,17 @@ def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
     return [cases.get(word.lower(), _as_name(word.lower())) for word in words]
 
 
-def character_class(codes: Iterable[int]) -> str:
-    """Returns the inside of a character class, for Python's `re` and for RE2."""
-    ordered = sorted(codes)
-    runs = itertools.groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])
-    ends = [(run[0][1], run[-1][1]) for run in (list(run) for _, run in runs)]
-    return "".join(
-        f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ends
-    )
-
-
 # A run of characters between white space. The characters in `ALONE` are single.
 _CHUNK = re.compile(
-    f"[{character_class(ALONE)}]"
-    f"|[^{character_class(ALONE)}{character_class(characters.WHITESPACE)}]+"
+    f"[{characters.character_class(ALONE)}]"
+    f"|[^{characters.character_class(ALONE)}{characters.character_class(characters.WHITESPACE)}]+"
 )
 # "Anna,Bob", or more than one character, at least one of a script without spaces.
 _SEVERAL = re.compile(
     rf"[^\W\d_][,;!?][^\W\d_]|[{characters.SCRIPTS_WITHOUT_SPACES}]."
     f"|.[{characters.SCRIPTS_WITHOUT_SPACES}]"
 )
-_LETTER = f"[{character_class(unicode_14.CASED)}]"
+_LETTER = f"[{characters.character_class(unicode_14.CASED)}]"
 INITIAL = rf"{_LETTER}\."  # "J."
 ABBREVIATION = rf"({_LETTER}{{1,2}}\.){{2,}}"  # "U.S.", "e.g.", "Ph.D."
 

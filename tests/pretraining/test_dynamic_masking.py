@@ -65,14 +65,6 @@ def unmasked_ids(batch):
     return ids
 
 
-def assert_same_batches(batches, expected):
-    assert len(batches) == len(expected)
-    for batch, other in zip(batches, expected, strict=True):
-        assert set(batch) == set(other)
-        for name, values in other.items():
-            np.testing.assert_array_equal(batch[name], values, err_msg=name)
-
-
 def test_the_columns_are_those_of_masked_records(unmasked, vocabulary):
     [batch] = training(source_of(unmasked, vocabulary), num_steps=1)
     shapes = {name: values.shape for name, values in batch.items()}
@@ -97,9 +89,9 @@ def test_masks_do_not_depend_on_where_reading_began_or_how_many_read(
 ):
     source = source_of(unmasked, vocabulary, do_whole_word_mask=True)
     whole = training(source)
-    assert_same_batches(training(source, start_step=23), whole[23:])
+    runs.assert_same_batches(training(source, start_step=23), whole[23:])
     monkeypatch.setattr(batching, "_PARALLEL_READS", 1)
-    assert_same_batches(training(source), whole)
+    runs.assert_same_batches(training(source), whole)
 
 
 def test_every_epoch_has_other_masks_of_the_same_text(unmasked, vocabulary):

@@ -16,34 +16,40 @@ from tests.data import store_double
 
 
 @pytest.fixture
-def remote_options(golden, tmp_path):
-    """Returns options for training on a remote file; keywords replace or add."""
+def recorded_options(golden, tmp_path):
+    """Returns options for the recorded model and records; keywords replace or add."""
 
     def create(**values):
+        model = golden / "model"
         defaults = {
-            "input_file": "store://examples.tfrecord",
+            "input_file": str(model / "examples.tfrecord"),
             "output_dir": str(tmp_path / "run"),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
+            "init_checkpoint": str(model / "bert_model.ckpt"),
+            "bert_config_file": str(model / "bert_config.json"),
             "vocab_file": str(golden / "vocab.txt"),
             "max_seq_length": 64,
             "max_predictions_per_seq": 10,
             "train_batch_size": 2,
+            "eval_batch_size": 2,
             "num_train_steps": 1,
             "num_warmup_steps": 0,
-            "do_train": True,
+            "max_eval_steps": 1,
         }
         return pretraining_options.RunPretrainingOptions(**defaults | values)
 
     return create
 
 
+REMOTE = {"input_file": "store://examples.tfrecord", "do_train": True}
+
+
 @pytest.mark.slow
 def test_a_run_on_remote_records_does_not_resume_on_local_ones(
-    golden, remote_options, monkeypatch
+    golden, recorded_options, monkeypatch
 ):
     store = store_double.ObjectStore(golden / "model")
     monkeypatch.setattr(files, "_gfile", lambda: store)
-    options = remote_options()
+    options = recorded_options(**REMOTE)
     pretraining_workflow.run(options)
     local = dataclasses.replace(
         options,
@@ -56,7 +62,7 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
 
 @pytest.mark.slow
 def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
-    golden, remote_options, tmp_path, monkeypatch, caplog
+    golden, recorded_options, tmp_path, monkeypatch, caplog
 ):
     store = store_double.ObjectStore(tmp_path / "store")
     shutil.copytree(golden / "model", tmp_path / "store")
@@ -70,34 +76,16 @@ def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
         return read_block(reader, rows)
 
     monkeypatch.setattr(remote_blocks.BlockReader, "_read_block", changed_at_row_8)
-    options = remote_options(
-        num_train_steps=5, shuffle_buffer_size=1, save_checkpoints_steps=1
+    options = recorded_options(
+        **REMOTE, num_train_steps=5, shuffle_buffer_size=1, save_checkpoints_steps=1
     )
     with pytest.raises(ValueError, match=r"examples\.tfrecord has changed since"):
         pretraining_workflow.run(options)
     assert "Trained to step 5" in pretraining_workflow.run(options)
 
 
-def recorded_options(golden, tmp_path, **values):
-    """Returns options of an evaluation of the recorded model on its records."""
-    model = golden / "model"
-    return pretraining_options.RunPretrainingOptions(
-        input_file=str(model / "examples.tfrecord"),
-        output_dir=str(tmp_path / "run"),
-        init_checkpoint=str(model / "bert_model.ckpt"),
-        bert_config_file=str(model / "bert_config.json"),
-        vocab_file=str(golden / "vocab.txt"),
-        max_seq_length=64,
-        max_predictions_per_seq=10,
-        eval_batch_size=2,
-        do_eval=True,
-        max_eval_steps=1,
-        **values,
-    )
-
-
-def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
-    options = recorded_options(golden, tmp_path)
+def test_an_evaluation_whose_loss_is_nan_writes_no_results(recorded_options, tmp_path):
+    options = recorded_options(do_eval=True)
     pretraining = pretraining_workflow.Pretraining(options)
     weight = pretraining.trainer.model.trainable_weights[-1]
     weight.assign(np.full(weight.shape, np.nan))
@@ -107,16 +95,13 @@ def test_an_evaluation_whose_loss_is_nan_writes_no_results(golden, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_checkpoint_that_unlearns_is_noticed(golden, tmp_path, caplog):
+def test_a_checkpoint_that_unlearns_is_noticed(recorded_options, tmp_path, caplog):
     options = recorded_options(
-        golden,
-        tmp_path,
-        train_batch_size=2,
         learning_rate=0.5,
         num_train_steps=2,
-        num_warmup_steps=0,
         eval_every_steps=1,
         do_train=True,
+        do_eval=True,
     )
     report = pretraining_workflow.run(options)
     logged = [x for x in runs.metrics(tmp_path / "run") if "eval_loss" in x]

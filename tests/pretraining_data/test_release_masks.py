@@ -10,51 +10,37 @@ VOCABULARY = vocabulary_module.Vocabulary(
 )
 
 
-class Kept(random.Random):
-    """Leaves order as it is and keeps every chosen piece."""
+class InOrder(random.Random):
+    """Leaves the order as it is."""
 
     def shuffle(self, items):
         pass
 
-    def random(self):
-        return 0.9 if self.is_second() else 0.4
 
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def is_second(self):
-        self.count += 1
-        return self.count % 2 == 1
-
-
-def mask(tokens, rng=None, **arguments):
+def mask(tokens, *, masked_lm_prob, max_predictions=20, whole_words=False):
+    """Masks positions in their order, and keeps their pieces."""
     return release_masks.mask_tokens(
         tokens.split(),
-        rng or Kept(),
+        InOrder(),
         vocabulary=VOCABULARY,
-        **{
-            "masked_lm_prob": 0.5,
-            "max_predictions": 20,
-            "whole_words": False,
-            "shares": release_masks.MaskShares(),
-            **arguments,
-        },
+        masked_lm_prob=masked_lm_prob,
+        max_predictions=max_predictions,
+        whole_words=whole_words,
+        shares=release_masks.MaskShares(mask=0.0, same=1.0, random=0.0),
     )
 
 
 @pytest.mark.parametrize(
-    "length, prob, most, wanted",
+    "length, wanted",
     [
-        (128, 0.15, 20, 19),
-        (128, 0.15, 10, 10),  # No more than there are places for.
-        (3, 0.15, 20, 1),  # At least one.
-        (50, 0.15, 20, 8),  # 7.5 is rounded to the even number,
-        (30, 0.15, 20, 4),  # and so is 4.5.
+        (128, 19),
+        (3, 1),  # At least one.
+        (50, 8),  # 7.5 is rounded to the even number,
+        (30, 4),  # and so is 4.5.
     ],
 )
-def test_num_predictions_rounds_as_python_does(length, prob, most, wanted):
-    assert release_masks.num_predictions(length, prob, most) == wanted
+def test_the_number_of_predictions_is_rounded_as_python_does(length, wanted):
+    assert release_masks.num_wanted(length, 0.15) == wanted
 
 
 def test_special_tokens_are_no_candidates():
@@ -62,6 +48,8 @@ def test_special_tokens_are_no_candidates():
     assert masked.positions == (1, 2, 4)
     assert masked.labels == ("un", "##aff", "man")
     assert masked.tokens == ("[CLS]", "un", "##aff", "[SEP]", "man", "[SEP]")
+    limited = mask("[CLS] un go [SEP]", masked_lm_prob=1.0, max_predictions=1)
+    assert limited.positions == (1,)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from tests import ring
+from tests import runs
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
 
@@ -83,12 +84,6 @@ def records(golden, tmp_path_factory):
     return found
 
 
-def columns_of(path):
-    files = tfrecord.RecordFiles([path])
-    rows = [files.decoded(row) for row in range(files.num_records)]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
 def sequences_of(columns):
     """Returns what each sequence of the rows consists of, in any order."""
     found = []
@@ -112,7 +107,7 @@ def sequences_of(columns):
 
 
 def test_packed_records_hold_the_same_sequences(records):
-    padded, packed = (columns_of(records[name][1]) for name in ("padded", "packed"))
+    padded, packed = (runs.columns(records[name][1]) for name in ("padded", "packed"))
     assert sequences_of(packed) == sequences_of(padded)
     assert len(packed["input_ids"]) < len(padded["input_ids"])
 

@@ -29,13 +29,13 @@ def sampler(num_words, **arguments):
     return vocabulary, rows_module.MaskSampler(ARRAYS, vocabulary, options)
 
 
-def masked(masks, ids, draws=None, **arguments):
+def masked(masks, ids, draws=None, starts_word=None):
     return masks.mask(
         ids,
         np.ones(ids.shape, bool),
         np.full(len(ids), ids.shape[1]),
         draws or draws_module.Draws(1),
-        **arguments,
+        np.ones(ids.shape, bool) if starts_word is None else starts_word,
     )
 
 
@@ -109,11 +109,11 @@ def test_all_words_of_a_span_share_one_fate(monkeypatch):
     replaced = masked(masks, ids)["input_ids"]
     fate = np.where(replaced == vocabulary.mask_id, "mask", "random")
     fate[replaced == ids] = "same"
-    [chosen] = spans
+    [(is_chosen, first_of)] = spans
     fates, most_words = {}, 0
     for row in range(ROWS):
-        for first in np.unique(chosen.first[row, chosen.is_chosen[row]]):
-            span = chosen.is_chosen[row] & (chosen.first[row] == first)
+        for first in np.unique(first_of[row, is_chosen[row]]):
+            span = is_chosen[row] & (first_of[row] == first)
             [one] = set(fate[row, span])
             fates.setdefault(first, set()).add(one)
             most_words = max(most_words, span.sum())
@@ -159,10 +159,10 @@ def words_of_two(rows, length):
 def test_lengths_of_spans_are_geometric_up_to_ten_words():
     words = words_of_two(4000, 400)
     # So few that spans seldom meet, and the first one is never cut short.
-    chosen = choose_spans(20, words, np.ones(words.word.shape, bool))
+    is_chosen, firsts = choose_spans(20, words, np.ones(words.word.shape, bool))
     lengths = []
-    for first, is_chosen in zip(chosen.first, chosen.is_chosen, strict=True):
-        counts = np.unique(first[is_chosen], return_counts=True)[1]
+    for first, is_in_span in zip(firsts, is_chosen, strict=True):
+        counts = np.unique(first[is_in_span], return_counts=True)[1]
         assert (counts % 2 == 0).all()  # Whole words.
         lengths += [count // 2 for count in counts]
     # The rest of the last span of a row is shorter; long spans are too rare here.
@@ -171,7 +171,7 @@ def test_lengths_of_spans_are_geometric_up_to_ten_words():
     assert shares.argmax() == 0
     np.testing.assert_allclose(ratios, 1 - rows_module.LENGTH_PARAMETER, atol=0.15)
     assert max(lengths) == rows_module.MAX_WORDS
-    assert (chosen.is_chosen.sum(axis=1) == 20).all()
+    assert (is_chosen.sum(axis=1) == 20).all()
 
 
 def test_a_span_ends_with_its_segment_and_leaves_no_word_split():
@@ -181,24 +181,22 @@ def test_a_span_ends_with_its_segment_and_leaves_no_word_split():
     sizes[:, :4] = [2, 1, 1, 3]
     is_candidate = np.ones((ROWS, 10), bool)
     is_candidate[:, [0, 4, 9]] = False
-    chosen = choose_spans(4, rows_module.Words(word, sizes), is_candidate)
-    taken = {tuple(np.flatnonzero(row)) for row in chosen.is_chosen}
-    assert taken == {(1, 2, 3, 5), (3, 6, 7, 8), (5, 6, 7, 8)}
-    # Word 1 may go on with a span of word 0, word 2 after the [SEP] may not.
-    firsts = {
-        tuple(first[is_chosen])
-        for first, is_chosen in zip(chosen.first, chosen.is_chosen, strict=True)
+    is_chosen, firsts = choose_spans(4, rows_module.Words(word, sizes), is_candidate)
+    taken = {
+        (tuple(np.flatnonzero(row)), tuple(first[row]))
+        for row, first in zip(is_chosen, firsts, strict=True)
     }
-    assert firsts == {
-        (1, 1, 1, 5),
-        (1, 1, 3, 5),
-        (3, 6, 6, 6),
-        (5, 5, 5, 5),
-        (5, 6, 6, 6),
+    # Word 1 may go on with a span of word 0, word 2 after the [SEP] may not.
+    assert taken == {
+        ((1, 2, 3, 5), (1, 1, 1, 5)),
+        ((1, 2, 3, 5), (1, 1, 3, 5)),
+        ((3, 6, 7, 8), (3, 6, 6, 6)),
+        ((5, 6, 7, 8), (5, 5, 5, 5)),
+        ((5, 6, 7, 8), (5, 6, 6, 6)),
     }
 
 
 def test_rows_without_candidates_have_no_spans():
     words = words_of_two(2, 8)
     words = words._replace(sizes=0 * words.sizes)
-    assert not choose_spans(4, words, np.zeros((2, 8), bool)).is_chosen.any()
+    assert not choose_spans(4, words, np.zeros((2, 8), bool))[0].any()

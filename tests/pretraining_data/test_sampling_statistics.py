@@ -93,7 +93,6 @@ def sampled(inputs, sampler, **changes):
         counts = counts_module.Counts()
         chunks = list(made.columns(shard, run, counts, lambda share: None))
         columns = {k: np.concatenate([c[k] for c in chunks]) for k in chunks[0]}
-        assert counts.instances == len(columns["input_ids"])
         runs.append(columns)
     return runs
 
@@ -227,39 +226,15 @@ def violations(runs, reference, vocabulary, whole_words=False):
     return broken
 
 
-@pytest.fixture(scope="module")
-def release(inputs):
-    return sampled(inputs, "release")
-
-
-@pytest.mark.parametrize("sampler", ["vectorized", "tf_data"])
-def test_a_sampler_draws_the_distributions_of_the_release(inputs, release, sampler):
-    runs = sampled(inputs, sampler)
-    assert sum(len(run["input_ids"]) for run in runs) >= 20_000
-    assert sum(len(run["input_ids"]) for run in release) >= 20_000
-    assert violations(runs, release, make_vocabulary()) == set()
-
-
-# The tf_data sampler masks in the same way; see test_rows.
-def test_whole_words_are_drawn_as_in_the_release(inputs):
-    changes = {"do_whole_word_mask": True, "dupe_factor": 3}
-    runs = sampled(inputs, "vectorized", **changes)
-    reference = sampled(inputs, "release", **changes)
-    assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
-
-
 def masked_in_training(inputs, **changes):
     """Returns the records of RUNS runs whose masks are drawn as training draws them."""
     vocabulary = make_vocabulary()
     whole_words = changes.pop("do_whole_word_mask", False)
     runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
-    masks = rows_module.MaskSampler(
-        draws_module.Arrays(),
-        vocabulary,
-        pretraining_data_options.of_arguments(
-            max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
-        ),
+    options = pretraining_data_options.of_arguments(
+        max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
     )
+    masks = rows_module.MaskSampler(draws_module.Arrays(), vocabulary, options)
     for step, columns in enumerate(runs):
         ids, is_real = columns["input_ids"], columns["input_mask"] > 0
         keys = draws_module.row_keys(3, step, np.arange(len(ids)))
@@ -274,16 +249,38 @@ def masked_in_training(inputs, **changes):
     return runs
 
 
-def test_masks_of_training_have_the_distributions_of_the_release(inputs, release):
-    runs = masked_in_training(inputs)
+@pytest.fixture(scope="module")
+def release(inputs):
+    return sampled(inputs, "release")
+
+
+WHOLE_WORDS = {"do_whole_word_mask": True, "dupe_factor": 3}
+
+
+@pytest.fixture(scope="module")
+def release_of_words(inputs):
+    return sampled(inputs, "release", **WHOLE_WORDS)
+
+
+@pytest.mark.parametrize("sampler", ["vectorized", "tf_data", "training"])
+def test_a_sampler_draws_the_distributions_of_the_release(inputs, release, sampler):
+    is_training = sampler == "training"
+    runs = masked_in_training(inputs) if is_training else sampled(inputs, sampler)
+    for both in (runs, release):
+        assert sum(len(run["input_ids"]) for run in both) >= 20_000
     assert violations(runs, release, make_vocabulary()) == set()
 
 
-def test_whole_words_of_training_are_drawn_as_in_the_release(inputs):
-    changes = {"do_whole_word_mask": True, "dupe_factor": 3}
-    runs = masked_in_training(inputs, **changes)
-    reference = sampled(inputs, "release", **changes)
-    assert violations(runs, reference, make_vocabulary(), whole_words=True) == set()
+# The tf_data sampler masks in the same way as the vectorized one; see test_rows.
+@pytest.mark.parametrize(
+    "sample",
+    [lambda *a, **named: sampled(*a, "vectorized", **named), masked_in_training],
+    ids=["vectorized", "training"],
+)
+def test_whole_words_are_drawn_as_in_the_release(inputs, release_of_words, sample):
+    runs = sample(inputs, **WHOLE_WORDS)
+    vocabulary = make_vocabulary()
+    assert violations(runs, release_of_words, vocabulary, whole_words=True) == set()
 
 
 @pytest.mark.parametrize("length, rows", [(511, 4000), (65_536, 300)])

@@ -14,6 +14,7 @@ from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import full
+from tests import runs
 
 # The 2 kB of text once more for each name, and cut between documents.
 TEXT = str(pathlib.Path(__file__).parents[1] / "golden" / "text.txt")
@@ -42,17 +43,8 @@ def make(golden, tmp_path):
     return run
 
 
-def columns_of(records):
-    rows = [records.decoded(row) for row in range(records.num_records)]
-    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-
-def assert_same_records(records, expected_path):
-    expected = columns_of(tfrecord.RecordFiles([expected_path]))
-    found = columns_of(records)
-    assert set(found) == set(expected)
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
+def assert_same_records(path, expected_path):
+    runs.assert_same_batches([runs.columns(path)], [runs.columns(expected_path)])
 
 
 @pytest.mark.parametrize(
@@ -75,9 +67,11 @@ def assert_same_records(records, expected_path):
         ),
     ],
 )
-def test_the_release_sampler_gives_the_small_recorded_files(make, golden, name, flags):
-    _, records = make(sampler="release", **flags)
-    assert_same_records(records, golden / name)
+def test_the_release_sampler_gives_the_small_recorded_files(
+    make, golden, tmp_path, name, flags
+):
+    make(sampler="release", **flags)
+    assert_same_records(tmp_path / "out.tfrecord", golden / name)
 
 
 @pytest.mark.parametrize(
@@ -111,20 +105,17 @@ def test_the_release_sampler_gives_the_recorded_files(
         *(f"--{flag}={value}" for flag, value in flags.items()),
     )
     assert result.exit_code == 0, result.stderr
-    assert_same_records(tfrecord.RecordFiles([tmp_path / name]), folder / name)
+    assert_same_records(tmp_path / name, folder / name)
 
 
 def test_several_output_files_get_the_records_in_turn(make, tmp_path):
     for sampler in ("release", "vectorized"):
-        _, records = make("one", sampler=sampler)
-        one = columns_of(records)["input_ids"]
-        names = f"{tmp_path / 'a'},{tmp_path / 'b'},{tmp_path / 'c'}"
-        make(sampler=sampler, output_file=names)
+        make("one", sampler=sampler)
+        one = runs.columns(tmp_path / "one")["input_ids"]
+        make(sampler=sampler, output_file=[str(tmp_path / name) for name in "abc"])
         for turn, name in enumerate("abc"):
-            [found] = [tfrecord.RecordFiles([tmp_path / name])]
-            np.testing.assert_array_equal(
-                columns_of(found)["input_ids"], one[turn::3], err_msg=sampler
-            )
+            ids = runs.columns(tmp_path / name)["input_ids"]
+            np.testing.assert_array_equal(ids, one[turn::3], err_msg=sampler)
 
 
 def test_shards_go_to_the_files_in_turn_whatever_the_number_of_workers(make, tmp_path):
@@ -155,7 +146,7 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
 
 def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
     report, records = make(next_sentence=False, short_seq_prob=0.0)
-    columns = columns_of(records)
+    columns = runs.columns(records.paths[0])
     assert "next_sentence_labels" not in columns
     assert not columns["segment_ids"].any()
     tokenizer = full.FullTokenizer(golden / "vocab.txt")
@@ -201,7 +192,7 @@ def test_the_report_says_what_was_made(make):
     counts = report.counts
     assert (counts.documents, counts.sentences, counts.pieces) == (6, 36, 786)
     assert counts.instances == records.num_records
-    columns = columns_of(records)
+    columns = runs.columns(records.paths[0])
     assert report.mean_fill == columns["input_mask"].mean()
     assert counts.random_next == columns["next_sentence_labels"].sum()
     assert report.peak_memory_mb > 20
@@ -418,6 +409,11 @@ def test_ctrl_c_while_workers_start_ends_in_one_line(golden, tmp_path):
         ({"input_file": "{tmp}/empty.txt"}, "Found no text in {tmp}/empty.txt", 1),
         ({"input_file": "{tmp}/control.txt"}, "Found no word pieces in", 1),
         ({"input_file": "{tmp}/one.txt"}, "one.txt: found one document, but random", 1),
+        (
+            {"input_file": "{tmp}/one.txt", "sampler": "tf_data"},
+            "one.txt: found one document, but random",
+            1,
+        ),
         ({"input_file": "{tmp}/latin.txt"}, "latin.txt:3: not UTF-8", 1),
         ({"vocab_file": "{tmp}/no_mask.txt"}, "no_mask.txt: [MASK] is missing", 1),
         ({"output_file": "{tmp}/one.txt/out"}, "{tmp}/one.txt: expected a folder", 1),

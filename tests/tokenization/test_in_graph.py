@@ -12,23 +12,11 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-PIECES = [
-    "the",
-    "cat",
-    "##s",
-    "é",
-    "e",
-    ".",
-    "=",
-    "ος",
-    "中",
-    "i",
-    "i\u0307",
-    "a",
-    "##a",
-]
-VOCABULARY = vocabulary_module.Vocabulary([*SPECIAL, *PIECES])
+SPECIAL = vocabulary_module.SPECIAL_TOKENS
+LETTERS = ("é", "e", "ος", "中", "i", "i\u0307", "a")
+VOCABULARY = vocabulary_module.Vocabulary(
+    [*SPECIAL, "the", "cat", "##s", "##a", ".", "=", *LETTERS]
+)
 
 # Loads a SavedModel where bert_tf is not installed, and prints ids for each text.
 LOADING_SCRIPT = """

@@ -9,7 +9,7 @@ from bert_tf.tokenization import workflow as tokenization_workflow
 
 tokenizers = pytest.importorskip("tokenizers")
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SPECIAL = vocabulary_module.SPECIAL_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,6 @@ def test_a_size_that_the_characters_do_not_fit_into_is_refused():
     assert len(vocabulary) == 114
     with pytest.raises(ValueError, match="--vocab_size=113 is too small: the 10 spec"):
         learning.vocabulary_from_counts({"abc": 1}, vocab_size=113)
-
-
-def test_text_without_words_is_refused(tmp_path):
-    (tmp_path / "text.txt").write_text("\n \n\u200d\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"There are no words in .*text\.txt"):
-        learning.count_words(str(tmp_path / "text.txt"))
 
 
 def test_words_take_the_place_of_unused_tokens():

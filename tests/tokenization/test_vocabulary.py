@@ -5,7 +5,7 @@ import pytest
 
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SPECIAL = vocabulary_module.SPECIAL_TOKENS
 HEAD = "".join(f"{token}\n" for token in SPECIAL).encode()
 
 
@@ -13,7 +13,7 @@ def test_tokens_and_ids_are_looked_up_both_ways(golden):
     vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
     assert len(vocabulary) == 288
     assert vocabulary.tokens[:2] == ("[PAD]", "[unused1]")
-    assert vocabulary["[MASK]"] == vocabulary.id_of("[MASK]") == vocabulary.mask_id == 9
+    assert vocabulary["[MASK]"] == vocabulary.mask_id == 9
     assert vocabulary.token_of(9) == "[MASK]"
     assert (vocabulary.pad_id, vocabulary.unk_id) == (0, 6)
     assert (vocabulary.cls_id, vocabulary.sep_id) == (7, 8)

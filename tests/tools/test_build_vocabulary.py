@@ -83,7 +83,7 @@ def test_what_cannot_work_ends_in_one_line(
     run_tool, golden, tmp_path, flags, exit_code, sentence
 ):
     (tmp_path / "binary").write_bytes(b"text\n\x89PNG\r\n\x1a\n")
-    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "empty").write_text("\n \n\u200d\n", encoding="utf-8")
     (tmp_path / "text").write_text("a text of words\n", encoding="utf-8")
     (tmp_path / "words").write_text("new york\n", encoding="utf-8")
     (tmp_path / "vocab").write_bytes((golden / "vocab.txt").read_bytes())

@@ -170,14 +170,14 @@ def tokenizer_json(text: text_encoding.TextEncoding) -> dict[str, Any]:
     """Returns the content of a tokenizer.json: how text becomes ids, step by step."""
     vocabulary = cast(vocabulary_module.Vocabulary, text.vocabulary)
     special = _special(vocabulary).values()
-    added = sorted({*special, *text.never_split}, key=vocabulary.id_of)
+    added = sorted({*special, *text.never_split}, key=vocabulary.__getitem__)
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
             {
-                "id": vocabulary.id_of(token),
+                "id": vocabulary[token],
                 "content": token,
                 "single_word": False,
                 "lstrip": False,
@@ -418,7 +418,7 @@ def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:
         "type": "TemplateProcessing",
         **_ROWS,
         "special_tokens": {
-            token: {"id": token, "ids": [vocabulary.id_of(token)], "tokens": [token]}
+            token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]}
             for token in (vocabulary_module.CLS, vocabulary_module.SEP)
         },
     }
