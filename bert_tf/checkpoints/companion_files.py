@@ -27,6 +27,7 @@ FINGERPRINT = "vocab_fingerprint"
 # Key in the metadata of the safetensors files that we write: the SHA-256 of the data
 # after the header. It is compared when the data is read.
 DATA_CHECKSUM = "data_sha256"
+_LFS_POINTER = b"version https://git-lfs"
 # Key of task.json: the folder is that of a conversion, not of a run.
 CONVERTED = "converted"
 # Fields of `BertConfig` that do not change what trained weights compute.
@@ -124,6 +125,20 @@ def local_copy(path: str, suffix: str) -> Iterator[str]:
             shutil.copyfileobj(file, copy, 1 << 24)
         copy.flush()
         yield copy.name
+
+
+def damaged(path: str, reason: object) -> ValueError:
+    """Returns the error about a file of weights that cannot be read."""
+    with files.open_file(path, "rb") as file:
+        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
+            return ValueError(
+                f"{path} is a Git LFS pointer, not the weights; run `git lfs pull` in "
+                "the cloned folder."
+            )
+    return ValueError(
+        f"{path} cannot be read: it is truncated or damaged ({files.size(path)} bytes; "
+        f"{reason}); copy or download it again."
+    )
 
 
 def write_json(path: str, values: Any) -> None:

@@ -1,26 +1,51 @@
-"""The check of HDF5 files: all their values are in the file itself.
+"""Opens HDF5 files all of whose values are in the file itself.
 
 HDF5 can take values from any other file that the process may read. As weights, they
 would be written out by the next conversion.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import h5py
 
+from bert_tf import files
+from bert_tf.checkpoints import companion_files
+
 _MAX_OBJECTS = 100_000  # A BERT of 1,000 layers has fewer.
 
 
-def check_stored(weights: Any, path: str) -> None:
-    """Refuses links, virtual datasets and external storage.
+@contextlib.contextmanager
+def opened(path: str, local: str | None = None) -> Iterator[Any]:
+    """Yields the `h5py.File` of a path, which errors name.
 
     Args:
-        weights: an open `h5py.File`.
-        path: of the file, for messages.
+        path: of the file, or of an archive with it.
+        local: a local copy of the file; None: it is at `path`.
 
     Raises:
-        ValueError: a value is in another file, or there are too many objects.
+        OSError: there is no such file.
+        ValueError: it is damaged, a value is in another file, or there are too many
+            objects.
     """
+    with contextlib.ExitStack() as stack:
+        if local is None:
+            files.open_file(path, "rb").close()  # Raises an error if there is none.
+            local = stack.enter_context(companion_files.local_copy(path, ".h5"))
+        try:
+            weights = stack.enter_context(h5py.File(local, "r"))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise companion_files.damaged(path, error) from None
+        try:
+            _check_stored(weights, path)
+            yield weights
+        except (OSError, RuntimeError) as error:
+            raise companion_files.damaged(path, error) from None
+
+
+def _check_stored(weights: Any, path: str) -> None:
+    """Refuses links, virtual datasets and external storage."""
     num_objects = 0
 
     def visit(name: str, node: Any) -> None:

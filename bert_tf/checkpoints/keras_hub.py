@@ -195,25 +195,6 @@ def write(source: source_module.Source, folder: str) -> None:
         tokenizer.save_to_preset(folder)
 
 
-def library_outputs(
-    path: str, features: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Returns what KerasHub computes with a preset, under our names of outputs."""
-    models = _library().models
-    inputs = {
-        "token_ids": features["input_ids"],
-        "padding_mask": features["input_mask"],
-        "segment_ids": features["segment_ids"],
-    }
-    backbone = models.BertBackbone.from_preset(path)
-    outputs = {name: np.asarray(value) for name, value in backbone(inputs).items()}
-    if not files.exists(os.path.join(path, _TASK_FILE)):
-        return outputs
-    task = getattr(models, _CLASSIFIER).from_preset(path, preprocessor=None)
-    task.output_dense.activation = None  # So that it returns logits.
-    return outputs | {"logits": np.asarray(task(inputs))}
-
-
 def _library() -> Any:
     try:
         import keras_hub
@@ -279,7 +260,7 @@ def _check_files(path: str, head: checkpoint_heads.Head) -> None:
     """Checks that the weight files are complete, before any model is created."""
     for name in (_WEIGHTS_FILE, _TASK_WEIGHTS_FILE):
         if name == _WEIGHTS_FILE or head.kind != "encoder":
-            with archive.local_weights(os.path.join(path, name)):
+            with archive.opened_weights(os.path.join(path, name)):
                 pass  # It is complete.
 
 

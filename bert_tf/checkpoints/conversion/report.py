@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.conversion import verification
 from bert_tf.modeling import numerics
 
 # Activations that modeling.py of 2018 knows.
@@ -43,7 +43,7 @@ class Conversion:
     written: source_module.Source  # The target, read back.
     placement: source_module.Placement
     dropped: tuple[str, ...]  # Weights of heads that were left out as requested.
-    outputs: verification.OutputComparison
+    differences: Mapping[str, float]  # Of outputs on a probe batch.
 
 
 def text(conversion: Conversion) -> str:
@@ -68,18 +68,9 @@ def text(conversion: Conversion) -> str:
         lines.append(f"left out     {num_slots} tensors of the optimizer")
     for sentence in _notes(conversion):
         lines.append(f"note         {sentence}")
-    outputs = conversion.outputs
-    changes = {
-        name: x for name, x in outputs.changes.items() if x > verification.TOLERANCE
-    }
-    titles = {
-        "changed because the target computes something else, as allowed:": changes,
-        "largest difference of outputs on a probe batch:": outputs.differences,
-    }
-    for title, values in titles.items():
-        if values:
-            lines.append(title)
-        lines += [f"  {name:<32} {value:.1e}" for name, value in values.items()]
+    lines.append("largest difference of outputs on a probe batch:")
+    for name, value in conversion.differences.items():
+        lines.append(f"  {name:<32} {value:.1e}")
     return "\n".join(lines)
 
 

@@ -23,31 +23,6 @@ _SIZES = {"B": 3, "C": 2, "M": 4}
 _NOT_COMPARED = ("all_encoder_layers", "probabilities")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OutputComparison:
-    """Largest differences of outputs on a probe batch, by output name."""
-
-    # Target against the source's weights with the target's activation: only rounding.
-    differences: Mapping[str, float]
-    # The source's weights with the target's activation against their own activation.
-    changes: Mapping[str, float]
-
-    def check(self, *, allows_changes: bool) -> None:
-        """Raises a ValueError if a difference is above `TOLERANCE`."""
-        reason = "because its configuration has a different activation or epsilon"
-        changes = {} if allows_changes else self.changes
-        for differences, why in (
-            (self.differences, f"but at most {TOLERANCE:g} is allowed"),
-            (changes, reason),
-        ):
-            for name, value in differences.items():
-                if not value <= TOLERANCE:
-                    raise ValueError(
-                        f"{name} of the converted checkpoint differs by {value:.1e} "
-                        f"from the source's, {why}, so nothing was kept."
-                    )
-
-
 def check_same_bits(
     source: source_module.Source,
     written: source_module.Source,
@@ -84,30 +59,45 @@ def check_same_bits(
 
 
 def compare_outputs(
-    source: source_module.Source, written: source_module.Source, writer: Any, path: str
-) -> OutputComparison:
-    """Compares the outputs of a source and a target for one padded batch.
+    source: source_module.Source,
+    written: source_module.Source,
+    *,
+    allows_changes: bool,
+) -> dict[str, float]:
+    """Returns {output: largest difference} of source and target for a padded batch.
 
-    If the module of the target's format has `library_outputs`, what the format's own
-    library computes is compared, too.
+    Args:
+        source: what was converted.
+        written: the target.
+        allows_changes: whether the target may compute a different activation or
+            epsilon. If so, the source's weights are computed with the target's.
+
+    Raises:
+        ValueError: a difference is above `TOLERANCE`.
     """
     source_config = source.required_config()
     config = written.config or source_config
-    like_target = dataclasses.replace(
-        source_config,
-        hidden_act=config.hidden_act,
-        layer_norm_epsilon=config.layer_norm_epsilon,
-    )
+    if allows_changes:
+        source_config = dataclasses.replace(
+            source_config,
+            hidden_act=config.hidden_act,
+            layer_norm_epsilon=config.layer_norm_epsilon,
+        )
     batch = probe_features(source_config, source.head.kind)
-    expected = _outputs(source, like_target, batch)
-    differences = _differences(expected, _outputs(written, config, batch))
-    if hasattr(writer, "library_outputs"):
-        in_library = _differences(expected, writer.library_outputs(path, batch))
-        differences |= {f"{name} in its library": x for name, x in in_library.items()}
-    changes = {}
-    if like_target != source_config:
-        changes = _differences(_outputs(source, source_config, batch), expected)
-    return OutputComparison(differences=differences, changes=changes)
+    expected = _outputs(source, source_config, batch)
+    outputs = _outputs(written, config, batch)
+    differences = {
+        name: difference(expected[name], values)
+        for name, values in outputs.items()
+        if name in expected
+    }
+    for name, value in differences.items():
+        if not value <= TOLERANCE:
+            raise ValueError(
+                f"{name} of the converted checkpoint differs by {value:.1e} from the "
+                f"source's, but at most {TOLERANCE:g} is allowed, so nothing was kept."
+            )
+    return differences
 
 
 def probe_features(
@@ -161,16 +151,6 @@ def difference(expected: np.ndarray, got: np.ndarray) -> float:
 
 def _changed(what: str) -> ValueError:
     return ValueError(f"{what} differs when it is read back, so nothing was kept.")
-
-
-def _differences(
-    expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray]
-) -> dict[str, float]:
-    return {
-        name: difference(expected[name], values)
-        for name, values in got.items()
-        if name in expected
-    }
 
 
 def _outputs(

@@ -68,7 +68,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             f"there are only {len(stored)} tensors; it belongs to another model, or a "
             "file is missing."
         )
-    tensors, notes = _by_normal_name(folder, stored)
+    tensors = _by_normal_name(folder, stored)
+    notes: list[str] = []
     differing = _remove_tied(tensors)
     untied = None
     if not described.ties_word_embeddings:
@@ -211,21 +212,17 @@ def _folder(path: str | os.PathLike[str]) -> str:
     return (folder or ".") if is_file else path
 
 
-def _by_normal_name(folder: str, stored: _Tensors) -> tuple[_Tensors, list[str]]:
-    """Returns a folder's weights under the names of today's transformers, and notes."""
+def _by_normal_name(folder: str, stored: _Tensors) -> _Tensors:
+    """Returns a folder's weights under the names of today's transformers."""
     if any(n.endswith(":0") and one.data_set is None for n, one in stored.items()):
         raise ValueError(
             f"{folder}: {weights.NAME} was saved by a TensorFlow class of "
             "transformers; save the model there without safe_serialization, as "
             "tf_model.h5."
         )
-    try:
-        prefix, notes = weights.wrapper_prefix(stored)
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from error
     tensors: _Tensors = {}
     for tensor in stored.values():
-        name = weights.normal_name(tensor.name.removeprefix(prefix))
+        name = weights.normal_name(tensor.name)
         if name in tensors:
             raise ValueError(
                 f"{tensor.path} has {tensor.name} and {tensors[name].name}, which are "
@@ -233,7 +230,7 @@ def _by_normal_name(folder: str, stored: _Tensors) -> tuple[_Tensors, list[str]]
             )
         if not name.endswith(_BUFFERS):
             tensors[name] = tensor
-    return tensors, notes
+    return tensors
 
 
 def _remove_tied(tensors: _Tensors) -> list[str]:

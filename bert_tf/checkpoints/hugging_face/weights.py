@@ -36,7 +36,6 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 NAME = "model.safetensors"
 INDEX_NAME = f"{NAME}.index.json"
 H5_NAME = "tf_model.h5"
-_BLOCK_BYTES = 1 << 24  # Written at a time.
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 # Weight files of other frameworks -> the argument with which `from_pretrained` of
 # transformers reads them.
@@ -51,7 +50,6 @@ _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 FLOATS = {"F16", "BF16", "F32", "F64"}
 _H5_DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64"}
 _MAX_TENSORS = 100_000  # A BERT of 1,000 layers has fewer.
-_LFS_POINTER = b"version https://git-lfs"
 
 ENCODER_PREFIX = "bert."
 # Starts of the encoder's names; the file of a bare BertModel leaves the prefix out.
@@ -66,12 +64,8 @@ _LAST_PARTS = {
 }
 # Scopes of output layers that do not follow the rule.
 _OUTPUT_SCOPES = {"": "classifier", "cls/squad": "qa_outputs"}
-# Prefix of all weight names in a wrapped PyTorch model -> the wrapper.
-_WRAPPERS = {
-    "module.": "torch.nn.DataParallel",
-    "_orig_mod.": "torch.compile",
-}
-_WRAPPED = re.compile(r"^((?:module\.|_orig_mod\.)*).*$", re.DOTALL)
+# Prefixes that torch.nn.DataParallel and torch.compile add to all names.
+_WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
 # Scope of a layer in tf_model.h5 -> the release's scope.
 _H5_SCOPES = {
     "bert": "bert",
@@ -148,7 +142,7 @@ def read_each(
         open_files: dict[str, Any] = {}
         for key, tensor in tensors.items():
             if tensor.path not in open_files:
-                opened = _opened_h5
+                opened = hdf5.opened
                 if tensor.data_set is None:
                     opened = functools.partial(_opened, checks_data=True)
                 open_files[tensor.path] = stack.enter_context(opened(tensor.path))
@@ -165,17 +159,14 @@ def read_each(
 def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
     """Writes model.safetensors with float32 tensors; all are in memory, twice."""
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
-    unknown = hashlib.sha256().hexdigest()  # In place of the checksum, with its length.
+    digest = hashlib.sha256()
+    for name in sorted(arrays):  # As in the file, if all have the same type.
+        digest.update(arrays[name].data)
     # transformers only reads files whose metadata names the framework.
-    metadata = {"format": "pt", companion_files.DATA_CHECKSUM: unknown}
-    content = memoryview(safetensors.numpy.save(arrays, metadata))
-    start = len(content) - sum(array.nbytes for array in arrays.values())
-    checksum = hashlib.sha256(content[start:]).hexdigest()
-    header = bytes(content[:start]).replace(unknown.encode(), checksum.encode(), 1)
+    metadata = {"format": "pt", companion_files.DATA_CHECKSUM: digest.hexdigest()}
+    content = safetensors.numpy.save(arrays, metadata)
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
-        file.write(header)
-        for first in range(start, len(content), _BLOCK_BYTES):
-            file.write(bytes(content[first : first + _BLOCK_BYTES]))
+        file.write(content)
 
 
 def hugging_face_name(name: str) -> str:
@@ -199,34 +190,12 @@ def normal_name(name: str) -> str:
     """Returns a weight's name in any version of transformers as it is written today.
 
     Until 2019 the weights of LayerNorm were called gamma and beta. The file of a
-    `BertModel` leaves out the prefix `bert.`.
+    `BertModel` leaves out the prefix `bert.`, and PyTorch's wrappers add one.
     """
+    name = _WRAPPERS.sub("", name)
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
     name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
     return f"{ENCODER_PREFIX}{name}" if name.startswith(_ENCODER_PARTS) else name
-
-
-def wrapper_prefix(names: Iterable[str]) -> tuple[str, list[str]]:
-    """Returns the prefix that PyTorch wrappers added to all names, and notes on it."""
-    names = list(names)
-    prefixes = [_WRAPPED.sub(r"\1", name) for name in names]
-    prefix = max(prefixes, key=len, default="")
-    strangers = [name for name in names if not name.startswith(prefix)]
-    if strangers:
-        raise ValueError(
-            f"some names of weights start with {prefix}, which {_wrappers(prefix)} "
-            f"adds, and others do not, such as {strangers[0]}; save the model without "
-            "the wrapper."
-        )
-    return prefix, [] if not prefix else [
-        f"The weights were saved from {_wrappers(prefix)}: their names start with "
-        f"{prefix}, which is left out."
-    ]
-
-
-def _wrappers(prefix: str) -> str:
-    parts = re.findall(r"\w+\.", prefix)
-    return " of ".join(_WRAPPERS[part] for part in parts)
 
 
 def is_transposed(name: str) -> bool:
@@ -315,7 +284,7 @@ def _tensors_of_h5(path: str) -> dict[str, StoredTensor]:
         # A head's group contains a second copy of the shared embeddings.
         tensors.setdefault(name, tensor)
 
-    with _opened_h5(path) as file:
+    with hdf5.opened(path) as file:
         file.visititems(describe)
     if not tensors:
         raise ValueError(f"{path} contains no weights; copy or download it again.")
@@ -347,11 +316,13 @@ def _opened(path: str, *, checks_data: bool = False) -> Iterator[Any]:
                 checksum = metadata.get(companion_files.DATA_CHECKSUM)
                 is_checked = checks_data and checksum is not None
                 if is_checked and checksum != _data_checksum(local):
-                    raise _damaged(path, "; its data does not match its checksum")
+                    raise companion_files.damaged(
+                        path, "its data does not match its checksum"
+                    )
                 yield file
         except safetensors.SafetensorError as error:
             reason = str(error).removeprefix("Error while deserializing header: ")
-            raise _damaged(path, f"; {reason}") from error
+            raise companion_files.damaged(path, reason) from error
         except FileNotFoundError:
             raise
         except OSError as error:  # For example a folder; the library does not name it.
@@ -362,28 +333,3 @@ def _data_checksum(path: str) -> str:
     with open(path, "rb") as file:
         file.seek(int.from_bytes(file.read(8), "little"), os.SEEK_CUR)
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _opened_h5(path: str) -> Iterator[Any]:
-    try:
-        with companion_files.local_copy(path, ".h5") as local, h5py.File(local) as file:
-            hdf5.check_stored(file, path)
-            yield file
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise _damaged(path) from error
-
-
-def _damaged(path: str, reason: str = "") -> ValueError:
-    with files.open_file(path, "rb") as file:
-        if file.read(len(_LFS_POINTER)) == _LFS_POINTER:
-            return ValueError(
-                f"{path} is a Git LFS pointer, not the weights; run `git lfs pull` in "
-                "the cloned folder."
-            )
-    return ValueError(
-        f"{path} cannot be read: it is truncated or damaged ({files.size(path)} bytes"
-        f"{reason}); copy or download it again."
-    )

@@ -19,7 +19,6 @@ from typing import Any
 import h5py
 
 from bert_tf import files
-from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import hdf5
 
 ARCHIVE_SUFFIX = ".keras"
@@ -71,7 +70,7 @@ def outline(path: str, attribute: str) -> Outline:
         if isinstance(node, h5py.Dataset):
             shapes[name] = tuple(node.shape)
 
-    with local_weights(path) as local, opened(local, path) as weights:
+    with opened_weights(path) as weights:
         weights.visititems(visit)
         # Keras stores a model's name at its own, possibly empty, group of variables.
         name = weights["vars"].attrs.get("name") if "vars" in weights else None
@@ -80,9 +79,10 @@ def outline(path: str, attribute: str) -> Outline:
 
 
 @contextlib.contextmanager
-def local_weights(path: str) -> Iterator[str]:
-    """Yields the path of a local `.weights.h5` file with the weights of either file."""
+def opened_weights(path: str) -> Iterator[Any]:
+    """Yields the `h5py.File` with the weights of either file."""
     with contextlib.ExitStack() as stack:
+        local = None
         if path.endswith(ARCHIVE_SUFFIX):
             # Keras can read them within the zip, but it seeks in them, and zipfile then
             # reads the member again from its start.
@@ -91,32 +91,8 @@ def local_weights(path: str) -> Iterator[str]:
             with open(local, "wb") as copy, _archive(path) as archive:
                 with _opened_member(archive, _WEIGHTS_MEMBER, path) as member:
                     shutil.copyfileobj(member, copy, _CHUNK_BYTES)
-        else:
-            files.open_file(path, "rb").close()  # Raises an error if there is none.
-            local = stack.enter_context(
-                companion_files.local_copy(path, _WEIGHTS_SUFFIX)
-            )
-        with opened(local, path) as weights:
-            # Keras before 3.15 reads values of other files.
-            hdf5.check_stored(weights, path)
-        yield local
-
-
-@contextlib.contextmanager
-def opened(local: str, path: str) -> Iterator[Any]:
-    """Yields the `h5py.File` of a local copy; errors name the path."""
-    try:
-        weights = h5py.File(local, "r")
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(
-            f"{path}: its weights are not a complete HDF5 file ({error}); it may be "
-            "truncated: copy it again."
-        ) from None
-    with weights:
-        try:
-            yield weights
-        except (OSError, RuntimeError) as error:
-            raise ValueError(f"{path}: its weights are damaged ({error}).") from None
+        # Keras before 3.15 reads values of other files.
+        yield stack.enter_context(hdf5.opened(path, local))
 
 
 @contextlib.contextmanager

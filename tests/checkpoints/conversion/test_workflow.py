@@ -71,10 +71,8 @@ def test_a_folder_of_the_release_is_written_with_everything(released_folder, tmp
     )
     assert names_in(tmp_path / "new" / "model") == RELEASED
     assert_same_weights(released_folder, tmp_path / "new" / "model")
-    assert set(done.outputs.differences.values()) == {0.0}
-    assert {"sequence_output", "masked_lm_logits", "next_sentence_logits"} <= set(
-        done.outputs.differences
-    )
+    assert set(done.differences.values()) == {0.0}
+    assert {"sequence_output", "masked_lm_logits"} < set(done.differences)
     new = formats.open_source(tmp_path / "new" / "model")
     assert new.config == done.source.config
     assert new.vocabulary.tokens == done.source.vocabulary.tokens
@@ -226,16 +224,12 @@ def fail_to_open(path):
             "bert/pooler/dense/bias differs when it is read",
         ),
         ring.slow(
-            {"open_source": with_config(hidden_act="relu")}, "different activation"
+            {"open_source": with_config(hidden_act="relu")}, "sequence_output .* 1e-05"
         ),
         ring.slow(
             {"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"
         ),
         ({"open_source": fail_to_open}, r"cannot be read back \(it is broken"),
-        (
-            {"library_outputs": lambda *_: {"pooled_output": np.zeros((3, 16))}},
-            "pooled_output in its library of the converted checkpoint differs by",
-        ),
     ],
 )
 def test_a_result_that_is_another_model_is_a_failure_and_leaves_nothing(

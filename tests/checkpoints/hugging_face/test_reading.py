@@ -1,7 +1,6 @@
 """A Hugging Face folder, opened: what a model computes with it, and bad folders."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -197,20 +196,6 @@ def test_an_output_table_of_its_own_is_refused_and_the_encoder_is_not(foreign):
     np.testing.assert_allclose(
         outputs["sequence_output"], recorded["hidden_states"][-1], atol=1e-5
     )
-
-
-def test_prefixes_of_wrappers_are_noted_and_refused_if_some_names_lack_them(copied):
-    source = hugging_face.open_source(copied("compiled"))
-    note = "saved from torch.nn.DataParallel of torch.compile: .* module._orig_mod., wh"
-    assert any(re.search(note, sentence) for sentence in source.notes), source.notes
-    assert source.own_names["bert/pooler/dense/bias"].startswith("module._orig_mod.")
-
-    def change(arrays):
-        arrays["classifier.bias"] = arrays.pop("module.classifier.bias")
-
-    folder = rewritten(copied("data_parallel"), change)
-    with pytest.raises(ValueError, match=r"start with module\., .* such as classifier"):
-        hugging_face.open_source(folder)
 
 
 def test_a_next_sentence_head_alone_is_no_model_of_ours(copied):

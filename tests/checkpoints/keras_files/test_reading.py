@@ -260,7 +260,7 @@ LAMBDA = {
         (replaced("config.json", b"[]"), "its config.json is not a JSON"),
         (replaced("metadata.json", None), "has no metadata.json"),
         (replaced("model.weights.h5", None), "has no model.weights.h5"),
-        (replaced("model.weights.h5", b"x" * 99), "not a complete HDF5 file"),
+        (replaced("model.weights.h5", b"x" * 99), "truncated or damaged"),
         (weights_changed(lambda w: w.pop("embeddings")), "not contain the weights of"),
         # Neither reads another file nor reserves memory for what is not stored.
         (weights_changed(_linked), "refers to values in another file"),
