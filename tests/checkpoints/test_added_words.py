@@ -134,26 +134,6 @@ def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
     assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
 
 
-@pytest.mark.slow
-def test_the_grown_model_is_stored_and_can_grow_further(
-    released_folder, tokenizer, convert
-):
-    target, report = convert(released_folder, "hugging_face")
-    assert "added 2 words with the ids 288 to 289" in report
-    source = formats.open_source(target)
-    assert source.config.vocab_size == len(source.vocabulary) == NUM_PIECES + 2
-    assert source.vocabulary.tokens[NUM_PIECES:] == ("lighthouses", "keeping")
-    assert_grown(
-        weights_of(released_folder),
-        weights_of(target),
-        [[tokenizer.vocab[p] for p in tokenizer.tokenize(w)] for w in WORDS[0:3:2]],
-    )
-    again = added_words.grow_source(source, ["bees", "warmer"], words_file="words")
-    assert again.config.vocab_size == len(again.vocabulary) == NUM_PIECES + 3
-    [(_, table)] = again.read_each([WORD_TABLE])
-    assert table.shape == again.shapes[WORD_TABLE] == (NUM_PIECES + 3, 16)
-
-
 @pytest.mark.parametrize(
     "name, flags",
     [

@@ -6,7 +6,6 @@ import pytest
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
-from bert_tf.checkpoints import release
 from bert_tf.checkpoints.release import bundle
 
 
@@ -81,33 +80,11 @@ def test_the_casing_is_that_of_the_run_or_of_the_released_name(
     assert formats.open_source(folder).do_lower_case is expected
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No such checkpoint: .*nowhere, and"):
-        formats.open_source(tmp_path / "nowhere")
-
-
-def test_a_folder_of_no_known_format_is_refused_with_what_was_looked_for(tmp_path):
-    (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(ValueError, match=r"expected one of: bert_model\.ckpt") as error:
-        formats.open_source(tmp_path)
-    for one in formats.FORMATS.values():
-        assert one.shown_by in str(error.value)
-
-
 def test_a_folder_with_two_checkpoints_is_ambiguous(released_folder):
     tensors = {"a": np.zeros(1, "float32")}
     bundle.save(released_folder / "other.ckpt", tensors)
     with pytest.raises(ValueError, match=r"2 checkpoints; pass the prefix of one, s.*"):
         formats.open_source(released_folder)
-
-
-def test_an_object_based_checkpoint_is_not_one_of_2018(tmp_path):
-    import tensorflow as tf
-
-    prefix = tf.train.Checkpoint(a=tf.Variable(1.0)).write(str(tmp_path / "ckpt"))
-    assert not release.is_at(prefix)
-    with pytest.raises(ValueError, match="object-based checkpoint of TensorFlow 2"):
-        release.open_source(prefix)
 
 
 @pytest.mark.parametrize(

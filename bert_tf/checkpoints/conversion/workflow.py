@@ -172,8 +172,7 @@ def _placed(
         )
     placement = writer.placement(source)
     heads = list(filter(checkpoint_heads.is_head_weight, placement.without_place))
-    alone = ", or pass --head=encoder for the encoder alone"
-    _check_dropped(source, options, heads, "drop_head", advice=alone)
+    _check_dropped(source, options, heads, "drop_head")
     if heads:
         source = source.without_weights(heads)
         placement = writer.placement(source)
@@ -194,8 +193,6 @@ def _check_dropped(
     options: conversion_options.ConvertCheckpointOptions,
     lost: Collection[str],
     flag: str,
-    *,
-    advice: str = "",
 ) -> None:
     """Checks that a flag is given if, and only if, something is lost."""
     if lost and not getattr(options, flag):
@@ -206,7 +203,7 @@ def _check_dropped(
     if getattr(options, flag) and not lost:
         raise options_module.OptionError(
             f"--{flag}: {options.target_format} can store everything of "
-            f"{source.path}; omit the flag{advice}."
+            f"{source.path}; omit the flag."
         )
 
 

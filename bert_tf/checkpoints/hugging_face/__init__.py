@@ -25,10 +25,8 @@ from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.checkpoints.hugging_face import weights
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import output_activation
-from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MASKED_LM_BIAS = "cls/predictions/output_bias"
-_CLASSIFIER_WEIGHTS = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
 # Aliases of weights: the masked-word output table is the word embedding table.
 _TIED = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
@@ -84,14 +82,16 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     by_name = {known[name]: one for name, one in tensors.items() if name in known}
     notes += _dtype_notes(by_name.values())
     head, unread_head, head_notes = _head(by_name, described)
-    if unread_head is not None and head.kind == kinds.Head.CLASSIFICATION:
-        head = checkpoint_heads.Head(kind="encoder")
-        known = {n: o for n, o in known.items() if o not in _CLASSIFIER_WEIGHTS}
-        by_name = {known[n]: one for n, one in tensors.items() if n in known}
     shapes = {n: weights.transposed_shape(n, one.shape) for n, one in by_name.items()}
     own = functools.partial(_own, by_name)
     checkpoint_heads.check_weights(folder, shapes, described.config, head, own=own)
     text = tokenizer.read(folder)
+    vocabulary = text.text.vocabulary
+    try:
+        num_pieces = 0 if vocabulary is None else len(vocabulary)
+        companion_files.check_vocabulary_size(described.config, num_pieces)
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
     )
@@ -114,7 +114,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         notes=(
             *notes,
             *head_notes,
-            *_vocabulary_notes(folder, encoding.vocabulary, described.config),
             *text.notes,
         ),
     )
@@ -324,25 +323,6 @@ def _own(
     stored = by_name.get(name)
     own = weights.hugging_face_name(name) if stored is None else stored.name
     return own, weights.transposed_shape(name, shape)
-
-
-def _vocabulary_notes(
-    folder: str,
-    vocabulary: vocabulary_module.Vocabulary | None,
-    config: config_module.BertConfig,
-) -> list[str]:
-    if vocabulary is None:
-        return [f"{folder} has no vocabulary."]
-    try:
-        companion_files.check_vocabulary_size(config, len(vocabulary))
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from error
-    if len(vocabulary) == config.vocab_size:
-        return []
-    return [
-        f"The word embedding table has {config.vocab_size} rows for "
-        f"{len(vocabulary)} tokens; the last rows are padding."
-    ]
 
 
 def _read_each(

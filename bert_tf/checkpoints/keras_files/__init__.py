@@ -131,7 +131,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         is_plain = not checkpoint_heads.layers_between(unmapped)
         checked = head if is_plain else checkpoint_heads.Head(kind="encoder")
         checkpoint_heads.check_weights(path, shapes, config, checked)
-    encoding = _text(path, values)
     return source_module.Source(
         path=path,
         format="keras",
@@ -139,10 +138,9 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         read_each=lambda wanted: _read_each(path, places, wanted),
         head=head,
         config=config,
-        text=encoding,
+        text=_text(path, values),
         unmapped=tuple(n for n in unmapped if not n.startswith(_OPTIMIZER)),
         arguments={k: v for k, v in arguments.items() if k in _KEPT_ARGUMENTS},
-        notes=tuple(_notes(encoding)),
     )
 
 
@@ -270,16 +268,6 @@ def _text(path: str, values: Mapping[str, Any]) -> text_encoding.TextEncoding:
     return text_encoding.TextEncoding.from_dict(
         values, path=path, vocabulary=vocabulary
     )
-
-
-def _notes(text: text_encoding.TextEncoding) -> Iterator[str]:
-    if text.vocabulary is None:
-        yield (
-            "Keras files contain no vocabulary, and there is no vocab.txt beside it; "
-            "pass --vocab_file."
-        )
-    if text.do_lower_case is None:
-        yield "Keras files do not record whether the text was lowercased."
 
 
 def _class_values(class_name: str) -> dict[str, str]:

@@ -13,12 +13,12 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO
 from typing import Any
 
 import h5py
 
 from bert_tf import files
+from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import hdf5
 
 ARCHIVE_SUFFIX = ".keras"
@@ -56,7 +56,6 @@ def read_members(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         keras_version, and what this package adds.
     """
     with _archive(path) as archive:
-        _member(archive, _WEIGHTS_MEMBER, path)
         config = _read_json(archive, "config.json", path)
         return config, _read_json(archive, METADATA_MEMBER, path)
 
@@ -88,9 +87,8 @@ def opened_weights(path: str) -> Iterator[Any]:
             # reads the member again from its start.
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             local = os.path.join(folder, _WEIGHTS_MEMBER)
-            with open(local, "wb") as copy, _archive(path) as archive:
-                with _opened_member(archive, _WEIGHTS_MEMBER, path) as member:
-                    shutil.copyfileobj(member, copy, _CHUNK_BYTES)
+            with _archive(path) as archive, open(local, "wb") as copy:
+                shutil.copyfileobj(archive.open(_WEIGHTS_MEMBER), copy, _CHUNK_BYTES)
         # Keras before 3.15 reads values of other files.
         yield stack.enter_context(hdf5.opened(path, local))
 
@@ -117,51 +115,24 @@ def clear_load_errors(message: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _archive(path: str) -> Iterator[zipfile.ZipFile]:
-    with files.open_file(path, "rb") as file:
-        try:
-            archive = zipfile.ZipFile(file)
-        except (*_ZIP_ERRORS, OSError) as error:
-            # A wrong offset is an EINVAL.
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:
-                raise
-            raise ValueError(
-                f"{path} is not a complete .keras file ({str(error).lower()}); it may "
-                "be truncated: copy it again."
-            ) from None
-        with archive:
-            yield archive
-
-
-def _member(archive: zipfile.ZipFile, name: str, path: str) -> zipfile.ZipInfo:
-    members = [info for info in archive.infolist() if info.filename == name]
-    if len(members) != 1:
-        raise ValueError(
-            f"{path} has {len(members) or 'no'} {name}; expected a file that "
-            "model.save wrote, with config.json, metadata.json and model.weights.h5."
-        )
-    return members[0]
-
-
-@contextlib.contextmanager
-def _opened_member(
-    archive: zipfile.ZipFile, name: str, path: str
-) -> Iterator[IO[bytes]]:
-    """Yields a member; reading it to its end also checks its checksum."""
-    info = _member(archive, name, path)
+    """Yields a `.keras` file; reading a member to its end also checks its checksum."""
     try:
-        with archive.open(info) as member:
-            yield member
+        with files.open_file(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            yield archive
+    except KeyError as error:
+        raise ValueError(
+            f"{path}: {error.args[0]}; expected a file that model.save wrote, with "
+            "config.json, metadata.json and model.weights.h5."
+        ) from None
     except (*_ZIP_ERRORS, OSError) as error:
+        # A wrong offset in the list of members is an EINVAL.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise ValueError(
-            f"{path}: its {name} is damaged ({error}); copy it again."
-        ) from None
+        raise companion_files.damaged(path, error) from None
 
 
 def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]:
-    with _opened_member(archive, name, path) as member:
-        text = member.read()
+    text = archive.read(name)
     values = files.parse_json(text, f"{path}: its {name}", advice="save it again")
     if not isinstance(values, dict):
         raise ValueError(f"{path}: its {name} is not a JSON object.")

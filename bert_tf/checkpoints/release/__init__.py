@@ -43,11 +43,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a prefix, a released folder, or a run's folder."""
     prefix = bundle.resolve(path)
     stored = bundle.read_names_and_shapes(prefix)
-    if OBJECT_GRAPH in stored:
-        raise ValueError(
-            f"{prefix} is an object-based checkpoint of TensorFlow 2, whose tensors "
-            "are not named as in 2018; expected a checkpoint of the release's format."
-        )
     shapes = {
         name: tuple(stored[name])
         for name in sorted(stored)

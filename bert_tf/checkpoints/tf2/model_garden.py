@@ -158,11 +158,6 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a prefix, or of a folder's latest checkpoint."""
     prefix = bundle.resolve(os.fspath(path))
-    if GRAPH not in bundle.read_names_and_shapes(prefix):
-        raise ValueError(
-            f"{prefix} is not an object-based checkpoint of TensorFlow 2: it has no "
-            "object graph; a checkpoint of 2018 has the format bert."
-        )
     weights = open_weights(prefix)
     folder = os.path.dirname(prefix) or "."
     notes: list[str] = []

@@ -10,10 +10,6 @@ import tokenizers
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
-from bert_tf.checkpoints import release
-from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints.hugging_face import weights
-from bert_tf.checkpoints.release import bundle
 from tests.checkpoints import sources
 
 SOURCE = sources.create()
@@ -87,34 +83,6 @@ def test_what_would_make_a_broken_folder_is_refused_before_writing(
     with pytest.raises(ValueError, match=message):
         hugging_face.write(source, folder)
     assert list(folder.iterdir()) == []
-
-
-def test_from_there_to_native_and_back_is_bit_identical(tmp_path, foreign):
-    first = hugging_face.open_source(foreign / "sharded")
-    prefix = tmp_path / "bert_model.ckpt"
-    bundle.save(prefix, sources.arrays_of(first))
-    (tmp_path / "bert_config.json").write_text(first.config.to_json_string())
-    between = dataclasses.replace(
-        release.open_source(prefix),
-        head=first.head,
-        text=text_encoding.TextEncoding(do_lower_case=True),
-    )
-    assert between.config == first.config
-    folder = tmp_path / "back"
-    folder.mkdir()
-    hugging_face.write(between, folder)
-    back = safetensors.safe_open(folder / "model.safetensors", "numpy")
-    with back as file:
-        written = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    for path in (foreign / "sharded").glob("*.safetensors"):
-        with safetensors.safe_open(path, "numpy") as file:
-            for name in file.keys():  # noqa: SIM118
-                if name.startswith("cls.predictions.decoder"):
-                    continue  # Its word embeddings are there.
-                name_today = weights.normal_name(name)
-                before = file.get_tensor(name)
-                assert before.tobytes() == written.pop(name_today).tobytes()
-    assert written == {}
 
 
 def test_a_changed_bit_is_noticed_when_the_weights_are_read(tmp_path):
