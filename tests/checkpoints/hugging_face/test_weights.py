@@ -99,44 +99,6 @@ def test_an_adapter_and_a_folder_without_weights_are_refused(copied):
 # tf_model.h5, which the TensorFlow classes of transformers 4 wrote.
 
 H5_FOLDERS = pathlib.Path(__file__).resolve().parents[1] / "foreign" / "hugging_face_h5"
-# Kind of head -> outputs of transformers by our names.
-OUTPUTS = {
-    "encoder": {
-        "sequence_output": "last_hidden_state",
-        "pooled_output": "pooler_output",
-    },
-    "pretraining": {
-        "masked_lm_logits": "prediction_logits",
-        "next_sentence_logits": "seq_relationship_logits",
-    },
-    "masked_lm": {"masked_lm_logits": "logits"},
-    "classification": {"logits": "logits"},
-    "question_answering": {"start_logits": "start_logits", "end_logits": "end_logits"},
-    "token_classification": {"logits": "logits"},
-    "multiple_choice": {"logits": "logits"},
-}
-
-
-@pytest.mark.parametrize("kind", OUTPUTS)
-def test_an_h5_folder_computes_what_it_did_in_its_own_library(kind):
-    recorded = np.load(H5_FOLDERS / kind / "expected.npz")
-    # Under Hugging Face's own names.
-    batch = {
-        name.removeprefix("input/"): recorded[name]
-        for name in recorded.files
-        if name.startswith("input/")
-    }
-    if kind in ("masked_lm", "pretraining"):
-        rows, length = batch["input_ids"].shape
-        batch["masked_lm_positions"] = np.tile(np.arange(length), (rows, 1))
-    source = formats.open_source(H5_FOLDERS / kind)
-    assert (source.format, source.head.kind) == ("hugging_face", kind)
-    assert source.unmapped == ()
-    outputs = loading.load_model(H5_FOLDERS / kind)(batch)
-    for ours, theirs in OUTPUTS[kind].items():
-        np.testing.assert_allclose(
-            outputs[ours], recorded[theirs], atol=1e-5, rtol=1e-5
-        )
 
 
 def test_scopes_without_the_model_s_name_and_half_precision_are_read(tmp_path):

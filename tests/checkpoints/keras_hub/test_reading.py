@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import keras_hub
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
@@ -42,28 +41,6 @@ def _expected(name):
 def _their_inputs(features):
     names = ("token_ids", "padding_mask", "segment_ids")
     return {n: features[f] for n, f in zip(names, FEATURES, strict=True)}
-
-
-@pytest.mark.parametrize(
-    "name, kind, labels, outputs",
-    [
-        ("encoder", "encoder", None, ("sequence_output", "pooled_output")),
-        ("classification", "classification", 3, ("logits",)),
-        # Only the encoder of a masked-word model is read.
-        ("masked_lm", "encoder", None, ("sequence_output", "pooled_output")),
-    ],
-)
-def test_a_preset_computes_what_keras_hub_does(name, kind, labels, outputs):
-    assert formats.detect(FOREIGN / name) == "keras_hub"
-    source = formats.open_source(FOREIGN / name)
-    assert source.head == checkpoint_heads.Head(kind=kind, num_labels=labels)
-    source, _ = source.with_head(kind)
-    model = loading.create_model(source)
-    loading.load_source(model, source)
-    expected, features = _expected(name)
-    computed = model(features)
-    for output in outputs:
-        np.testing.assert_allclose(computed[output], expected[output], atol=1e-5)
 
 
 def test_what_is_beside_the_weights_is_found():
