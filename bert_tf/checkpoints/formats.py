@@ -157,12 +157,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     exists = files.exists(path) or files.exists(f"{path}.index")
     if path == kinds.SHIPPED and not exists:
         path, exists = fetching.SHIPPED_FOLDER, True
-    if fetching.is_name(path) and not exists:
-        folder = fetching.fetch(path)
-        source = module_of("bert").open_source(folder)
-        do_lower_case = fetching.find(path).model.do_lower_case
-        text = dataclasses.replace(source.text, do_lower_case=do_lower_case)
-        return dataclasses.replace(source, text=text)
+    if path in fetching.ALIASES and not exists:
+        return module_of("bert").open_source(fetching.fetch(path))
     snapshot = hub_names.find(path, path_exists=exists)
     if snapshot is not None:
         logger.info("%s is read from %s.", snapshot.name, snapshot.folder)

@@ -100,11 +100,6 @@ ALIASES = {
 }
 
 
-def is_name(name: str) -> bool:
-    """Returns whether a text names a released model or its folder."""
-    return name in ALIASES
-
-
 def find(name: str) -> Entry:
     """Returns the `Entry` of a released model.
 

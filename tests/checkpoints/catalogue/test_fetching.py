@@ -17,6 +17,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import fetching
+from bert_tf.tokenization import full
 from tests.checkpoints.catalogue import http_double as http
 from tests.checkpoints.catalogue import released_double as double
 
@@ -332,8 +333,8 @@ def test_a_model_that_two_ask_for_is_downloaded_once(server, tmp_path, monkeypat
 def test_there_are_33_models_each_with_a_url_of_its_own():
     assert len(fetching.MODELS) == 33
     assert len({entry.url for entry in fetching.MODELS.values()}) == 33
-    cased = {n for n, e in fetching.MODELS.items() if not e.model.do_lower_case}
-    assert cased == {name for name in fetching.MODELS if "-cased" in name} != set()
+    for entry in fetching.MODELS.values():  # The name of the folder shows the casing.
+        assert full.is_lower_cased(entry.folder) is entry.model.do_lower_case
 
 
 @pytest.mark.parametrize(
@@ -360,4 +361,3 @@ def test_there_are_33_models_each_with_a_url_of_its_own():
 def test_a_name_means_a_released_zip(name, url):
     base = "https://storage.googleapis.com/bert_models/"
     assert fetching.find(name).url == base + url
-    assert fetching.is_name(name)

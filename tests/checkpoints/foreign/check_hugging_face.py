@@ -3,17 +3,15 @@
     pip install -e .                                  # in one environment
     PYTHONPATH=. python tests/checkpoints/foreign/check_hugging_face.py write /tmp/x
 
-    pip install transformers torch sentence-transformers        # in another, or not
+    pip install transformers torch                    # in another, or not
     python tests/checkpoints/foreign/check_hugging_face.py check /tmp/x
 
 The first writes a random model of every kind of head, as a Hugging Face folder, with
 what it computes. The second loads each with the class of transformers that belongs to
 it; it prints a line a folder, and fails where a key is missing or unexpected, an output
-is more than 1e-5 away or a text has other ids. Encoders it loads with
-sentence-transformers too, where that is installed.
+is more than 1e-5 away or a text has other ids.
 """
 
-import importlib.util
 import json
 import pathlib
 import sys
@@ -92,9 +90,8 @@ def random_source(kind, changes):
 
 
 def answers(model, source):
-    """Returns a batch and what our model computes, ids of texts, and their vectors."""
+    """Returns a batch, what our model computes, and the ids of texts."""
     from bert_tf.checkpoints.conversion import verification
-    from bert_tf.modeling import pooling as pooling_module
     from bert_tf.tokenization import full
 
     batch = verification.probe_features(source.config, source.head.kind)
@@ -109,13 +106,7 @@ def answers(model, source):
     longest = source.config.max_position_embeddings
     for index, text in enumerate(TEXTS):
         pieces = ["[CLS]", *tokenizer.tokenize(text)[: longest - 2], "[SEP]"]
-        ids = np.array([tokenizer.convert_tokens_to_ids(pieces)], np.int32)
-        found[f"ids/{index}"] = ids[0]
-        if source.head.kind == "encoder":
-            pooled = pooling_module.pool(
-                model({"input_ids": ids}), np.ones_like(ids), "mean"
-            )
-            found[f"vector/{index}"] = np.asarray(pooled)[0]
+        found[f"ids/{index}"] = np.array(tokenizer.convert_tokens_to_ids(pieces))
     return found
 
 
@@ -160,7 +151,6 @@ def failures_of(folder, recorded):
             failures.append(f"different ids for {text[:20]!r}")
         if "token_type_ids" not in encoded:
             failures.append("the tokenizer gives no segments")
-    failures += sentence_failures(folder, recorded)
     return failures, max(differences.values())
 
 
@@ -180,23 +170,6 @@ def computed(model, recorded):
     with torch.no_grad():
         outputs = model(**batch)
     return {name: value.numpy() for name, value in outputs.items()}
-
-
-def sentence_failures(folder, recorded):
-    """Returns sentences about texts whose vectors differ in sentence-transformers."""
-    if not (folder / "modules.json").exists():
-        return []
-    if importlib.util.find_spec("sentence_transformers") is None:
-        return []
-    import sentence_transformers
-
-    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
-    vectors = model.encode(TEXTS)
-    ours = np.stack([recorded[f"vector/{index}"] for index in range(len(TEXTS))])
-    difference = float(np.max(np.abs(vectors - ours)))
-    if not difference <= TOLERANCE:
-        return [f"vectors of sentence-transformers differ by {difference:.1e}"]
-    return []
 
 
 if __name__ == "__main__":

@@ -93,12 +93,10 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
     [
         ({}, {}, None),
         ({"strip_accents": None, "tokenize_chinese_chars": True}, {}, None),
-        ({"strip_accents": True}, {}, None),  # As do_lower_case has it anyway.
         ({"tokenizer_class": "BertTokenizerFast"}, {}, None),
         # Settings that our tokenizers have.
         ({"strip_accents": False}, {}, None),
         ({"never_split": ["a"]}, {}, None),
-        ({}, {"added_tokens": [{"id": 5, "content": "a"}]}, None),
         ({"do_lower_case": False}, {}, "has do_lower_case False, tokenizer.json the"),
         ({"tokenize_chinese_chars": False}, {}, "every Chinese character"),
         ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
