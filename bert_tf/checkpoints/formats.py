@@ -1,7 +1,7 @@
 """The table of checkpoint formats, and how the format of a path is found.
 
-Every format is a module with the functions of `FormatModule`, whose errors the
-functions below it raise, too.
+Every format is a module with the functions `is_at` and `open_source` and, if it is
+written, `placement` and `write`; see CONTRIBUTING.md.
 """
 
 import dataclasses
@@ -10,7 +10,6 @@ import importlib
 import logging
 import os
 from typing import Any
-from typing import Protocol
 
 from bert_tf import files
 from bert_tf.checkpoints import kinds
@@ -20,38 +19,6 @@ from bert_tf.checkpoints.catalogue import hub_names
 from bert_tf.modeling import released
 
 logger = logging.getLogger(__name__)
-
-
-class FormatModule(Protocol):
-    """The functions of a format's module; the last two if the format is written."""
-
-    def is_at(self, path: str | os.PathLike[str]) -> bool:
-        """Returns whether there is a checkpoint of this format, damaged or not."""
-
-    def open_source(self, path: str | os.PathLike[str]) -> source_module.Source:
-        """Returns the `Source` of a checkpoint and the files beside it.
-
-        Raises:
-            OSError: there is no such checkpoint, or a file of it is missing.
-            ValueError: a file is damaged, or the model is not a BERT.
-            ImportError: a package is not installed.
-        """
-
-    def placement(self, source: source_module.Source) -> source_module.Placement:
-        """Returns where the weights of a `Source` go.
-
-        Raises:
-            ValueError: the format cannot store such a source at all.
-        """
-
-    def write(self, source: source_module.Source, folder: str) -> None:
-        """Writes a checkpoint into an empty folder.
-
-        Raises:
-            OSError: a file cannot be written.
-            ValueError: as `placement`; or the source is incomplete or damaged.
-            ImportError: a package is not installed.
-        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

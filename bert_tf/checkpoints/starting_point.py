@@ -251,7 +251,7 @@ def _not_found(
 
 def _size_fault(source: source_module.Source) -> str | None:
     """Returns what is wrong with the size of the vocabulary beside a checkpoint."""
-    if source.vocabulary is None or _is_run(source):
+    if source.vocabulary is None or _task(source):
         return None
     num_pieces, num_rows = len(source.vocabulary), _num_rows(source)
     # Padded tables are common with Hugging Face. Elsewhere a shorter vocabulary has
@@ -269,10 +269,8 @@ def _compare_size(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
 ) -> str | None:
     """Compares fingerprint and size for a checkpoint without a good vocab.txt."""
-    task: Mapping[str, Any] = {}
-    if _is_run(source):
-        task = companion_files.read_task(os.path.dirname(source.path))
-    if task.get(companion_files.FINGERPRINT) not in (None, vocabulary.fingerprint):
+    recorded = _task(source).get(companion_files.FINGERPRINT)
+    if recorded not in (None, vocabulary.fingerprint):
         raise ValueError(
             f"{path} is not the vocabulary that {source.path} was trained with; its "
             f"{companion_files.TASK_FILE} records another fingerprint."
@@ -299,13 +297,13 @@ def _compare_size(
     return warning
 
 
-def _is_run(source: source_module.Source) -> bool:
-    """Returns whether the checkpoint was written by a run or by a conversion.
+def _task(source: source_module.Source) -> Mapping[str, Any]:
+    """Returns the task.json of a run or of a conversion, empty for other checkpoints.
 
-    Its vocabulary was checked when it was written, and its table may be padded.
+    Their vocabulary was checked when it was written, and their table may be padded.
     """
-    folder = os.path.dirname(source.path)
-    return source.format == "bert" and bool(companion_files.read_task(folder))
+    is_native = source.format == "bert"
+    return companion_files.read_task(os.path.dirname(source.path)) if is_native else {}
 
 
 def _num_rows(source: source_module.Source) -> int:
