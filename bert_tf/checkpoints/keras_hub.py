@@ -12,6 +12,7 @@ different. The encoder of such a preset can be read.
 
 import json
 import os
+import warnings
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,12 +22,12 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.checkpoints import foreign_keys
+from bert_tf.checkpoints import hdf5
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
@@ -38,6 +39,7 @@ _TASK_FILE = "task.json"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _TOKENIZER_FILE = "tokenizer.json"
 _PREPROCESSOR_FILE = "preprocessor.json"
+_MAX_REASON = 300
 _VOCAB_FILE = os.path.join("assets", "tokenizer", "vocabulary.txt")
 # Field of a BertConfig -> KerasHub's name for it.
 _FIELDS = {
@@ -125,11 +127,14 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     task_file = os.path.join(path, _TASK_FILE)
     task = files.read_json(task_file) if files.exists(task_file) else {}
     head, unread_head = _head(path, task)
-    _check_files(path, head)
-    text, warnings = _text(path, config, head)
+    has_head = head.kind != "encoder"
+    for name in (_WEIGHTS_FILE, _TASK_WEIGHTS_FILE)[: 1 + has_head]:
+        with hdf5.opened(os.path.join(path, name)):
+            pass  # It is complete. Checked before any model is created.
+    text, sentences = _text(path, config, head)
     is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
-    warnings += foreign_keys.unknown(
+    sentences += foreign_keys.unknown(
         "KerasHub config.json", {**described, **described["config"]}
     )
     shapes = checkpoint_names.encoder_shapes(config)
@@ -145,7 +150,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
         notes=() if is_read else (note,),
-        warnings=tuple(warnings),
+        warnings=tuple(sentences),
     )
 
 
@@ -256,14 +261,6 @@ def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str |
     ), None
 
 
-def _check_files(path: str, head: checkpoint_heads.Head) -> None:
-    """Checks that the weight files are complete, before any model is created."""
-    for name in (_WEIGHTS_FILE, _TASK_WEIGHTS_FILE):
-        if name == _WEIGHTS_FILE or head.kind != "encoder":
-            with archive.opened_weights(os.path.join(path, name)):
-                pass  # It is complete.
-
-
 def _text(
     path: str, config: config_module.BertConfig, head: checkpoint_heads.Head
 ) -> tuple[text_encoding.TextEncoding, list[str]]:
@@ -283,7 +280,7 @@ def _text(
     if pooling is not None:
         pooling_module.check(str(pooling), config)
     is_of_texts = pooling is not None or head.kind == _HEAD_KIND
-    warnings = [
+    sentences = [
         f"{file} has {name} {json.dumps(settings[name])}, expected "
         f"{json.dumps(expected)}: texts get different ids here."
         for file, settings, name, expected in (
@@ -300,7 +297,7 @@ def _text(
         ("KerasHub preprocessor.json", preprocessor),
         ("KerasHub tokenizer.json", tokenizer),
     ):
-        warnings += foreign_keys.unknown(file, settings)
+        sentences += foreign_keys.unknown(file, settings)
     return text_encoding.TextEncoding(
         vocabulary=vocabulary,
         do_lower_case=lowers,
@@ -308,7 +305,7 @@ def _text(
         max_seq_length=length if is_limit and is_of_texts else None,
         pooling=pooling,
         normalize=task.get("normalize"),
-    ), warnings
+    ), sentences
 
 
 def _settings(path: str, name: str) -> dict[str, Any]:
@@ -396,13 +393,22 @@ def _read_each(
     wanted: Iterable[str],
 ) -> Iterator[tuple[str, np.ndarray]]:
     model = _create(config, head)
-    weights_file = os.path.join(path, _WEIGHTS_FILE)
-    message = f"The weights of {path} do not match its {_CONFIG_FILE}"
-    with archive.clear_load_errors(message):
-        backbone = model if head.kind == "encoder" else model.backbone
-        backbone.load_weights(weights_file)
-        if head.kind != "encoder":
-            model.load_task_weights(os.path.join(path, _TASK_WEIGHTS_FILE))
+    with warnings.catch_warnings():
+        # Keras warns about missing layers and leaves them newly initialized.
+        warnings.filterwarnings("error", "Skipping nested container")
+        # A model saved during training has slots, which are not needed here.
+        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+        try:
+            backbone = model if head.kind == "encoder" else model.backbone
+            backbone.load_weights(os.path.join(path, _WEIGHTS_FILE))
+            if head.kind != "encoder":
+                model.load_task_weights(os.path.join(path, _TASK_WEIGHTS_FILE))
+        except (ValueError, KeyError, OSError, RuntimeError, UserWarning) as error:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            reason = " ".join(lines[:2]).strip().rstrip(".")[:_MAX_REASON]
+            raise ValueError(
+                f"The weights of {path} do not match its {_CONFIG_FILE}: {reason}."
+            ) from error
     variables = _variables(model, config, head)
     for name in wanted:
         array = np.asarray(variables[name].numpy(), np.float32)

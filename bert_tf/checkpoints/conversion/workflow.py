@@ -104,7 +104,11 @@ def _convert(
         completes=lambda name: name.endswith((".index", "config.json")),
     ) as folder:
         path = target.inside(folder)
-        _write(writer, converted, folder, target)
+        try:
+            writer.write(converted, path)
+        except (tf.errors.OpError, OSError) as error:
+            reason = files.reason_of(error)
+            raise OSError(f"{target.path} cannot be written: {reason}.") from error
         progress_module.report("convert", 2, 4)
         try:
             written = writer.open_source(path)
@@ -205,18 +209,3 @@ def _check_dropped(
             f"--{flag}: {options.target_format} can store everything of "
             f"{source.path}; omit the flag."
         )
-
-
-def _write(
-    writer: Any, source: source_module.Source, folder: str, target: _Target
-) -> None:
-    try:
-        if not target.is_folder:
-            writer.write(source, target.inside(folder))
-        elif target.name is None:
-            writer.write(source, folder)
-        else:
-            writer.write(source, folder, name=target.name)
-    except (tf.errors.OpError, OSError) as error:
-        reason = files.reason_of(error)
-        raise OSError(f"{target.path} cannot be written: {reason}.") from error

@@ -158,38 +158,29 @@ def placement(source: source_module.Source) -> source_module.Placement:
 
 
 def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
-    """Writes a `.keras` or a `.weights.h5` file, complete or not at all.
+    """Writes a `.keras` or a `.weights.h5` file into an existing folder.
 
     The suffix of the path decides between the two. The complete model is in memory
     once. A pooler that the source lacks gets a new model's values, which are the same
     every time.
     """
     path = os.fspath(path)
-    suffix = next((end for end in archive.SUFFIXES if path.endswith(end)), None)
-    if suffix is None:
-        raise ValueError(
-            f"{path}: expected a name that ends with {' or '.join(archive.SUFFIXES)}."
-        )
+    folder = os.path.dirname(path) or "."
     model = _model_of(source)
-    beside = None if files.is_remote(path) else os.path.dirname(path) or "."
-    if beside is not None:
-        files.make_folders(beside)
-    with tempfile.TemporaryDirectory(dir=beside, prefix=".keras.") as folder:
-        # If the disk fills up, HDF5 crashes the process instead of raising an error.
-        num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
-        if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
-            raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
-        saved = os.path.join(folder, f"saved{suffix}")
-        if suffix == archive.ARCHIVE_SUFFIX:
+    # If the disk fills up, HDF5 crashes the process instead of raising an error.
+    num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
+    if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
+        raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
+    if path.endswith(archive.ARCHIVE_SUFFIX):
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".keras.") as temporary:
+            saved = os.path.join(temporary, f"saved{archive.ARCHIVE_SUFFIX}")
             model.save(saved)
             _copy_archive(saved, path, source)
-            return
-        model.save_weights(saved)
-        values = source.task_values() | {"config": source.required_config().to_dict()}
-        with h5py.File(saved, "a") as weights:
-            weights.attrs[_PACKAGE] = json.dumps(values)
-        with open(saved, "rb") as old, files.complete_or_absent(path, "wb") as new:
-            shutil.copyfileobj(old, new)
+        return
+    model.save_weights(path)
+    values = source.task_values() | {"config": source.required_config().to_dict()}
+    with h5py.File(path, "a") as weights:
+        weights.attrs[_PACKAGE] = json.dumps(values)
 
 
 def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:

@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import tempfile
-import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ SUFFIXES = (ARCHIVE_SUFFIX, _WEIGHTS_SUFFIX)
 METADATA_MEMBER = "metadata.json"
 _WEIGHTS_MEMBER = "model.weights.h5"
 _CHUNK_BYTES = 1 << 20
-_MAX_REASON = 300
 # What zipfile and zlib raise for damaged, encrypted or unsupported members.
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -91,26 +89,6 @@ def opened_weights(path: str) -> Iterator[Any]:
                 shutil.copyfileobj(archive.open(_WEIGHTS_MEMBER), copy, _CHUNK_BYTES)
         # Keras before 3.15 reads values of other files.
         yield stack.enter_context(hdf5.opened(path, local))
-
-
-@contextlib.contextmanager
-def clear_load_errors(message: str) -> Iterator[None]:
-    """Turns what Keras raises for weights that do not match a model into one line.
-
-    Args:
-        message: the beginning of the line; the reason follows.
-    """
-    with warnings.catch_warnings():
-        # Keras warns about missing layers and leaves them newly initialized.
-        warnings.filterwarnings("error", "Skipping nested container")
-        # A model saved during training has slots, which are not needed here.
-        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
-        try:
-            yield
-        except (ValueError, KeyError, OSError, RuntimeError, UserWarning) as error:
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            reason = " ".join(lines[:2]).strip().rstrip(".")[:_MAX_REASON]
-            raise ValueError(f"{message}: {reason}.") from error
 
 
 @contextlib.contextmanager

@@ -67,12 +67,14 @@ def placement(source: source_module.Source) -> source_module.Placement:
     return source_module.Placement(places={name: name for name in source.shapes})
 
 
-def write(source: source_module.Source, folder: str, *, name: str = PREFIX) -> None:
+def write(source: source_module.Source, path: str) -> None:
     """Writes a checkpoint and its files into a folder, as the released zips have them.
 
     A `task.json` records casing and head. The complete checkpoint is in memory at once,
-    because `SaveV2` takes it in one call. `name` is the prefix of the checkpoint.
+    because `SaveV2` takes it in one call. `path` is the folder, or a prefix in it that
+    ends in .ckpt.
     """
+    folder, name = os.path.split(path) if path.endswith(".ckpt") else (path, PREFIX)
     tensors = {
         tensor_name: tf.constant(array)
         for tensor_name, array in source.read_each(source.shapes)
