@@ -14,6 +14,12 @@ def released_folder(copy_release, tmp_path):
 
 
 @pytest.fixture
+def released(golden):
+    """Folder of a checkpoint that the 2018 code wrote."""
+    return golden / "model"
+
+
+@pytest.fixture
 def fine_tuned(golden, tmp_path):
     """Writes the recorded encoder with a head of one's own: fine_tuned(kind)."""
     from bert_tf.checkpoints.release import bundle

@@ -13,11 +13,6 @@ from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from tests import ring
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
 OUTPUT_BIAS = "cls/predictions/output_bias"

@@ -6,19 +6,15 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier
+from tests.checkpoints import sources
 from tests.modeling import small_config
 
 TINY = small_config.create(type_vocab_size=3)
 
 
-def head_of_kind(kind):
-    num_labels = 5 if checkpoint_heads.HEADS[kind].has_labels else None
-    return checkpoint_heads.Head(kind=kind, num_labels=num_labels)
-
-
 @pytest.mark.parametrize("kind", checkpoint_heads.KINDS)
 def test_a_row_lists_the_weights_of_its_model(kind):
-    head = head_of_kind(kind)
+    head = sources.head_of_kind(kind)
     model = checkpoint_heads.create_model(TINY, head)
     variables = checkpoint_names.checkpoint_variables(model)
     found = {name: tuple(variable.shape) for name, variable in variables.items()}

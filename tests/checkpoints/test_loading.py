@@ -19,16 +19,13 @@ from bert_tf.modeling import token_classifier
 
 
 @pytest.fixture
-def released(golden):
-    """Folder of a checkpoint that the 2018 code wrote."""
-    return golden / "model"
+def config(released):
+    return config_module.BertConfig.from_json_file(released / "bert_config.json")
 
 
 @pytest.fixture
-def model(released):
-    return bert.BertModel(
-        config_module.BertConfig.from_json_file(released / "bert_config.json")
-    )
+def model(config):
+    return bert.BertModel(config)
 
 
 def test_a_released_checkpoint_is_read_and_reported(released, model):
@@ -55,11 +52,10 @@ def test_weights_that_a_checkpoint_lacks_keep_their_values(tmp_path, released, m
     np.testing.assert_array_equal(model.pooler.dense.kernel, before)
 
 
-def test_weights_under_a_strategy_are_saved_and_loaded(tmp_path, released):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+def test_weights_under_a_strategy_are_saved_and_loaded(tmp_path, released, config):
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
     with strategy.scope():
-        mirrored = bert.BertModel(read)
+        mirrored = bert.BertModel(config)
         mirrored.build()
     report = loading.load_checkpoint(mirrored, released / "bert_model.ckpt")
     assert not report.missing
@@ -73,11 +69,8 @@ def test_weights_under_a_strategy_are_saved_and_loaded(tmp_path, released):
     )
 
 
-def test_another_shape_is_refused_before_anything_is_assigned(released, golden):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
-    other = bert.BertModel(
-        config_module.BertConfig(**{**read.to_dict(), "vocab_size": 99})
-    )
+def test_another_shape_is_refused_before_anything_is_assigned(released, config):
+    other = bert.BertModel(dataclasses.replace(config, vocab_size=99))
     other.build()
     before = np.asarray(other.pooler.dense.kernel)
     with pytest.raises(ValueError, match=r"\[288, 16\] in .* expected \[99, 16\]"):
@@ -101,10 +94,9 @@ def test_a_model_is_built_from_what_a_folder_holds(released_folder):
         np.testing.assert_array_equal(weight, expected[name])
 
 
-def test_a_head_of_another_task_is_left_over(fine_tuned, released):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+def test_a_head_of_another_task_is_left_over(fine_tuned, config):
     tagger = fine_tuned("token_classification", task={"task": "token_classification"})
-    classifier = classification.BertClassifier(read, num_labels=3)
+    classifier = classification.BertClassifier(config, num_labels=3)
     report = loading.load_checkpoint(classifier, tagger)
     assert report.missing == report.left_over == ("output_bias", "output_weights")
     # If the head is not recorded, names and shapes decide, as in 2018.
@@ -112,9 +104,8 @@ def test_a_head_of_another_task_is_left_over(fine_tuned, released):
     assert report.missing == report.left_over == ()
 
 
-def test_a_head_of_other_classes_is_refused(fine_tuned, released):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
-    classifier = classification.BertClassifier(read, num_labels=2)
+def test_a_head_of_other_classes_is_refused(fine_tuned, config):
+    classifier = classification.BertClassifier(config, num_labels=2)
     with pytest.raises(ValueError, match=r"output_.* expected \[2.*--head=encoder"):
         loading.load_checkpoint(classifier, fine_tuned("classification"))
 
@@ -163,12 +154,11 @@ def test_a_task_that_says_another_head_is_refused(
         loading.load_model(prefix)
 
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-def test_a_bilstm_is_named_and_its_encoder_can_be_read(released, tmp_path, model):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
+def test_a_bilstm_is_named_and_its_encoder_can_be_read(
+    released, config, tmp_path, model
+):
     tagger = token_classifier.BertTokenClassifier(
-        read, num_labels=2, feature_based="weighted_sum_all"
+        config, num_labels=2, feature_based="weighted_sum_all"
     )
     weights = checkpoint_names.checkpoint_variables(tagger)
     bundle.save(tmp_path / "model.ckpt-1", weights)
@@ -191,10 +181,9 @@ def test_a_bilstm_is_named_and_its_encoder_can_be_read(released, tmp_path, model
     ],
 )
 def test_what_the_model_computes_otherwise_is_reported_and_logged(
-    released, caplog, changes, sentence
+    released, config, caplog, changes, sentence
 ):
-    read = config_module.BertConfig.from_json_file(released / "bert_config.json")
-    model = bert.BertModel(dataclasses.replace(read, **changes))
+    model = bert.BertModel(dataclasses.replace(config, **changes))
     with caplog.at_level(logging.WARNING, logger="bert_tf"):
         report = loading.load_checkpoint(model, released / "bert_model.ckpt")
     if sentence is None:

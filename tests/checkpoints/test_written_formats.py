@@ -10,11 +10,6 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from tests import ring
 from tests.checkpoints import sources
 
-# Keras hands its variables to NumPy 2 in NumPy 1's way.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 # Name of the target -> its format, and its files with weights.
 TARGETS = {
     "release": ("bert", ["bert_model.ckpt.index", "bert_model.ckpt.data-*"]),

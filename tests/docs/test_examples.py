@@ -41,8 +41,6 @@ def test_each_use_has_an_example():
     assert {path.stem for path in EXAMPLES} == uses
 
 
-# Keras hands its variables to NumPy 2 in NumPy 1's way.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_the_guide_to_transfer_learning(run_script):
     names = run_script(DOCS / "keras_guides" / "transfer_learning.py")
     features = names["features"]

@@ -432,8 +432,6 @@ def trainable_paths(model):
     return [v.path.partition("/")[2] for v in model.trainable_variables]
 
 
-# Keras hands its variables to NumPy in NumPy 1's way.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_saved_model_keeps_its_frozen_layers(tmp_path):
     config = dataclasses.replace(CONFIG, num_hidden_layers=2)
     model = bert_tf.BertClassifier(config, num_labels=2)
@@ -472,7 +470,6 @@ class Topics(keras.Model):
         return cls(encoder, **config)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_subclassed_model_around_an_encoder_keeps_all_weights(tmp_path):
     model = Topics(bert_tf.BertModel(CONFIG))
     expected = np.asarray(model(TEXTS))
@@ -517,7 +514,6 @@ def test_a_batch_may_have_no_rows():
     assert model(empty, training=True)["sequence_output"].shape == (0, 4, 8)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("freezes", ["in the constructor", "before a copy", "later"])
 def test_a_frozen_encoder_stays_frozen_inside_a_model(freezes, tmp_path):
     if freezes == "later":
@@ -541,7 +537,6 @@ def test_a_frozen_encoder_stays_frozen_inside_a_model(freezes, tmp_path):
 # Keras warns for every layer without weights to quantize, hands its variables to NumPy
 # in NumPy 1's way, and TensorFlow calls its own deprecated functions.
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize`:UserWarning")
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
 @pytest.mark.parametrize("model, ability", cells())
 def test_the_model_can_do_what_the_table_says(model, ability, tmp_path):

@@ -90,7 +90,6 @@ class Sized(bert_tf.BertClassifier):
         return cls(**config)
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_the_constructor_of_a_subclass_takes_anything(tmp_path):
     model = Sized(4)
     model.build()
@@ -118,7 +117,6 @@ def test_a_model_whose_layers_were_removed_is_not_saved():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*have a `quantize` method:UserWarning")
 def test_a_truncated_model_has_the_lowest_layers():
     model = bert_tf.BertClassifier(CONFIG, num_labels=2, dropout=0.3)
@@ -137,7 +135,6 @@ def test_a_truncated_model_has_the_lowest_layers():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_low_rank_weights_train_and_are_merged(tmp_path):
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)
     model.enable_lora(2)
@@ -177,7 +174,6 @@ def rates_in_fit(model, *data, **kwargs):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_compile_without_an_optimizer_chooses_that_of_the_release(tmp_path):
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)
     model.compile(jit_compile=False)  # Compiling takes seconds.
@@ -224,7 +220,6 @@ def with_preprocessor(name, **kwargs):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize(
     "name, kwargs, output",
     [

@@ -355,8 +355,6 @@ for name in sys.argv[2:]:
 """
 
 
-# Keras hands its variables to NumPy 2 in NumPy 1's way.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.slow
 def test_saved_models_are_the_same_in_a_fresh_process(tmp_path, project_root):
     expected = {}

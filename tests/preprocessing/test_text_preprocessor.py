@@ -146,7 +146,6 @@ def close(first, second):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_functional_model_takes_strings_and_is_saved_with_its_vocabulary(
     encoder_folder, tmp_path
 ):

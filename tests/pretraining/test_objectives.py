@@ -142,8 +142,6 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
         assert exported["probabilities"][name] == pytest.approx(probability, abs=1e-5)
 
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize(
     "target, exit_code, said",
     [

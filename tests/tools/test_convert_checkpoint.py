@@ -6,11 +6,6 @@ import pytest
 
 from bert_tf.checkpoints import formats
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 
 @pytest.fixture
 def released(copy_release, tmp_path):

@@ -15,8 +15,6 @@ def released(copy_release, tmp_path_factory):
     return copy_release(tmp_path_factory.mktemp("released") / "uncased_L-2_H-16_A-2")
 
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_pretraining_starts_from_the_same_model(pretrain, golden, released, tmp_path):
     conversion_workflow.convert(
         conversion_options.ConvertCheckpointOptions(

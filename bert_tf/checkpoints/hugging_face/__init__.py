@@ -133,14 +133,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
     expected += row.weights
     missing = [name for name in expected if name not in source.shapes]
     # transformers initializes a pooler for an encoder without one.
-    if is_encoder:
-        missing = checkpoint_names.without_pooler(missing)
-    if missing:
-        raise ValueError(
-            f"{source.path} lacks {len(missing)} of the weights of a "
-            f"{row.hugging_face_class}, such as {missing[0]}; transformers would "
-            "initialize them at random."
-        )
+    source.check_complete(missing, may_lack_pooler=is_encoder)
     # The file of a bare BertModel leaves the prefix out.
     prefix = weights.ENCODER_PREFIX if is_encoder else ""
     return source_module.Placement(
@@ -189,19 +182,16 @@ def write(source: source_module.Source, folder: str) -> None:
 
 def _checked_config(source: source_module.Source) -> config_module.BertConfig:
     """Returns the configuration; checks that it goes with the vocabulary."""
-    if source.config is None:
-        raise ValueError(
-            f"{source.path} has no model configuration; pass its bert_config.json."
-        )
+    config = source.required_config()
     if source.vocabulary is None:
-        return source.config
-    companion_files.check_vocabulary_size(source.config, len(source.vocabulary))
+        return config
+    companion_files.check_vocabulary_size(config, len(source.vocabulary))
     if source.do_lower_case is None:
         raise ValueError(
             f"It is unknown whether {source.path} was trained on lowercased text; pass "
             "--do_lower_case."
         )
-    return source.config
+    return config
 
 
 def _folder(path: str | os.PathLike[str]) -> str:
@@ -345,9 +335,6 @@ def _read_each(
             "shares the word embeddings and would predict other words. Use the encoder "
             "alone: convert it with --head=encoder, or load it into a BertModel."
         )
-    unknown = [name for name in wanted if name not in by_name]
-    if unknown:
-        raise ValueError(f"The checkpoint has no tensor {unknown[0]}.")
     for name, array in weights.read_each({name: by_name[name] for name in wanted}):
         array = array.T if weights.is_transposed(name) else array
         yield name, np.ascontiguousarray(array, "float32")

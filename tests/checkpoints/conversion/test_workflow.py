@@ -26,11 +26,6 @@ from bert_tf.modeling import bert
 from tests import ring
 from tests.modeling import small_config
 
-# NumPy 2 about TensorFlow's variables, while Keras writes its own files.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 
 def options(source, target, **changes):
     values = {"target_format": "bert"} | changes

@@ -14,11 +14,6 @@ from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.tasks import feature_extraction
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
-# Keras hands its variables to NumPy 2 in NumPy 1's way.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 VERSIONS = (folders.NEW, folders.OLD)
 BI_ENCODERS = [
     (version, name)

@@ -56,7 +56,7 @@ def test_an_encoder_is_a_sentence_encoder_too(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"config": None}, "has no model configuration; pass its bert_config.json"),
+        ({"config": None}, "put its bert_config.json beside it"),
         (
             {"text": dataclasses.replace(SOURCE.text, do_lower_case=None)},
             "--do_lower_case",
@@ -67,7 +67,7 @@ def test_an_encoder_is_a_sentence_encoder_too(tmp_path):
         ),
         (
             {"config": dataclasses.replace(SOURCE.config, num_hidden_layers=3)},
-            "lacks 16 of the weights of a BertModel, such as bert/encoder/layer_2",
+            "lacks 16 of the model's weights, the first bert/encoder/layer_2",
         ),
         ({"head": checkpoint_heads.Head(kind="question_answering")}, "lacks 2 of the"),
     ],

@@ -17,11 +17,6 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.optimization import adam_weight_decay
 from tests.checkpoints import sources
 
-# Keras hands its variables to NumPy 2 in NumPy 1's way.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 SMALL = dataclasses.replace(
     sources.CONFIG, hidden_act="gelu_erf", layer_norm_epsilon=1e-6
 )

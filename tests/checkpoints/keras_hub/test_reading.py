@@ -14,11 +14,6 @@ from bert_tf.checkpoints import keras_hub
 from bert_tf.checkpoints import loading
 from bert_tf.modeling import config as config_module
 
-# Keras's own, under NumPy 2, when it writes HDF5.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation:DeprecationWarning"
-)
-
 FOREIGN = pathlib.Path(__file__).parents[1] / "foreign" / "keras_hub"
 FEATURES = ("input_ids", "input_mask", "segment_ids")
 

@@ -18,12 +18,6 @@ TENSORS = {
 
 
 @pytest.fixture
-def released(golden):
-    """Folder of a checkpoint that the 2018 code wrote."""
-    return golden / "model"
-
-
-@pytest.fixture
 def copied(released, tmp_path):
     """Prefix of a copy that a test may damage."""
     for path in released.glob("bert_model.ckpt*"):
