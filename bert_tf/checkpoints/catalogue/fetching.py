@@ -33,8 +33,6 @@ _NEEDED = (
     companion_files.CONFIG_FILE,
     companion_files.VOCAB_FILE,
 )
-# The graph of 2018. Nothing here reads it, but it belongs to the release.
-_WANTED = (*_NEEDED, f"{release.PREFIX}.meta")
 # A checkpoint may include both optimizer slots; the rest is graph and vocabulary.
 _BYTES_PER_PARAMETER = 3 * 4
 _MAX_OTHER_BYTES = 1 << 26
@@ -249,7 +247,7 @@ def _members(
         name = info.filename.rpartition("/")[2]
         if name in members:
             raise ValueError(f"{zip_file} has {name} twice; {_NOT_RELEASED}.")
-        if name in _WANTED:
+        if name in _NEEDED:
             members[name] = info
     missing = [name for name in _NEEDED if name not in members]
     if missing:

@@ -186,12 +186,8 @@ def resolve(path: str | os.PathLike[str]) -> str:
         path = state.latest if state else _only_prefix(path)
     if is_complete(path):
         return path
-    for ending in ("index", "data-00000-of-00001"):
-        if not files.exists(f"{path}.{ending}"):
-            raise FileNotFoundError(
-                f"No checkpoint {path}: there is no {path}.{ending}"
-            )
-    raise FileNotFoundError(f"No checkpoint {path}: its data file is missing.")
+    ending = "data-00000-of-00001" if files.exists(f"{path}.index") else "index"
+    raise FileNotFoundError(f"No checkpoint {path}: there is no {path}.{ending}")
 
 
 def looks_like_checkpoint(path: str) -> bool:
