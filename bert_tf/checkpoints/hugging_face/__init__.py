@@ -67,17 +67,14 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             "file is missing."
         )
     tensors = _by_normal_name(folder, stored)
-    notes: list[str] = []
-    differing = _remove_tied(tensors)
-    untied = None
+    differing, untied = _remove_tied(tensors), None
     if not described.ties_word_embeddings:
-        untied = next(iter(differing), None)
-    else:
-        notes += [
-            f"{name} differs from {_TIED[name]}, although BERT shares them: it is "
-            "left over, and masked words are predicted with the latter."
-            for name in differing
-        ]
+        differing, untied = [], next(iter(differing), None)
+    notes = [
+        f"{name} differs from {_TIED[name]}, although BERT shares them: it is left "
+        "over, and masked words are predicted with the latter."
+        for name in differing
+    ]
     known = {weights.hugging_face_name(n): n for n in _known_names(num_layers)}
     by_name = {known[name]: one for name, one in tensors.items() if name in known}
     notes += _dtype_notes(by_name.values())

@@ -33,7 +33,6 @@ from bert_tf import files
 from bert_tf import json_values
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
@@ -317,15 +316,25 @@ def _model_of(source: source_module.Source) -> Any:
     model = checkpoint_heads.create_model(
         source.required_config(), source.head, dtype="float32"
     )
-    report = loading.assign(model, source)
-    source.check_complete(report.missing)
-    if report.missing:
+    variables = checkpoint_names.checkpoint_variables(model)
+    missing = [name for name in variables if name not in source.shapes]
+    source.check_complete(missing)
+    if missing:
         dense = getattr(model, "bert", model).pooler.dense
         initializer = keras.initializers.TruncatedNormal(
             stddev=model.config.initializer_range, seed=_POOLER_SEED
         )
         dense.kernel.assign(initializer(dense.kernel.shape))
         dense.bias.assign(keras.ops.zeros_like(dense.bias))
+    wanted = [name for name in variables if name in source.shapes]
+    for name, array in source.read_each(wanted):
+        if tuple(array.shape) != tuple(variables[name].shape):
+            raise ValueError(
+                f"{name} has shape {list(array.shape)} in {source.path}, expected "
+                f"{list(variables[name].shape)}; pass the bert_config.json that "
+                "belongs to it."
+            )
+        variables[name].assign(array)
     return model
 
 
