@@ -48,4 +48,5 @@ def test_a_saved_model_classifies_as_python(write_model, tmp_path, task, is_pair
         inputs = {"text": [a for a, _ in pairs], "text_b": [b for _, b in pairs]}
     expected = predictors.load(run_dir).predict(pairs if is_pair else TEXTS)
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
-    runs.assert_close(client.open_saved_model(folder).ask(**inputs), expected)
+    answers = client.open_saved_model(folder).ask(**inputs)
+    runs.assert_close(answers, expected, absolute=1e-5)
