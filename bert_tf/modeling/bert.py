@@ -1,17 +1,20 @@
 """BertModel: token ids in, vectors out.
 
-Shape letters: B batch, S sequence, H hidden, I intermediate, N heads, D = H / N, F
-from-sequence, T to-sequence, K sequences per row, L layers, P positions that a head
-reads, R rows. The vectors of a batch are rows, [R, H], so that every product with
-weights is a product of two matrices. R is B * S, or less where a kernel leaves out
-padding. In the last layer, the queries may be fewer, R' = B * (K + P).
+Shape letters: B batch, S sequence, H hidden, I intermediate, N attention heads, D =
+H / N, F from-sequence, T to-sequence, K sequences per example (1 unless packed), L
+layers, P positions that a task's layer reads, R vectors. The vectors of a batch are the
+rows of a matrix, [R, H], so that every product with weights is a product of two
+matrices. R is B * S, or less where a kernel leaves out padding. In the last layer, the
+queries and what follows from them may be fewer, R = B * (K + P).
 
 `k` is the set of kernels that a call uses: how each equation is computed on the device
 at hand. `kernels.plain` has the formula of each.
 
-`sequences` says which positions a layer computes, what they see, and which keys their
-dropout has. Its methods `dropout` and `dropout_of_weights` describe a dropout, and the
-kernels apply it.
+`sequences` says which positions a layer computes, what they see, and which random
+numbers determine their dropout. Its methods `dropout` and `dropout_of_weights` describe
+a dropout, and the kernels apply it.
+
+"The release" is github.com/google-research/bert, 2018; a piece is a WordPiece token.
 """
 
 import functools
@@ -36,10 +39,10 @@ class EncoderLayer(embeddings.Scope):
     In attention, every position collects information from all positions that it sees.
     The feed-forward sublayer then transforms each position by itself.
 
-    As in the original Transformer, the normalization comes after the sum. Later models
-    normalize before the sublayer, which trains more steadily at large rates; BERT
-    instead needs the warm-up. The order is part of what released weights compute, so it
-    is not an option.
+    As in the original Transformer, the normalization comes after the sum, so that each
+    layer rescales what all layers below it add. This makes gradients near the output
+    large at first; hence the warm-up. Later models normalize before the sublayer.
+    Released weights were trained in this order, so it is not an option.
 
     Source: section 3 of "Attention Is All You Need" (Vaswani et al., 2017), whose
     sections the comments name; attention_layer and transformer_model of modeling.py,
@@ -91,13 +94,14 @@ class EncoderLayer(embeddings.Scope):
         projections = self.attention.self_attention  # W^Q, W^K and W^V of all heads.
         output = self.attention.residual_output  # W^O.
 
-        inputs = sequences.queries(x)  # x where vectors are computed, [R, H] or [R', H]
+        inputs = sequences.queries(x)  # [R, H]: x, or part of it in the last layer.
         # softmax(Q K^T / sqrt(D)) V, per head (section 3.2.1), with the release's
-        # biases, mask and dropout of the weights. The dot product of two vectors of D
-        # independent components with variance 1 has the variance D. Divided by sqrt(D),
-        # scores stay where the softmax has a useful gradient, for any head size. The
-        # mask adds -10000 where a position does not see another one, which makes the
-        # weight exactly 0. With -inf, a position that sees none would get NaN.
+        # biases, mask and dropout of the attention weights. The dot product of two
+        # vectors of D independent components with mean 0 and variance 1 has variance D.
+        # Dividing by sqrt(D) keeps scores where the softmax has a useful gradient, for
+        # any head size. The mask adds -10000, far below any score, where a position
+        # does not see another one: that weight becomes 0. With -inf, positions of an
+        # empty example, which see none, would get NaN.
         context = k.attend(
             k.dense(projections.query, inputs),
             k.dense(projections.key, x),
@@ -117,8 +121,9 @@ class EncoderLayer(embeddings.Scope):
             sequences.dropout(self.first_site + 1, config.hidden_dropout_prob),
         )  # [R, H]
 
-        # FFN(x) = gelu(x W1 + b1) W2 + b2 (section 3.3), by default with GELU in
-        # its tanh form, as in OpenAI's GPT. Released models have I = 4 H.
+        # FFN(x) = gelu(x W1 + b1) W2 + b2: section 3.3 with GELU instead of ReLU, as in
+        # OpenAI's GPT. GELU is smooth: x P(X <= x), X normal. The release's weights fit
+        # its tanh form, x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. I is 4 H.
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),
@@ -137,8 +142,8 @@ class Encoder(embeddings.Scope):
     Attributes:
         recomputes_layers: False by default. True keeps only each layer's input and
             recomputes the layer in the backward pass, which needs much less memory and
-            a third more time. Gradients stay the same, because dropout masks are a
-            function of the dropout keys.
+            about a third more time. Gradients stay the same, because dropout masks are
+            a function of the dropout keys.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
@@ -164,7 +169,7 @@ class Encoder(embeddings.Scope):
         Args:
             x, sequences, k: those of `EncoderLayer`.
             last_positions: int32 [B, K + P], the only positions at which the last layer
-                is computed; its result is then [B, K + P, H]. None: all.
+                is computed; its vectors are then [B, K + P, H]. None: all.
         """
         outputs = []
         x = sequences.select(x)  # [R, H]; kernels may leave out padding.
@@ -173,7 +178,7 @@ class Encoder(embeddings.Scope):
             # are read have to be computed.
             if layer is self.encoder_layers[-1] and last_positions is not None:
                 sequences = sequences.at(last_positions)
-            # The others are bound, so that remat differentiates with respect to x only.
+            # `sequences` and `k` are bound, so that remat has x as its only argument.
             compute = functools.partial(layer, sequences=sequences, k=k)
             x = keras.remat(compute)(x) if self.recomputes_layers else compute(x)
             # As [B, S, H] for the caller, and as rows for the next layer.
@@ -186,10 +191,11 @@ class Pooler(embeddings.Scope):
     """A dense tanh layer on the vector that represents a sequence.
 
     It is the vector of [CLS] or, in a left-to-right model, of the last piece
-    (`visibility.pooled_positions`). [CLS] represents no word, so attention can collect
-    there what concerns the whole text (section 3 of the BERT paper). The layer
-    comes from the release's code. Pretraining fits it to the next-sentence task alone,
-    so its output becomes a useful vector of a text only through fine-tuning.
+    (`visibility.pooled_positions`). [CLS] represents no word, so attention can gather
+    there what concerns the whole text (section 3 of the BERT paper). The layer is not
+    in the paper, but in the release's code and weights. Pretraining fits it to the
+    next-sentence task alone, so its output becomes a useful vector of a text only
+    through fine-tuning.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
@@ -245,8 +251,8 @@ class BertModel(pretrained_model.PretrainedModel):
                 [B, S] (the position within the sequence) and `cls_positions` int32
                 [B, K] (where each sequence starts; 0 if unused).
             training: whether dropout is active.
-            dropout_keys: uint32 [B], from `dropout_masks.keys_of_examples`; default:
-                drawn from `seed_generator`.
+            dropout_keys: uint32 [B], from `dropout_masks.keys_of_examples`; default: if
+                `training`, drawn from `seed_generator`.
             output_positions: int32 [B, P], the only positions whose vectors in the last
                 layer are needed, besides those that the pooler reads; P may be 0. With
                 them, `sequence_output` and the last of `all_encoder_layers` are
@@ -256,8 +262,7 @@ class BertModel(pretrained_model.PretrainedModel):
             `sequence_output` [B, S, H], the last layer; `pooled_output` [B, H], or
             [B, K, H] with `cls_positions`; `all_encoder_layers`, a list of L tensors
             [B, S, H], lowest first; `embedding_output` [B, S, H]. Vectors of padding
-            have no meaning, and those of the layers may be 0 in training: a head that
-            averages over S must use the mask.
+            have no meaning; an average over S must leave them out.
 
         Raises:
             ValueError: a sequence longer than the position table, or an unknown
@@ -265,11 +270,12 @@ class BertModel(pretrained_model.PretrainedModel):
         """
         k = kernels.current()  # Chosen with `kernels.use`.
         features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
+        keys = self.dropout_keys_in_use(features, training, dropout_keys)  # Or None.
         embedded = self.embeddings(features, dropout_keys=keys, k=k)  # [B, S, H]
         x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
         is_causal = self.config.is_causal
         visible = visibility.visible_positions(features, is_causal=is_causal)
+        # The last layer is computed only where the pooler or the caller reads it.
         last = read_positions.ReadPositions(features, output_positions, is_causal)
         *lower_layers, last_layer = self.encoder(
             x,

@@ -12,12 +12,8 @@ from bert_tf.modeling import released
 
 # Keys of released bert_config.json files that the release's code does not read either.
 _IGNORED_KEYS = {
-    "directionality",
-    "pooler_fc_size",
-    "pooler_num_attention_heads",
-    "pooler_num_fc_layers",
-    "pooler_size_per_head",
-    "pooler_type",
+    *("directionality", "pooler_fc_size", "pooler_num_attention_heads"),
+    *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
 }
 _CHOICES = {
     # What a position sees: all real pieces, or only itself and what precedes it ("LTR"
@@ -35,7 +31,7 @@ class BertConfig:
     are additions of this package.
 
     Raises:
-        ValueError: a value is out of range.
+        ValueError: a value has the wrong type, or is out of range.
 
     Source: BertConfig of modeling.py, 2018.
     """
@@ -44,13 +40,13 @@ class BertConfig:
     hidden_size: int = 768  # H.
     num_hidden_layers: int = 12  # L.
     num_attention_heads: int = 12  # N; H is a multiple of it.
-    intermediate_size: int = 3072  # Width of the feed-forward layer.
+    intermediate_size: int = 3072  # I, width of the feed-forward layer.
     hidden_act: str = "gelu"  # A key of `numerics.ACTIVATIONS`.
     hidden_dropout_prob: float = 0.1  # After the embeddings and every sublayer.
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512  # The longest sequence.
     type_vocab_size: int = 2  # Number of segment ids.
-    initializer_range: float = 0.02  # Standard deviation before truncation.
+    initializer_range: float = 0.02  # Of normal values, before truncation.
     layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
     attention: str = "bidirectional"  # Or "causal".
     position_initializer: str = "normal"  # See `initial_values.of_positions`.
@@ -151,9 +147,8 @@ class BertConfig:
     def to_json_string(self) -> str:
         """Returns the text of a `bert_config.json`.
 
-        Fields unknown to the release are left out if they have the release's
-        value, so that released configurations are reproduced byte for byte. Otherwise
-        our reader needs them; the release's reader ignores unknown keys.
+        Fields that this package added are left out if they have their default, which is
+        what the release computes. Its reader ignores them otherwise.
         """
         values = self.to_dict()
         for name in ("layer_norm_epsilon", "attention", "position_initializer"):
@@ -164,8 +159,8 @@ class BertConfig:
     def check_heads(self) -> None:
         """Raises a ValueError if the heads cannot share the hidden size equally.
 
-        Models require this, but a configuration does not: as in 2018, `BertConfig(99,
-        hidden_size=37)` can be created and written to a file.
+        The constructor does not check this, as in 2018: `BertConfig(vocab_size=99,
+        hidden_size=37)` can be created and written. Models and `from_dict` check it.
         """
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(

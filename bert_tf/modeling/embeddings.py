@@ -49,10 +49,8 @@ def dense(
     dtype: Any = None,
 ) -> keras.layers.Dense:
     """Returns a layer x W + b with the release's initial weights."""
-    initializer = initial_values.of_weights(config)
-    return keras.layers.Dense(
-        units, kernel_initializer=initializer, name=name, dtype=dtype
-    )
+    normal = initial_values.of_weights(config)
+    return keras.layers.Dense(units, kernel_initializer=normal, name=name, dtype=dtype)
 
 
 class LayerNorm(keras.layers.Layer):
@@ -79,10 +77,11 @@ class Embeddings(keras.layers.Layer):
     """The sum of word, segment and position embeddings, normalized, with dropout.
 
     Attention itself ignores order, so positions have vectors of their own. They are
-    learned like words, which limits a sequence to `max_position_embeddings`; learned
-    and fixed positions work equally well (section 3.5 of "Attention Is All You Need").
-    The segment embedding says which of two texts a piece belongs to (section 3 and
-    Figure 2 of the BERT paper). The normalization comes from the release's code.
+    learned like word vectors, which limits a sequence to `max_position_embeddings`;
+    fixed ones work equally well (section 3.5 of "Attention Is All You Need"). The
+    segment embedding says which of two texts a piece belongs to (section 3 and Figure 2
+    of the BERT paper). The normalization, before the dropout and not after it, comes
+    from the release's code, which does not multiply words by sqrt(H) either.
 
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
@@ -120,7 +119,8 @@ class Embeddings(keras.layers.Layer):
 
         Args:
             features: `input_ids`, and optionally `segment_ids` (default: 0) and
-                `position_ids` (default: 0 to S - 1 in every row), int32 [B, S].
+                `position_ids` (default: 0 to S - 1 in every row), int32 [B, S]. Word
+                vectors, float [B, S, H], may replace their lookup (Keras only).
             dropout_keys: see `BertModel.call`.
             k: the kernels.
 
@@ -129,7 +129,7 @@ class Embeddings(keras.layers.Layer):
         """
         config, width = self.config, self.config.hidden_size
         length = ops.shape(features["input_ids"])[1]
-        if isinstance(length, int):
+        if isinstance(length, int):  # Known before the batch is.
             config.check_sequence_length(length)
         input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
         words = features.get(input_features.EMBEDDINGS)
@@ -142,16 +142,15 @@ class Embeddings(keras.layers.Layer):
             ops.reshape(segment_ids, (-1,)),
             config.type_vocab_size,
             dtype=self.variable_dtype,
-        )  # [B * S, 2]
+        )  # [B * S, type_vocab_size]
         segments = ops.matmul(is_segment, self.token_type_embeddings)  # [B * S, H]
-        if "position_ids" in features:
-            positions = numerics.lookup(
-                self.position_embeddings, features["position_ids"]
-            )  # [B, S, H]
-        elif input_features.is_building():  # JAX cannot slice by an unknown length.
-            positions = numerics.lookup(self.position_embeddings, ops.arange(length))
-        else:
+        position_ids = features.get("position_ids")
+        if position_ids is None and input_features.is_building():
+            position_ids = ops.arange(length)  # JAX cannot slice by an unknown length.
+        if position_ids is None:
             positions = self.position_embeddings[:length]  # [S, H]
+        else:
+            positions = numerics.lookup(self.position_embeddings, position_ids)
         total = ops.reshape(words + segments, (-1, length, width)) + positions
         total = ops.cast(ops.reshape(total, (-1, width)), "float32")  # [B * S, H]
         dropout = dropout_masks.at(dropout_keys, 0, config.hidden_dropout_prob)
