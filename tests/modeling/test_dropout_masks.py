@@ -39,6 +39,13 @@ def test_masks_of_another_place_step_or_run_are_independent(change):
     assert agreement(masks(), masks(**change)) < 0.04
 
 
+def test_masks_within_a_batch_are_independent():
+    values = masks(num_examples=64, length=4096).astype("float64")
+    assert np.abs(np.corrcoef(values) - np.eye(64)).max() < 6 / 64
+    for distance in (1, 2, 64, 2048):  # The two halves of a word are 2048 apart.
+        assert agreement(values[:, distance:], values[:, :-distance]) < 0.012
+
+
 def test_an_example_has_its_mask_however_the_batch_is_divided():
     x = RANDOM.normal(size=(8, 6, 5)).astype("float32")
     keys = dropout_masks.keys_of_examples(7, 11, np.arange(8, dtype="int32"))

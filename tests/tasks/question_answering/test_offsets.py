@@ -67,6 +67,13 @@ def test_training_takes_the_pieces_over_the_answer(text, answer, start, pieces):
         assert first == start
 
 
+def test_the_pieces_decide_between_occurrences_of_an_answer():
+    context = examples.Context("红队😀了。红队赢")  # Inexact: [UNK].
+    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
+    span_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
+    assert (span_of(0, 1), span_of(5, 6)) == (("红队", 0, 2), ("红队", 5, 7))
+
+
 @pytest.mark.parametrize(
     "text, pieces, answer",
     [

@@ -186,6 +186,12 @@ def test_padding_is_never_chosen_once_it_is_taken_out():
     assert texts(one) == ["a"]
 
 
+def test_equal_logits_keep_their_order_and_nan_is_last():
+    rows = np.array([[0.5, -2.0, 3.0, 0.5, -0.0, 0.5, 0.0, np.nan]])
+    places = question_answering_predictions._best_places(rows, 8)
+    assert places.tolist() == [[2, 0, 3, 5, 4, 6, 1, 7]]
+
+
 def test_the_files_say_where_answers_stand(tmp_path):
     given = windows_of("a  b", "c")
     rows = [{3: 3.0, 4: 4.0}, {0: 9.0, 3: 1.0}]
