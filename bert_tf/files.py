@@ -256,9 +256,9 @@ def remove_leftovers(folder: AnyPath, name: str | None = None) -> None:
 
     Args:
         folder: the folder.
-        name: removes only temporary files of this final name, and temporary folders,
-            too. No other process may be writing a folder of this name. None: removes
-            all temporary files.
+        name: remove only the temporary files and folders that would have become this
+            name. No other process may be writing a folder of this name. None: remove
+            all temporary files, but no folders.
     """
     folder = os.fspath(folder) or os.curdir
     if is_remote(folder) or not os.path.isdir(folder):

@@ -292,9 +292,11 @@ def _metadata(options_class: type[Options], name: str) -> dict[str, Any]:
         attributes = vars(declaring_class)
         if name not in attributes.get("__annotations__", ()):
             continue
-        given = dict(attributes["__dataclass_fields__"][name].metadata)
-        given["group"] = given.get("group") or attributes.get("flag_group")
-        values |= {k: v for k, v in given.items() if v is not None or k not in values}
+        declared = dict(attributes["__dataclass_fields__"][name].metadata)
+        declared["group"] = declared.get("group") or attributes.get("flag_group")
+        values |= {
+            k: v for k, v in declared.items() if v is not None or k not in values
+        }
         values["introduced_by"] = values["introduced_by"] or declaring_class
     values["group"] = values["group"] or TASK_AND_DATA
     if values["on_resume"] is None:

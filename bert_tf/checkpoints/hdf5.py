@@ -1,7 +1,7 @@
-"""Opens HDF5 files all of whose values are in the file itself.
+"""Opens HDF5 files, and refuses values that are stored in other files.
 
-HDF5 can take values from any other file that the process may read. As weights, they
-would be written out by the next conversion.
+HDF5 can take values from any file that the process may read. As weights, they would be
+written out by the next conversion.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _MAX_OBJECTS = 100_000  # A BERT of 1,000 layers has fewer.
 
 @contextlib.contextmanager
 def opened(path: str, local: str | None = None) -> Iterator[Any]:
-    """Yields the `h5py.File` of a path, which errors name.
+    """Yields the open `h5py.File`; errors name `path`.
 
     Args:
         path: of the file, or of an archive with it.

@@ -184,11 +184,11 @@ class ComputedSource(Source):
     """Rows that a NumPy function computes.
 
     Args:
-        compute: from NumPy arguments to the columns of B rows by name, [B, length]
-            each: from the indices of rows for `rows`, others for `computed`.
+        compute: returns the columns of B rows, [B, ...], by name. `rows` passes it the
+            indices of the rows, `computed` its own arguments.
         num_examples: number of rows, N.
-        sample: such columns. `columns` has the size of their last axis as the length
-            of a column.
+        sample: columns of any number of rows, for their shapes and dtypes. The last
+            axis is the length of a column.
     """
 
     def __init__(

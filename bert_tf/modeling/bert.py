@@ -11,10 +11,8 @@ queries and what follows from them may be fewer, R = B * (K + P).
 at hand. `kernels.plain` has the formula of each.
 
 `sequences` says which positions a layer computes, what they see, and which random
-numbers determine their dropout. Its methods `dropout` and `dropout_of_weights` describe
-a dropout, and the kernels apply it.
-
-"The release" is github.com/google-research/bert, 2018; a piece is a WordPiece token.
+numbers determine their dropout, which the kernels apply. "The release" is
+github.com/google-research/bert of 2018; a piece is a WordPiece token.
 """
 
 import functools
@@ -122,8 +120,8 @@ class EncoderLayer(embeddings.Scope):
         )  # [R, H]
 
         # FFN(x) = gelu(x W1 + b1) W2 + b2: section 3.3 with GELU instead of ReLU, as in
-        # OpenAI's GPT. GELU is smooth: x P(X <= x), X normal. The release's weights fit
-        # its tanh form, x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2. I is 4 H.
+        # OpenAI's GPT. GELU(x) = x P(X <= x), for a standard normal X, is smooth. The
+        # release's tanh form is x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.
         inner = k.activation(
             numerics.activation(config.hidden_act),
             k.dense(self.intermediate.dense, attended),
@@ -194,8 +192,7 @@ class Pooler(embeddings.Scope):
     (`visibility.pooled_positions`). [CLS] represents no word, so attention can gather
     there what concerns the whole text (section 3 of the BERT paper). The layer is not
     in the paper, but in the release's code and weights. Pretraining fits it to the
-    next-sentence task alone, so its output becomes a useful vector of a text only
-    through fine-tuning.
+    next-sentence task alone; fine-tuning makes its output a useful vector of a text.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):

@@ -12,12 +12,15 @@ from bert_tf.modeling import released
 
 # Keys of released bert_config.json files that the release's code does not read either.
 _IGNORED_KEYS = {
-    *("directionality", "pooler_fc_size", "pooler_num_attention_heads"),
-    *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
+    "directionality",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
 }
 _CHOICES = {
-    # What a position sees: all real pieces, or only itself and what precedes it ("LTR"
-    # in Table 5 of the paper).
+    # What a position sees: all, or itself and what precedes it (LTR in Table 5).
     "attention": ("bidirectional", "causal"),
     "position_initializer": ("normal", "sinusoidal"),
 }
@@ -46,7 +49,7 @@ class BertConfig:
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512  # The longest sequence.
     type_vocab_size: int = 2  # Number of segment ids.
-    initializer_range: float = 0.02  # Of normal values, before truncation.
+    initializer_range: float = 0.02  # Standard deviation before truncation.
     layer_norm_epsilon: float = numerics.LAYER_NORM_EPSILON
     attention: str = "bidirectional"  # Or "causal".
     position_initializer: str = "normal"  # See `initial_values.of_positions`.

@@ -80,8 +80,8 @@ class Embeddings(keras.layers.Layer):
     learned like word vectors, which limits a sequence to `max_position_embeddings`;
     fixed ones work equally well (section 3.5 of "Attention Is All You Need"). The
     segment embedding says which of two texts a piece belongs to (section 3 and Figure 2
-    of the BERT paper). The normalization, before the dropout and not after it, comes
-    from the release's code, which does not multiply words by sqrt(H) either.
+    of the BERT paper). The normalization comes from the release's code. Unlike the
+    Transformer, BERT does not multiply word vectors by sqrt(H).
 
     Source: embedding_lookup and embedding_postprocessor of modeling.py, 2018.
     """
@@ -119,8 +119,8 @@ class Embeddings(keras.layers.Layer):
 
         Args:
             features: `input_ids`, and optionally `segment_ids` (default: 0) and
-                `position_ids` (default: 0 to S - 1 in every row), int32 [B, S]. Word
-                vectors, float [B, S, H], may replace their lookup (Keras only).
+                `position_ids` (default: 0 to S - 1 in every row), int32 [B, S].
+                `inputs_embeds`, float [B, S, H], replaces the lookup of words.
             dropout_keys: see `BertModel.call`.
             k: the kernels.
 
@@ -129,7 +129,7 @@ class Embeddings(keras.layers.Layer):
         """
         config, width = self.config, self.config.hidden_size
         length = ops.shape(features["input_ids"])[1]
-        if isinstance(length, int):  # Known before the batch is.
+        if isinstance(length, int):  # A static length.
             config.check_sequence_length(length)
         input_ids = ops.reshape(features["input_ids"], (-1,))  # [B * S]
         words = features.get(input_features.EMBEDDINGS)

@@ -45,7 +45,7 @@ class Connection:
         self._model = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._session = _session(map(_header, headers))
-        # By signature. This one is that of our classifiers.
+        # Signature -> the name of its only output.
         self._only_outputs = {"labels": "labels"}
 
     def call(self, signature: str, inputs: dict[str, list]) -> dict[str, list]:

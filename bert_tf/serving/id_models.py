@@ -38,11 +38,12 @@ def check_packages(export_format: str, dtype: str) -> None:
         backends.import_package("openvino")
         if dtype == backends.INT8:
             backends.import_package("nncf")
-    for module in ("tf2onnx", "onnxruntime") if export_format == ONNX else ():
-        if importlib.util.find_spec(module) is None:
-            raise ImportError(
-                f"{module} is not installed; pip install 'bert_tf[onnx]'."
-            )
+    if export_format == ONNX:
+        for module in ("tf2onnx", "onnxruntime"):
+            if importlib.util.find_spec(module) is None:
+                raise ImportError(
+                    f"{module} is not installed; pip install 'bert_tf[onnx]'."
+                )
 
 
 def write(

@@ -79,12 +79,12 @@ class _Model:
     """The model as a function of TensorFlow that runs in Python.
 
     Args:
-        max_length: the positions of a row at most.
+        max_length: maximum number of positions of a row.
     """
 
     def __init__(self, max_length: int):
         self._max_length = max_length
-        self.compute: Any = None
+        self.compute: backends.Compiled | None = None
 
     def node(self, dtypes: Sequence[int]) -> Any:
         """Returns the `NodeDef` that calls this function.

@@ -232,10 +232,9 @@ def true_cased(words: Sequence[str], cases: Mapping[str, str]) -> list[str]:
 
 
 # A run of characters between white space. The characters in `ALONE` are single.
-_CHUNK = re.compile(
-    f"[{characters.character_class(ALONE)}]"
-    f"|[^{characters.character_class(ALONE)}{characters.character_class(characters.WHITESPACE)}]+"
-)
+_ALONE = characters.character_class(ALONE)
+_SPACE = characters.character_class(characters.WHITESPACE)
+_CHUNK = re.compile(f"[{_ALONE}]|[^{_ALONE}{_SPACE}]+")
 # "Anna,Bob", or more than one character, at least one of a script without spaces.
 _SEVERAL = re.compile(
     rf"[^\W\d_][,;!?][^\W\d_]|[{characters.SCRIPTS_WITHOUT_SPACES}]."

@@ -44,7 +44,7 @@ class Evaluation:
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
         self._progress = functools.partial(progress_module.report, stage)
-        self._predict_steps: dict[Sequence[str], Callable] = {}
+        self._predict_steps: dict[tuple[str, ...], Callable] = {}
         self._workers = workers.Workers(strategy)
 
     def evaluate(

@@ -24,8 +24,10 @@ logger = logging.getLogger(__name__)
 # Of GLUE's files of CoLA, only test.tsv has a header.
 _COLA_HEADER = ("source", "label", "original_label", "sentence")
 _INDEX = "index"
-_SENTENCE = examples_module.Columns(text="sentence", index=_INDEX)
-_SENTENCES = examples_module.Columns(text="sentence1", text_b="sentence2", index=_INDEX)
+_ONE_SENTENCE = examples_module.Columns(text="sentence", index=_INDEX)
+_TWO_SENTENCES = examples_module.Columns(
+    text="sentence1", text_b="sentence2", index=_INDEX
+)
 _PARTS = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 _PARTS_OF_MNLI = {
     "train": "train.tsv",
@@ -80,7 +82,7 @@ class GlueProcessor(examples_module.DataProcessor):
 class ColaProcessor(GlueProcessor):
     """CoLA: is a sentence acceptable English? Score: Matthews correlation."""
 
-    columns = _SENTENCE
+    columns = _ONE_SENTENCE
     header = _COLA_HEADER
     submitted_as = ("CoLA.tsv",)
 
@@ -88,7 +90,7 @@ class ColaProcessor(GlueProcessor):
 class Sst2Processor(GlueProcessor):
     """SST-2: is a sentence of a film review positive? Score: accuracy."""
 
-    columns = _SENTENCE
+    columns = _ONE_SENTENCE
     submitted_as = ("SST-2.tsv",)
 
 
@@ -105,7 +107,7 @@ class StsbProcessor(GlueProcessor):
     """STS-B: how similar are two sentences, from 0 to 5? Scores: correlations."""
 
     columns = dataclasses.replace(
-        _SENTENCES, label="score", kind=checkpoint_heads.REGRESSION
+        _TWO_SENTENCES, label="score", kind=checkpoint_heads.REGRESSION
     )
     labels = ()
     submitted_as = ("STS-B.tsv",)
@@ -152,7 +154,7 @@ class MnliProcessor(GlueProcessor):
     genres ("mismatched").
     """
 
-    columns = dataclasses.replace(_SENTENCES, label="gold_label")
+    columns = dataclasses.replace(_TWO_SENTENCES, label="gold_label")
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_MNLI
     submitted_as = ("MNLI-m.tsv", "MNLI-mm.tsv")
@@ -169,7 +171,7 @@ class QnliProcessor(GlueProcessor):
 class RteProcessor(GlueProcessor):
     """RTE: does the first sentence imply the second? Score: accuracy."""
 
-    columns = _SENTENCES
+    columns = _TWO_SENTENCES
     labels = ("entailment", "not_entailment")
     submitted_as = ("RTE.tsv",)
 
@@ -177,7 +179,7 @@ class RteProcessor(GlueProcessor):
 class WnliProcessor(GlueProcessor):
     """WNLI: is the sentence with its pronoun replaced implied? Score: accuracy."""
 
-    columns = _SENTENCES
+    columns = _TWO_SENTENCES
     submitted_as = ("WNLI.tsv",)
 
 
@@ -187,7 +189,7 @@ class AxProcessor(GlueProcessor):
     diagnostic.tsv (or AX.tsv) is the set to predict. diagnostic-full.tsv has labels.
     """
 
-    columns = _SENTENCES
+    columns = _TWO_SENTENCES
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)

@@ -10,8 +10,8 @@ and in scripts without spaces, such as Chinese, Japanese and Thai, the character
 the pieces cover. A word there is a whole sentence or paragraph, so the search would
 find another occurrence, or nothing. In other scripts, answers are the release's.
 
-For nearly all words, tokenization keeps the number of letters. Then the places of their
-pieces are known without a search, and are computed once per context.
+For nearly all words, tokenization keeps the number of letters. Answers that start with
+such a word are found without a search, in places that are computed once per context.
 """
 
 import dataclasses
@@ -219,9 +219,9 @@ class _PiecePlaces:
     text_ends: list[int]
     context_starts: list[int]  # In the context.
     context_ends: list[int]
-    # The places of an answer are right if none of its words is inexact.
-    # Number of inexact words before the piece's word. -1 for a piece within a word,
-    # since the release may find the same letters earlier: in "1895-1895".
+    # Number of inexact words before the piece's word. An answer without inexact words
+    # has the places above. -1 for a piece within a word, since the release may find the
+    # same letters earlier: in "1895-1895".
     inexact_before: list[int]
     inexact_through: list[int]  # The same number, the piece's word included.
 

@@ -227,8 +227,8 @@ def check_answers(
         findings: the list to extend.
         examples: of the set.
         path: of its file.
-        version_2_with_negative: as for `fault_of`. None: the set is only
-            for evaluation.
+        version_2_with_negative: as for `fault_of`. None: the set is only for
+            evaluation.
     """
     trains = version_2_with_negative is not None
     name = "train" if trains else "dev"
