@@ -287,7 +287,9 @@ def _declaration(
 
 def _metadata(options_class: type[Options], name: str) -> dict[str, Any]:
     """Returns what is declared of an option, by the most derived class that sets it."""
-    values: dict[str, Any] = {"introduced_by": None}
+    names = ("introduced_by", "help", "choices", "minimum", "maximum", "on_resume")
+    values: dict[str, Any] = {**dict.fromkeys(names), "is_path": None}
+    values["is_repeated"] = False
     for declaring_class in reversed(options_class.__mro__):
         attributes = vars(declaring_class)
         if name not in attributes.get("__annotations__", ()):

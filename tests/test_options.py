@@ -117,6 +117,15 @@ def test_the_help_group_comes_from_the_option_or_the_class_that_declares_it():
     assert (declared[0].default, declared[0].help) == ("cpu", "Device.")
 
 
+def test_an_option_may_be_a_plain_field():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Plain(options_module.Options):
+        size: int = 3
+
+    [declared] = options_module.declarations(Plain)
+    assert (declared.default, declared.help, declared.is_path) == (3, None, False)
+
+
 def test_an_error_carries_what_it_is_about():
     with pytest.raises(options_module.OptionError) as raised:
         _pack_options(max_seq_length=0)

@@ -84,7 +84,7 @@ class _Model:
 
     def __init__(self, max_length: int):
         self._max_length = max_length
-        self.compute: backends.Compiled | None = None
+        self.compute: Any = None  # `backends.Compiled`.
 
     def node(self, dtypes: Sequence[int]) -> Any:
         """Returns the `NodeDef` that calls this function.
