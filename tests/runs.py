@@ -97,7 +97,7 @@ def assert_close(answer, expected, *, absolute=1e-5):
         assert len(answer) == len(expected)
         for one, other in zip(answer, expected, strict=True):
             assert_close(one, other, absolute=absolute)
-    elif isinstance(expected, float):
+    elif isinstance(expected, float | np.floating):
         assert answer == pytest.approx(expected, abs=absolute)
     else:
         assert answer == expected

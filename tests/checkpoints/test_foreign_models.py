@@ -58,6 +58,8 @@ def test_a_model_computes_what_it_did_in_its_own_library(tmp_path, name, kind, o
     source = formats.open_source(path)
     expected_format = name.split("/")[0].replace("hub_module", "saved_model")
     assert (source.format, source.head.kind) == (expected_format, kind)
+    if expected_format == "saved_model":
+        assert source.unmapped == ()
     model = loading.model_of(source.with_head(kind)[0])
     computed = model({key: recorded[key] for key in BATCH if key in recorded})
     for output in outputs.split():

@@ -54,6 +54,17 @@ def test_permutations_are_even():
     assert all(abs(count - 200) < 5 * 14 for count in found.values())
 
 
+def test_skipped_batches_are_not_read(golden):
+    records = tfrecord.RecordFiles([golden / "default.tfrecord"])
+    read, original = [], records.read
+    records.read = lambda indices: read.append(len(indices)) or original(indices)
+    source = batching.TFRecordSource(records)
+    dataset = batching.training_batches(
+        source, batch_size=4, num_steps=1000, start_step=998, seed=0
+    )
+    assert (len(list(dataset)), sum(read)) == (2, 8)
+
+
 def test_records_arrive_as_they_are_in_the_file(golden):
     path = str(golden / "default.tfrecord")
     source = batching.TFRecordSource(tfrecord.RecordFiles([path]))
@@ -120,6 +131,11 @@ def test_a_damaged_record_is_a_clear_error(tmp_path, golden):
     with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte \d+ is dam"):
         with batching.clear_errors():
             list(batching.evaluation_batches(source, batch_size=8))
+    data[100] ^= 1
+    path.write_bytes(data)
+    # The first record is read at opening, for its columns.
+    with pytest.raises(ValueError, match=r"a.tfrecord: the record at byte 0 is dam"):
+        tfrecord.RecordFiles([path])
 
 
 def test_a_record_of_another_length_is_a_clear_error(tmp_path):

@@ -534,8 +534,7 @@ def test_a_frozen_encoder_stays_frozen_inside_a_model(freezes, tmp_path):
     assert len(model.trainable_variables) == len(model.weights)
 
 
-# Keras warns for every layer without weights to quantize, hands its variables to NumPy
-# in NumPy 1's way, and TensorFlow calls its own deprecated functions.
+# Keras warns of layers without weights to quantize, and of weights that no loss uses.
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize`:UserWarning")
 @pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
 @pytest.mark.parametrize("model, ability", cells())

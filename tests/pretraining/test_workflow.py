@@ -61,8 +61,8 @@ def test_a_run_on_remote_records_does_not_resume_on_local_ones(
 
 
 @pytest.mark.slow
-def test_a_run_whose_remote_file_changed_warns_when_it_resumes(
-    golden, recorded_options, tmp_path, monkeypatch, caplog
+def test_a_run_whose_remote_file_changed_stops_and_can_be_resumed(
+    golden, recorded_options, tmp_path, monkeypatch
 ):
     store = store_double.ObjectStore(tmp_path / "store")
     shutil.copytree(golden / "model", tmp_path / "store")

@@ -20,6 +20,7 @@ def model(released):
 
 def test_masks_are_filled_as_by_the_loaded_model(released, model, reported):
     answers = bert_tf.fill_masks(released, iter(TEXTS), 2, batch_size=2)
+    assert [len(answer["masks"]) for answer in answers] == [1, 2, 1]
     for answer, text in zip(answers, TEXTS, strict=True):
         [expected] = model.predict([text], top_k=2)
         for mask, other in zip(answer["masks"], expected["masks"], strict=True):

@@ -35,7 +35,7 @@ def train(task, output_dir, **values):
     defaults = {
         "output_dir": str(output_dir),
         "learning_rate": 1e-2,
-        "train_batch_size": 4,
+        "train_batch_size": 4,  # So that no replica has all passages.
         "save_checkpoints_steps": 2,
         "iterations_per_loop": 2,
     }

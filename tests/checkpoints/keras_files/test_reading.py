@@ -281,6 +281,13 @@ def test_a_wrong_file_is_refused_in_one_line_and_never_run(
     assert "\n" not in str(caught.value)
 
 
+def test_weights_of_another_model_are_named(tmp_path):
+    other = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(2)])
+    other.save_weights(tmp_path / "other.weights.h5")
+    with pytest.raises(ValueError, match=r"contain the weights of a model of .* laye"):
+        keras_files.open_source(tmp_path / "other.weights.h5")
+
+
 @pytest.mark.parametrize(
     "start, offset",
     [

@@ -96,6 +96,7 @@ def test_a_task_reads_its_files(folder_of, task_name, rows):
     ]
     fields = [filter(None, (e.text_a, e.text_b, e.label)) for e in firsts]
     assert [" | ".join(one) for one in fields] == rows
+    assert [e.label is None for e in firsts] == [False, False, True]
     first = 0 if task_name == "cola" else 1  # Without a header, rows count from 0.
     names = [f"train-{first}", f"dev-{first}", "test-1"]
     assert [example.guid for example in firsts] == names
