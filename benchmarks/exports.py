@@ -164,7 +164,6 @@ def measure(settings):
 def predictor_of(settings):
     """Returns the function from inputs to answers that computes with an export."""
     import bert_tf
-    from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 
     form, _, precision = KINDS[settings["title"]]
     compute = RUNTIMES[form](settings["export_dir"], precision)
@@ -180,7 +179,7 @@ def predictor_of(settings):
         max_seq_length=source.get("max_seq_length"),
     )
     if settings["task"] != "sts":
-        predictor._logits = outputs
+        predictor.apply = outputs
         return predictor.predict
 
     def embed(pairs):
@@ -188,7 +187,7 @@ def predictor_of(settings):
         features = bert_tf.pack(
             predictor.tokenizer, texts, max_seq_length=MAX_SEQ_LENGTH
         )
-        vectors = fine_tuning_predictor.apply_in_parts(outputs, features)
+        vectors = predictor._applied(outputs, features)
         return vectors.reshape(len(pairs), 2, -1)
 
     return embed

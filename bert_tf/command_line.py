@@ -44,7 +44,7 @@ _ENVIRONMENT = {
     # TensorFlow reads this many megabytes of gs:// at a time, 64 by default. A block of
     # `remote_blocks` is smaller.
     "GCS_READ_CACHE_BLOCK_SIZE_MB": "4",
-    # Otherwise TensorFlow takes the whole memory of each GPU, also with --device=cpu.
+    # See `distribution.create_strategy`, which not all tools call.
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
 }
 # New objects until the youngest generation is collected, and collections of a

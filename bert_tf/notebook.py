@@ -63,8 +63,6 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
     Raises:
         OSError: the folder cannot be created.
     """
-    import tensorflow as tf
-
     started = time.time()
     if run_dir is None:
         run_dir = tempfile.mkdtemp(prefix=f"{name}_")
@@ -74,6 +72,8 @@ def prepare(name: str, run_dir: str | None = None) -> Setup:
         if "://" not in run_dir:
             os.makedirs(run_dir, exist_ok=True)
     device, dtype = _device()
+    import tensorflow as tf
+
     # In a notebook, TensorFlow's logger sets its level to INFO when it is first used,
     # and an export would log where it has written its files.
     tf.get_logger().setLevel("ERROR")

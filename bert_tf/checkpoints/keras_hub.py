@@ -127,14 +127,16 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     task_file = os.path.join(path, _TASK_FILE)
     task = files.read_json(task_file) if files.exists(task_file) else {}
     head, unread_head = _head(path, task)
-    has_head = head.kind != "encoder"
-    for name in (_WEIGHTS_FILE, _TASK_WEIGHTS_FILE)[: 1 + has_head]:
+    weights_files = [_WEIGHTS_FILE]
+    if head.kind != "encoder":
+        weights_files.append(_TASK_WEIGHTS_FILE)
+    for name in weights_files:
         with hdf5.opened(os.path.join(path, name)):
             pass  # It is complete. Checked before any model is created.
-    text, sentences = _text(path, config, head)
+    text, text_warnings = _text(path, config, head)
     is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
-    sentences += foreign_keys.unknown(
+    text_warnings += foreign_keys.unknown(
         "KerasHub config.json", {**described, **described["config"]}
     )
     shapes = checkpoint_names.encoder_shapes(config)
@@ -150,7 +152,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
         notes=() if is_read else (note,),
-        warnings=tuple(sentences),
+        warnings=tuple(text_warnings),
     )
 
 
@@ -280,7 +282,7 @@ def _text(
     if pooling is not None:
         pooling_module.check(str(pooling), config)
     is_of_texts = pooling is not None or head.kind == _HEAD_KIND
-    sentences = [
+    text_warnings = [
         f"{file} has {name} {json.dumps(settings[name])}, expected "
         f"{json.dumps(expected)}: texts get different ids here."
         for file, settings, name, expected in (
@@ -297,7 +299,7 @@ def _text(
         ("KerasHub preprocessor.json", preprocessor),
         ("KerasHub tokenizer.json", tokenizer),
     ):
-        sentences += foreign_keys.unknown(file, settings)
+        text_warnings += foreign_keys.unknown(file, settings)
     return text_encoding.TextEncoding(
         vocabulary=vocabulary,
         do_lower_case=lowers,
@@ -305,7 +307,7 @@ def _text(
         max_seq_length=length if is_limit and is_of_texts else None,
         pooling=pooling,
         normalize=task.get("normalize"),
-    ), sentences
+    ), text_warnings
 
 
 def _settings(path: str, name: str) -> dict[str, Any]:

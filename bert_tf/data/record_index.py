@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,8 @@ from bert_tf.data import schema as schema_module
 _BYTES_THAT_SHOW_KIND = 1 << 12
 # The types of the values that readers use.
 _METADATA = {
-    **dict.fromkeys(("vocab_fingerprint?", "vocab_file?"), str | None),
+    "vocab_fingerprint?": str | None,
+    "vocab_file?": str | None,
     "vocab_size?": int | None,
     "unknown_share?": float | None,
 }
@@ -156,7 +158,17 @@ def _load(path):
                 metadata=description["metadata"],
             )
     # Each of zip, NumPy, JSON and our own schema has its own errors for damaged files.
-    except Exception:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OSError,
+        RecursionError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ):
         raise ValueError(
             f"{path}: not a side file of TFRecords; remove it to read the records "
             f"without it."

@@ -30,7 +30,10 @@ from bert_tf.training import run_folder
 logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
-_REQUIRED = (dataclasses.MISSING, dataclasses.MISSING)  # Defaults of such a field.
+_REQUIRED = (
+    dataclasses.MISSING,
+    dataclasses.MISSING,
+)  # The defaults of a field without one.
 _SHORTEST = 3  # [CLS], a word piece, [SEP].
 _LARGEST = 2**31 - 1  # Of int32, in which graphs count positions.
 
@@ -68,21 +71,21 @@ class TaskRecord:
                 f"{cls.KIND!r}."
             )
         hints = typing.get_type_hints(cls)
-        shape: dict[str, Any] = {}
         known: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
-            name = field.name
-            is_optional = (field.default, field.default_factory) != _REQUIRED
-            shape[name + "?" * is_optional] = _shape_of(hints[name])
-            if name in values:
-                value = values[name]
-                known[name] = tuple(value) if isinstance(value, list) else value
-        if mismatch := json_values.unexpected(values, shape):
-            name, value = mismatch
-            raise ValueError(
-                f"{source} has an unexpected value of {name}: {value!r:.60}; restore "
-                "the file, or train again."
-            )
+            name, hint = field.name, hints[field.name]
+            if name not in values:
+                if (field.default, field.default_factory) == _REQUIRED:
+                    raise ValueError(f"{source} lacks {name}; train again.")
+                continue
+            value = values[name]
+            if json_values.unexpected(value, _shape_of(hint)):
+                expected = hint.__name__ if isinstance(hint, type) else hint
+                raise ValueError(
+                    f"{source}: {name} is {value!r:.60}, expected {expected}; restore "
+                    "the file, or train again."
+                )
+            known[name] = tuple(value) if isinstance(value, list) else value
         for name, value in known.items():
             least = _SHORTEST if name == "max_seq_length" else 0
             if isinstance(value, int) and not least <= value <= _LARGEST:
@@ -153,9 +156,9 @@ def _shape_of(hint: Any) -> Any:
     if kind is types.UnionType:
         return tuple(map(_shape_of, parts))
     if kind is tuple:
-        return [parts[0]]
+        return [_shape_of(parts[0])]
     if kind is Mapping:
-        return {str: parts[1]}
+        return {str: _shape_of(parts[1])}
     return int | float if hint is float else hint
 
 
@@ -170,9 +173,10 @@ def beside(source: source_module.Source, record: type[RecordT]) -> RecordT | Non
     A record of another task is left to the check of the checkpoint's head.
     """
     for folder in (source.path, os.path.dirname(source.path)):
-        read_task = run_folder.RunFolder(folder).read_task
-        if folder and is_run(folder) and read_task().get("task") == record.KIND:
-            return record.read(folder)
+        if folder and is_run(folder):
+            values = run_folder.RunFolder(folder).read_task()
+            if values.get("task") == record.KIND:
+                return record.read(folder)
     return None
 
 

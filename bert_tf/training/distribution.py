@@ -30,14 +30,17 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     --device=mirrored on a machine without GPUs divides the CPU into logical devices.
     That has to happen before TensorFlow first uses the CPU.
 
+    Except for TPUs it sets TF_FORCE_GPU_ALLOW_GROWTH, if it is not set, for the rest
+    of the process: TensorFlow then takes memory as it needs it, instead of the whole
+    card at once, so several processes can share a card. It also sets up GPUs that it
+    does not use.
+
     Raises:
         ValueError: the device does not exist.
         OSError: not all workers of --device=multi_worker connected.
     """
     if options.device == "tpu":
         return _tpu_strategy(options)
-    # TensorFlow then takes memory as it needs it, instead of the whole card at once, so
-    # several processes can share a card. It also sets up GPUs that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     is_on_cpu = options.device == "cpu"
     gpus_found = [] if is_on_cpu else tf.config.list_physical_devices("GPU")

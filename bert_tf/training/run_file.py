@@ -275,7 +275,7 @@ def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
 def data_difference(
     recorded: Mapping[str, Any] | None, data_set: DataSet | None
 ) -> tuple[str, str] | None:
-    """Returns two data sets in words; None if they are the same in the same order.
+    """Returns descriptions of two data sets; None if they are the same, in one order.
 
     Args:
         recorded: an entry of run.json. None: the data is unknown, thus not compared.

@@ -173,8 +173,9 @@ class RunFolder:
             self._refuse(step, changed)
         for name, (before, now) in changed.items():
             logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
-        longer = options_module.LONGER if has_steps_left else options_module.FREE
-        may_change = {options_module.FREE, longer}
+        may_change = {options_module.FREE}
+        if has_steps_left:
+            may_change.add(options_module.LONGER)
         declared = options_module.declarations(type(options))
         flags = {d.name for d in declared if d.on_resume not in may_change}
         changed = run_file.changed_flags(run.get("flags", {}), options)
@@ -183,8 +184,8 @@ class RunFolder:
         if difference := run_file.data_difference(trained, training_data):
             raise ValueError(
                 f"{self.path} contains a run that was trained on {difference[0]}, but "
-                f"this command trains on {difference[1]}; use the same data, or "
-                "another --output_dir."
+                f"this command trains on {difference[1]}; read the same files from "
+                "the same place, or choose another --output_dir."
             )
         evaluated = results.get(EVAL_RESULTS_FILE) if options.eval_every_steps else None
         if evaluated and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
@@ -335,7 +336,7 @@ class RunFolder:
         self._written_at = time.monotonic()
 
     def suffix_of(self, file_name: str, data_set: run_file.DataSet | None) -> str:
-        """See `run_file.suffix_of`; None is the data that the command names."""
+        """See `run_file.suffix_of`. None, the run's own data, has no suffix."""
         if data_set is None:
             return ""
         return run_file.suffix_of(self.path, file_name, data_set)

@@ -40,13 +40,13 @@ _CLASSES = {
         ({}, "is a folder of an unknown format"),
         (
             {"task.json": {"task": "classification"}, "run.json": {}},
-            "unexpected value of max_seq_length: 'nothing'; restore the file",
+            "task.json lacks max_seq_length; train again",
         ),
         (
             {"task.json": {**_CLASSES, "max_seq_length": "24"}},
-            "unexpected value of max_seq_length: '24'",
+            "max_seq_length is '24', expected int; restore",
         ),
-        ({"task.json": {**_CLASSES, "labels": "ab"}}, "value of labels: 'ab'"),
+        ({"task.json": {**_CLASSES, "labels": "ab"}}, "labels is 'ab', expected tuple"),
         ({"task.json": []}, "contains a JSON list, expected an object"),
         ({"task.json": {"task": ["a"]}}, "does not name the run's task"),
         ({"task.json": {"task": "chess"}}, "run of the task 'chess'; expected one of"),

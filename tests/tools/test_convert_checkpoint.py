@@ -94,7 +94,7 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
     "flags, message",
     [
         ({"target_format": "onnx"}, "--target_format: expected one of bert, hugging_"),
-        ({"drop_head": "true"}, "--drop_head: bert can store everything"),
+        ({"drop_head": "true"}, "flag, or pass --head=encoder for"),
     ],
 )
 def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
@@ -134,3 +134,4 @@ def test_another_activation_is_converted_only_on_request(convert, released, tmp_
     done = convert(**flags, allow_activation_change=True)
     assert done.exit_code == 0, done.stderr
     assert "the target computes something else" in done.stdout
+    assert "computed with the target's activation" in done.stdout

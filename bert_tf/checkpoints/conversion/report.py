@@ -68,7 +68,9 @@ def text(conversion: Conversion) -> str:
         lines.append(f"left out     {num_slots} tensors of the optimizer")
     for sentence in _notes(conversion):
         lines.append(f"note         {sentence}")
-    lines.append("largest difference of outputs on a probe batch:")
+    like_target = ", computed with the target's activation and epsilon"
+    changes = like_target if conversion.placement.changes else ""
+    lines.append(f"largest difference of outputs on a probe batch{changes}:")
     for name, value in conversion.differences.items():
         lines.append(f"  {name:<32} {value:.1e}")
     return "\n".join(lines)

@@ -205,7 +205,9 @@ def _check_dropped(
             f"{source.path}; pass --{flag} to leave it out."
         )
     if getattr(options, flag) and not lost:
+        is_head = flag == "drop_head"
+        advice = ", or pass --head=encoder for the encoder alone" if is_head else ""
         raise options_module.OptionError(
             f"--{flag}: {options.target_format} can store everything of "
-            f"{source.path}; omit the flag."
+            f"{source.path}; omit the flag{advice}."
         )

@@ -25,6 +25,7 @@ from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.checkpoints.hugging_face import weights
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import output_activation
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MASKED_LM_BIAS = "cls/predictions/output_bias"
 # Aliases of weights: the masked-word output table is the word embedding table.
@@ -67,13 +68,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             "file is missing."
         )
     tensors = _by_normal_name(folder, stored)
-    differing, untied = _remove_tied(tensors), None
-    if not described.ties_word_embeddings:
-        differing, untied = [], next(iter(differing), None)
+    differing, ties = _remove_tied(tensors), described.ties_word_embeddings
+    untied = None if ties else next(iter(differing), None)
     notes = [
         f"{name} differs from {_TIED[name]}, although BERT shares them: it is left "
         "over, and masked words are predicted with the latter."
-        for name in differing
+        for name in (differing if ties else ())
     ]
     known = {weights.hugging_face_name(n): n for n in _known_names(num_layers)}
     by_name = {known[name]: one for name, one in tensors.items() if name in known}
@@ -83,12 +83,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     own = functools.partial(_own, by_name)
     checkpoint_heads.check_weights(folder, shapes, described.config, head, own=own)
     text = tokenizer.read(folder)
-    vocabulary = text.text.vocabulary
-    try:
-        num_pieces = 0 if vocabulary is None else len(vocabulary)
-        companion_files.check_vocabulary_size(described.config, num_pieces)
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from error
+    notes += _vocabulary_notes(folder, text.text.vocabulary, described.config)
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
     )
@@ -108,11 +103,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         unread_head=unread_head,
         own_names={name: tensor.name for name, tensor in by_name.items()},
         warnings=(*described.warnings, *text.warnings),
-        notes=(
-            *notes,
-            *head_notes,
-            *text.notes,
-        ),
+        notes=(*notes, *head_notes, *text.notes),
     )
 
 
@@ -310,6 +301,25 @@ def _own(
     stored = by_name.get(name)
     own = weights.hugging_face_name(name) if stored is None else stored.name
     return own, weights.transposed_shape(name, shape)
+
+
+def _vocabulary_notes(
+    folder: str,
+    vocabulary: vocabulary_module.Vocabulary | None,
+    config: config_module.BertConfig,
+) -> list[str]:
+    if vocabulary is None:
+        return []
+    try:
+        companion_files.check_vocabulary_size(config, len(vocabulary))
+    except ValueError as error:
+        raise ValueError(f"{folder}: {error}") from error
+    if len(vocabulary) == config.vocab_size:
+        return []
+    return [
+        f"The word embedding table has {config.vocab_size} rows for "
+        f"{len(vocabulary)} tokens; the last rows are padding."
+    ]
 
 
 def _read_each(

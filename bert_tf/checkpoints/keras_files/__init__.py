@@ -166,11 +166,13 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     model = _model_of(source)
+    is_archive = path.endswith(archive.ARCHIVE_SUFFIX)
+    num_copies = 2 if is_archive else 1
     # If the disk fills up, HDF5 crashes the process instead of raising an error.
     num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
-    if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
+    if shutil.disk_usage(folder).free < num_copies * (num_bytes + _OVERHEAD_BYTES):
         raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
-    if path.endswith(archive.ARCHIVE_SUFFIX):
+    if is_archive:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".keras.") as temporary:
             saved = os.path.join(temporary, f"saved{archive.ARCHIVE_SUFFIX}")
             model.save(saved)

@@ -96,6 +96,11 @@ def _archive(path: str) -> Iterator[zipfile.ZipFile]:
     """Yields a `.keras` file; reading a member to its end also checks its checksum."""
     try:
         with files.open_file(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            if len(set(names)) != len(names):
+                raise ValueError(
+                    f"{path} has a member twice; expected a file that model.save wrote."
+                )
             yield archive
     except KeyError as error:
         raise ValueError(

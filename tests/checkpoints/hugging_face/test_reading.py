@@ -28,6 +28,7 @@ def test_what_goes_along_with_the_weights_is_read(foreign):
 
 def test_tensors_come_in_the_order_in_which_they_are_asked_for(foreign):
     source = hugging_face.open_source(foreign / "sharded")
+    assert "has 64 rows for 40 tokens; the last rows are padding" in source.notes[0]
     wanted = sorted(source.shapes, reverse=True)
     read = dict(source.read_each(wanted))
     assert list(read) == wanted

@@ -288,6 +288,18 @@ def test_weights_of_another_model_are_named(tmp_path):
         keras_files.open_source(tmp_path / "other.weights.h5")
 
 
+def test_a_member_twice_is_refused(tmp_path, written):
+    path = tmp_path / "model.keras"
+    path.write_bytes(written)
+    with (
+        pytest.warns(UserWarning, match="Duplicate"),
+        zipfile.ZipFile(path, "a") as new,
+    ):
+        new.writestr("config.json", "{}")
+    with pytest.raises(ValueError, match=r"model\.keras has a member twice"):
+        read_all(path)
+
+
 @pytest.mark.parametrize(
     "start, offset",
     [
