@@ -169,10 +169,25 @@ class GraphSampler(vectorized_sampling.VectorizedSampler):
         self._sampler = graph_pools.TextSampler(
             options, vocabulary, do_lower_case=options.do_lower_case
         )
-        kinds = {"reduce_retracing": True, "autograph": False}
-        self._text_in_graph = tf.function(self._sampler.text, **kinds)
-        self._pairs_in_graph = tf.function(self._pairs_of_shard, **kinds)
-        self._rows_in_graph = tf.function(self._rows_of_block, **kinds)
+        # The first two are traced once, whatever the lengths of the shards.
+        starts = tf.TensorSpec([None], tf.int64)
+        self._text_in_graph = tf.function(
+            self._sampler.text,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+            autograph=False,
+        )
+        self._pairs_in_graph = tf.function(
+            self._pairs_of_shard,
+            input_signature=[
+                tf.TensorSpec([None], tf.int32),
+                *(starts, starts),  # Of sentences and documents.
+                tf.TensorSpec([], tf.int64),
+            ],
+            autograph=False,
+        )
+        self._rows_in_graph = tf.function(
+            self._rows_of_block, reduce_retracing=True, autograph=False
+        )
 
     def _text(self, shard, on_progress):
         documents = data_corpus.read_shard(shard)
@@ -189,9 +204,10 @@ class GraphSampler(vectorized_sampling.VectorizedSampler):
             rows = self._rows_in_graph(text.ids, block, number, first_row)
             return {name: column.numpy() for name, column in rows.items()}
 
-        return self._pairs_in_graph(text, number), rows_of
+        return self._pairs_in_graph(*text[:3], number), rows_of
 
-    def _pairs_of_shard(self, text, shard_index):
+    def _pairs_of_shard(self, ids, sentence_starts, document_starts, shard_index):
+        text = pairs_module.Text(ids, sentence_starts, document_starts)
         draws = graph_draws.GraphDraws(self._options.random_seed, shard_index)
         return self._sampler.pairs(text, draws, self._options.dupe_factor)
 
