@@ -69,7 +69,8 @@ def test_a_graph_answers_as_python(write_run, tmp_path, task):
     expected = trained.predict(asked)
     # Blank contexts, which Python refuses, come last.
     columns = ask(trained, [*asked, ("who?", " \n"), ("who?", "")])
-    assert any(columns["answer"])
+    if "n_best_size" not in task:  # Otherwise, [CLS] may have won everywhere.
+        assert any(columns["answer"])
     for name, blank in (("answer", ""), ("start", 0), ("end", 0)):
         assert [*columns[name]] == [*(one[name] for one in expected), blank, blank]
     for name in ("score", "no_answer_score"):
