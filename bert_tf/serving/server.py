@@ -62,8 +62,6 @@ def run(options: serving_options.ServeModelOptions) -> None:
             )
         server_model.end_process("stopped.", 0)
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
     try:
         listener = socket.create_server((options.host, options.port))
     except OSError as error:
@@ -71,6 +69,8 @@ def run(options: serving_options.ServeModelOptions) -> None:
             f"Cannot listen on port {options.port}: {error.strerror}. If another "
             "program uses it, stop that program, or pass another --port."
         ) from error
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     threading.Thread(target=_load_versions, args=[options, app], daemon=True).start()
     _uvicorn_server(app).run([listener])
 

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -242,6 +243,8 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
     assert f"Cannot listen on port {flag[7:]}: Address already" in result.stderr
     assert "or pass another --port." in result.stderr
+    # A program that calls the tool still ends at Ctrl-C in its own way.
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     result = run_tool("serve_model", f"--export_dir={tmp_path}")
     assert "contains no saved_model.pb and no version" in result.stderr
 
