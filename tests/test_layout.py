@@ -103,7 +103,7 @@ LIMITS = {
     "files that name a task outside its folder": 2,
     "flags of run_classifier": 45,
     "flags of all records of options": 236,
-    "lines of tests": 38_405,
+    "lines of tests": 38_406,
     "lines of benchmarks": 3_725,
     "lines of RESULTS.md": 380,
     "lines of CHANGELOG.md": 85,
