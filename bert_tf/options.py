@@ -287,19 +287,16 @@ def _declaration(
 
 def _metadata(options_class: type[Options], name: str) -> dict[str, Any]:
     """Returns what is declared of an option, by the most derived class that sets it."""
-    names = ("introduced_by", "help", "choices", "minimum", "maximum", "on_resume")
-    values: dict[str, Any] = {**dict.fromkeys(names), "is_path": None}
-    values["is_repeated"] = False
+    names = ("help", "choices", "minimum", "maximum", "group", "on_resume", "is_path")
+    values: dict[str, Any] = {**dict.fromkeys(names), "is_repeated": False}
     for declaring_class in reversed(options_class.__mro__):
         attributes = vars(declaring_class)
         if name not in attributes.get("__annotations__", ()):
             continue
         declared = dict(attributes["__dataclass_fields__"][name].metadata)
         declared["group"] = declared.get("group") or attributes.get("flag_group")
-        values |= {
-            k: v for k, v in declared.items() if v is not None or k not in values
-        }
-        values["introduced_by"] = values["introduced_by"] or declaring_class
+        values |= {k: v for k, v in declared.items() if v is not None}
+        values.setdefault("introduced_by", declaring_class)
     values["group"] = values["group"] or TASK_AND_DATA
     if values["on_resume"] is None:
         is_free = values["group"] in _FREE_GROUPS

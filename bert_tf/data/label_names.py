@@ -151,7 +151,7 @@ def check_label(
     if kind == "regression":
         count, expected = len(numbers_in(text)), max(1, len(known))
         if count != expected:
-            numbers = f"{count} number{'s' * (count > 1)}"
+            numbers = f"{count} number{'s' * (count != 1)}"
             raise ValueError(
                 f"the label {text!r:.60} has {numbers}, expected {expected}."
             )

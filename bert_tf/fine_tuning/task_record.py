@@ -30,10 +30,8 @@ from bert_tf.training import run_folder
 logger = logging.getLogger(__name__)
 
 RecordT = typing.TypeVar("RecordT", bound="TaskRecord")
-_REQUIRED = (
-    dataclasses.MISSING,
-    dataclasses.MISSING,
-)  # The defaults of a field without one.
+# The two defaults of a field that has none.
+_REQUIRED = (dataclasses.MISSING, dataclasses.MISSING)
 _SHORTEST = 3  # [CLS], a word piece, [SEP].
 _LARGEST = 2**31 - 1  # Of int32, in which graphs count positions.
 
