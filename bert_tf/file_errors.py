@@ -1,10 +1,13 @@
 """Part of `files`: turns errors into one sentence that names the file."""
 
+import bz2
 import contextlib
 import gzip
 import io
+import os
 import types
 import zlib
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -12,6 +15,7 @@ from typing import IO
 from typing import Any
 
 _BUFFER_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 18
 _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
     {
         FileNotFoundError: "No such file: {path}.",
@@ -22,20 +26,18 @@ _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
 )
 # What `clear_errors` raises.
 RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
-GZIP_START = b"\x1f\x8b"  # The first bytes of a file that gzip compressed.
+# How a file begins that gzip or bzip2 compressed.
+_COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = types.MappingProxyType(
+    {b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File}
+)
 STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
 
-class NamedFile(io.FileIO):
+class _NamedFile(io.FileIO):
     """A local file whose errors name it. Python's own error for a full disk does not.
 
     Errors may be raised when the file is opened, by `write`, and by `flush` and `close`
-    of the buffer around it.
-
-    Args:
-        path: the file.
-        mode: "w" or "a".
-        shown_path: the path that error messages show.
+    of the buffer around it. They show `shown_path`.
     """
 
     def __init__(self, path: str, mode: str, shown_path: str) -> None:
@@ -46,7 +48,6 @@ class NamedFile(io.FileIO):
             raise self._clear(error) from None
 
     def write(self, data: Any) -> int:
-        """Writes bytes and returns their number."""
         try:
             return super().write(data)
         except OSError as error:
@@ -58,27 +59,70 @@ class NamedFile(io.FileIO):
 
 def open_local(path: str, mode: str, shown_path: str) -> IO[Any]:
     """Opens a local file for `files.open_file`; write errors show `shown_path`."""
-    kind = mode.replace("b", "")
-    if kind in ("w", "a"):
-        named = NamedFile(path, kind, shown_path)
-        file: Any = io.BufferedWriter(named, _BUFFER_BYTES)
+    if "r" in mode:
+        file: Any = io.BufferedReader(io.FileIO(path))
     else:
-        file = io.BufferedReader(io.FileIO(path, kind))
+        named = _NamedFile(path, mode.replace("b", ""), shown_path)
+        file = io.BufferedWriter(named, _BUFFER_BYTES)
     if "b" in mode:
         return file
     return io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
 
+@contextlib.contextmanager
+def unpacked(
+    file: IO[bytes], name: object, on_bytes: Callable[[int], Any] = lambda _: None
+) -> Iterator[io.BufferedReader]:
+    """Yields the bytes of a file, unpacked while they are read if they are compressed.
+
+    The first bytes of the file, not its name, say how it is compressed.
+
+    Args:
+        file: the file. Concatenated gzip or bzip2 streams are read as one.
+        name: of the file, for the error message.
+        on_bytes: called with the number of bytes read from disk since the last call.
+
+    Raises:
+        ValueError: the compressed data are damaged or truncated.
+    """
+    stream: Any = io.BufferedReader(_Counted(file, on_bytes), _BLOCK_BYTES)
+    start = stream.peek()
+    for mark, unpack in _COMPRESSED.items():
+        if start.startswith(mark):
+            stream = io.BufferedReader(unpack(stream))
+    try:
+        yield stream
+    except (EOFError, zlib.error, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # Of the file system; those of gzip and bzip2 have no number.
+        raise ValueError(
+            f"{name}: damaged or truncated ({error}); copy or download it again."
+        ) from None
+
+
+class _Counted(io.RawIOBase):
+    """A file that reports how many of its bytes were read."""
+
+    def __init__(self, file: IO[bytes], on_bytes: Callable[[int], Any]) -> None:
+        self._file = file
+        self._on_bytes = on_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._on_bytes(len(data))
+        return len(data)
+
+
 def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
     """Yields lines as text without their line ends, for `files.read_lines`.
 
-    Args:
-        lines: bytes or text.
-        name: source of the lines, for the error message.
-
     Raises:
         ValueError: the text is UTF-16, or a line is not UTF-8. The message contains
-            `name` and the line's number.
+            the `name` of the text and the line's number.
     """
     for number, line in enumerate(lines, start=1):
         if isinstance(line, str):
@@ -94,21 +138,6 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
                 f"is 0x{line[error.start]:02x}); convert the text to UTF-8."
             ) from None
-
-
-def decoded_gzip_lines(file: IO[bytes], name: object) -> Iterator[str]:
-    """Yields the lines of a compressed file, as `decoded_lines` does.
-
-    Raises:
-        ValueError: also if the compressed data are damaged or truncated.
-    """
-    try:
-        with gzip.open(file) as lines:
-            yield from decoded_lines(lines, name)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{name}: the gzip data are damaged ({error}); copy the file again."
-        ) from None
 
 
 def _check_not_utf_16(line: bytes, name: object) -> None:
@@ -128,8 +157,9 @@ def _check_not_utf_16(line: bytes, name: object) -> None:
 
 
 @contextlib.contextmanager
-def clear_errors(path: str) -> Iterator[None]:
+def clear_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turns exceptions of Python and TensorFlow into an OSError of one sentence."""
+    path = os.fspath(path)
     try:
         yield
     except tuple(_SENTENCES) as error:

@@ -9,7 +9,6 @@ import concurrent.futures
 import contextlib
 import errno
 import glob
-import itertools
 import os
 import re
 import shutil
@@ -71,7 +70,7 @@ def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
 
 def read_range(path: AnyPath, start: int, num_bytes: int) -> bytes:
     """Returns `num_bytes` bytes of a file from `start`; fewer at its end."""
-    with clear_errors(os.fspath(path)):
+    with clear_errors(path):
         # Not `open_file`, which asks whether a remote file exists: another request.
         opened = _gfile().GFile if is_remote(path) else open
         with opened(path, "rb") as file:
@@ -110,24 +109,18 @@ def is_folder(path: AnyPath) -> bool:
 
 def make_folders(path: AnyPath) -> None:
     """Creates a folder and its parents if they do not exist."""
-    path = os.fspath(path)
     with clear_errors(path):
-        if is_remote(path):
-            _gfile().makedirs(path)
-        else:
-            _make_local_folders(path)
+        _gfile().makedirs(path) if is_remote(path) else _make_local_folders(path)
 
 
 def remove(path: AnyPath) -> None:
     """Removes one file."""
-    path = os.fspath(path)
     with clear_errors(path):
         _gfile().remove(path) if is_remote(path) else os.remove(path)
 
 
 def rename(source: AnyPath, target: AnyPath) -> None:
     """Renames a file and replaces an existing target."""
-    source, target = os.fspath(source), os.fspath(target)
     with clear_errors(source):
         if is_remote(source) or is_remote(target):
             _gfile().rename(source, target, overwrite=True)
@@ -142,7 +135,6 @@ def size(path: AnyPath) -> int:
 
 def size_and_time(path: AnyPath) -> tuple[int, int]:
     """Returns a file's size in bytes, and the time of its last change in ns."""
-    path = os.fspath(path)
     with clear_errors(path):
         if is_remote(path):
             status = _gfile().stat(path)
@@ -153,7 +145,6 @@ def size_and_time(path: AnyPath) -> tuple[int, int]:
 
 def list_folder(path: AnyPath) -> list[str]:
     """Returns the names of a folder's entries, sorted and without the folder's name."""
-    path = os.fspath(path)
     with clear_errors(path):
         names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
     return sorted(name.rstrip("/") for name in names)
@@ -163,57 +154,54 @@ def list_folder(path: AnyPath) -> list[str]:
 def complete_or_absent(path: AnyPath, mode: str = "w") -> Iterator[IO[Any]]:
     """Yields a file object. The file appears under its name when the block succeeds.
 
-    Args:
-        path: the final name. Missing folders are created.
-        mode: "w" or "wb".
-    """
-    path = os.fspath(path)
-    with complete_or_absent_path(path) as temporary:
-        with clear_errors(path):
-            if is_remote(temporary):
-                file = open_file(temporary, mode)
-            else:
-                file = file_errors.open_local(temporary, mode, path)
-        # Errors raised by the block pass through unchanged; those of `file` name the
-        # file.
-        with file:
-            yield file
-            with clear_errors(path):
-                file.flush()
-                if os.path.isfile(temporary):
-                    os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def complete_or_absent_path(path: AnyPath) -> Iterator[str]:
-    """Yields a temporary path in the same folder, for libraries that expect a path.
-
-    The temporary file is renamed if the block succeeds and removed if it fails. Its
-    name starts with a dot, so globs do not match it. If the process is killed,
+    Until then it has another name in the same folder, which starts with a dot, so that
+    globs do not match it. It is removed if the block fails. If the process is killed,
     `remove_leftovers` removes it later.
 
     Args:
         path: the final name. Missing folders are created. A device or a pipe, such as
             /dev/null, is written directly, because renaming would replace it.
+        mode: "w" or "wb".
     """
     path = os.fspath(path)
     if is_folder(path):
         raise IsADirectoryError(f"{path} is a folder; expected a file name.")
-    if not is_remote(path):
-        path = os.path.realpath(path)  # Replaces a link's target, not the link.
-        if os.path.exists(path) and not os.path.isfile(path):
-            yield path
-            return
-    make_folders(os.path.dirname(path))
-    temporary = temporary_path(path)
+    # Replaces a link's target, not the link.
+    target = path if is_remote(path) else os.path.realpath(path)
+    if not is_remote(path) and os.path.exists(target) and not os.path.isfile(target):
+        with _synced(target, mode, path) as file:
+            yield file
+        return
+    make_folders(os.path.dirname(target))
+    temporary = temporary_path(target)
     try:
         with _kept_from_removal(temporary, path):
-            yield temporary
-            rename(temporary, path)
+            with _synced(temporary, mode, path) as file:
+                yield file
+            rename(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             remove(temporary)
         raise
+
+
+@contextlib.contextmanager
+def _synced(path: str, mode: str, shown_path: str) -> Iterator[IO[Any]]:
+    """Yields a file to write, which is on the disk when the block succeeds.
+
+    Errors raised by the block pass through unchanged; those of the file name it.
+    """
+    with clear_errors(shown_path):
+        if is_remote(path):
+            file = open_file(path, mode)
+        else:
+            file = file_errors.open_local(path, mode, shown_path)
+    with file:
+        yield file
+        with clear_errors(shown_path):
+            file.flush()
+            if os.path.isfile(path):
+                os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
@@ -323,20 +311,18 @@ def read_lines(path: AnyPath) -> Iterator[str]:
     """Yields the lines of a UTF-8 text file without their line ends.
 
     Lines end with "\\n" or "\\r\\n". A byte order mark is dropped. A file that gzip
-    compressed is decompressed, whatever its name.
+    or bzip2 compressed is decompressed, whatever its name.
 
     Raises:
         ValueError: a line is not UTF-8, or the compressed data are damaged. The message
             names the file and the line.
     """
-    with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
-        lines = iter(file)
-        start = list(itertools.islice(lines, 1))
-        if not start or not start[0].startswith(file_errors.GZIP_START):
-            yield from file_errors.decoded_lines(itertools.chain(start, lines), path)
-            return
-    with open_file(path, "rb") as file, clear_errors(os.fspath(path)):
-        yield from file_errors.decoded_gzip_lines(file, path)
+    with (
+        open_file(path, "rb") as file,
+        clear_errors(path),
+        file_errors.unpacked(file, path) as lines,
+    ):
+        yield from file_errors.decoded_lines(lines, path)
 
 
 def read_stdin_lines() -> Iterator[str]:
@@ -420,11 +406,11 @@ def _matches(pattern: str) -> list[str]:
     return paths
 
 
-def _make_local_folders(path: str) -> None:
+def _make_local_folders(path: AnyPath) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except FileExistsError:
-        raise NotADirectoryError(path) from None
+        raise NotADirectoryError(os.fspath(path)) from None
     except FileNotFoundError as error:  # For example below /proc.
         # An errno would turn the OSError into a FileNotFoundError again.
         raise OSError(f"the folder cannot be created: {error.strerror}") from None

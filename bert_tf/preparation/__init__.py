@@ -2,5 +2,5 @@
 
 `inputs` finds files and groups them. `workflow` writes the sentences of
 each group as a part, in parallel, and then the parts as the files of the corpus.
-`documents` knows the formats, with `reading`, `prose` and `wikitext`.
+`documents` knows the formats, with `prose` and `wikitext`.
 """

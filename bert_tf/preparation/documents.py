@@ -1,18 +1,26 @@
 """Reads sources of every format as documents of paragraphs of sentences."""
 
+import codecs
 import collections
+import contextlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from typing import IO
 from xml.etree import ElementTree
 
+from bert_tf import file_errors
+from bert_tf import files
 from bert_tf.data import sentences
 from bert_tf.data import tables
 from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
-from bert_tf.preparation import reading
 from bert_tf.preparation import wikitext
 from bert_tf.preparation.options import PrepareCorpusOptions
+
+# How zip archives start, and files that zstd or xz compressed.
+_ARCHIVE_STARTS = (b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read(
@@ -48,8 +56,26 @@ def read(
         yield from _split((filter(None, one) for one in spaced), options)
         on_bytes(source.num_bytes)
         return
-    lines = reading.lines(source.path, on_bytes)
-    yield from _split([prose.paragraphs(lines, counts)], options)
+    with _opened(source.path, on_bytes) as stream:
+        lines = file_errors.decoded_lines(stream, source.path)
+        yield from _split([prose.paragraphs(lines, counts)], options)
+
+
+@contextlib.contextmanager
+def _opened(path: str, on_bytes: Callable[[int], None]) -> Iterator[IO[bytes]]:
+    """Opens a text file, compressed or not, for reading."""
+    with (
+        files.open_file(path, "rb") as file,
+        file_errors.unpacked(file, path, on_bytes) as stream,
+    ):
+        start = stream.peek()
+        is_utf_16 = start.startswith(_UTF_16_MARKS)  # Which `decoded_lines` refuses.
+        if start.startswith(_ARCHIVE_STARTS) or (b"\0" in start and not is_utf_16):
+            raise ValueError(
+                f"{path} is an archive or has NUL bytes; expected UTF-8 text, plain or "
+                "compressed with gzip or bzip2. Unpack other formats first."
+            )
+        yield stream
 
 
 def _split(
@@ -64,7 +90,7 @@ def _wikipedia(
 ) -> Iterator[Iterable[str]]:
     """Yields articles. Redirects and pages that are not articles are only counted."""
     dump: ElementTree.Element | None = None
-    with reading.open_text(path, on_bytes) as stream:
+    with _opened(path, on_bytes) as stream:
         try:
             for event, page in ElementTree.iterparse(stream, ("start", "end")):
                 dump = page if dump is None else dump
