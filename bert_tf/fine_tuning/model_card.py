@@ -40,6 +40,20 @@ ALWAYS_SHOWN = (
     "random_seed",
     "dtype",
 )
+# Settings that do not change what a run computes, or that are listed elsewhere.
+_HIDDEN = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "dry_run",
+    "eval_batch_size",
+    "init_checkpoint",
+    "iterations_per_loop",
+    "keep_checkpoint_max",
+    "log_every_steps",
+    "predict_batch_size",
+    "save_checkpoints_steps",
+)
 # See `json_values.unexpected`.
 _FACTS_SHAPE = {
     "labels": [str],
@@ -151,17 +165,13 @@ def rewrite_scores(
 
 def settings(options: options_module.Options) -> dict[str, Any]:
     """Returns the options that a card shows as training settings, by name."""
-    flags = run_file.flags_of(options)
-    hidden = {*run_file.WITHOUT_EFFECT, "do_predict", "predict_batch_size"}
-    hidden.add("init_checkpoint")
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
     return {
-        field.name: flags[field.name]
-        for field in dataclasses.fields(options)
-        if field.name not in hidden
-        and not field.name.endswith(("_file", "_dir"))  # Listed elsewhere.
-        and (
-            field.name in ALWAYS_SHOWN or getattr(options, field.name) != field.default
-        )
+        name: value
+        for name, value in run_file.flags_of(options).items()
+        if name not in _HIDDEN
+        and not name.endswith(("_file", "_dir"))  # Listed elsewhere.
+        and (name in ALWAYS_SHOWN or getattr(options, name) != defaults[name])
     }
 
 

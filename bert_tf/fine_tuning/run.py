@@ -267,40 +267,29 @@ class Run:
     def _trained(self):
         """Writes the run's settings and trains to the last step."""
         options, task, trainer = self.options, self.task, self.trainer
-        checksum = task.identities["train"].checksum
-        trainer.workers.check_same("the training data", checksum)
         main_files = {
             "dev": run_folder.EVAL_RESULTS_FILE,
             "test": task_module.PREDICTIONS_FILE,
         }
-        data = {
-            "training_data": task.identities["train"],
-            # The data sets whose result files get no suffix.
-            "results": {
-                main_files[name]: data_set
-                for name, data_set in task.identities.items()
-                if name in main_files
-            },
-            "step": trainer.step,
-        }
-        if trainer.resumed:
-            has_steps_left = trainer.has_steps_left()
-            trainer.folder.check_same_run(
-                task.config, options, has_steps_left=has_steps_left, **data
-            )
-            if not has_steps_left:
-                return trainer.nothing_left()
-        counts = task.counts()  # May refuse the data.
-        trainer.folder.create()
         source = task.start.source
-        trainer.folder.write_settings(
+        settings = run_folder.Settings(
             task=task.record.to_dict(),
             config=task.config,
             vocabulary=task.vocabulary,
             options=options,
+            training_data=task.identities["train"],
+            # The data sets whose result files get no suffix.
+            results={
+                main_files[name]: data_set
+                for name, data_set in task.identities.items()
+                if name in main_files
+            },
             hub_name=None if source is None else source.hub_name,
-            **data,
         )
+        if not trainer.may_train(settings):
+            return trainer.nothing_left()
+        counts = task.counts()  # May refuse the data.
+        trainer.folder.write_settings(settings, step=trainer.step)
         logger.info("***** Running training *****")
         for name, value in counts.items():
             logger.info("  %s = %d", name, value)

@@ -310,7 +310,7 @@ class Task(abc.ABC):
         """Returns the predictions for the test sets."""
 
     def file_name(self, name: str, suffix: str) -> str:
-        """Returns the name of a result file; see `run_file.suffix_of`."""
+        """Returns the name of a result file; see `RunFolder.suffix_of`."""
         return run_file.with_suffix(name, suffix)
 
     @abc.abstractmethod

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf import json_values
+from bert_tf import options as options_module
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
@@ -54,16 +55,10 @@ _RECORD_SHAPE = {
 }
 # Beginnings of the names of result files.
 _RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
+# Flags whose content a resumed run compares, instead of their names.
+_MODEL_FILES = ("bert_config_file", "vocab_file")
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
-# Options that do not change the runs themselves.
-_WITHOUT_EFFECT = (
-    *run_file.WITHOUT_EFFECT,
-    "do_predict",
-    "predict_batch_size",
-    "predict_file",
-    "sweep",
-)
 
 
 def run(
@@ -132,9 +127,7 @@ def _run(trial, run_one):
     with run_folder.locked(trial.options):
         results = dict(run_one(trial.options))
     gc.collect()  # Frees the model and its optimizer before the next run starts.
-    flags = run_file.flags_of(trial.options)
-    settings = {name: v for name, v in flags.items() if name not in _WITHOUT_EFFECT}
-    record = {"settings": settings, "results": results}
+    record = {"settings": run_file.flags_of(trial.options), "results": results}
     _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
     return results
 
@@ -144,12 +137,15 @@ def _finished(trial):
     record = _read(os.path.join(trial.options.output_dir, RECORD_FILE), _RECORD_SHAPE)
     if record is None:
         return None
-    changed = run_file.changed_flags(record["settings"], trial.options)
-    for name, (before, now) in changed.items():
-        if name not in _WITHOUT_EFFECT:
+    flags = run_file.flags_of(trial.options)
+    declared = options_module.declarations(type(trial.options))
+    free = {one.name for one in declared if one.on_resume == options_module.FREE}
+    for name, pair in run_file.changed_values(record["settings"], flags).items():
+        if name not in free or name in _MODEL_FILES:
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
-                f"{before!r}, but this one has {now!r}; choose another --output_dir."
+                f"{pair[0]!r}, but this one has {pair[1]!r}; choose another "
+                "--output_dir."
             )
     return {name: json_values.nan_if_null(v) for name, v in record["results"].items()}
 

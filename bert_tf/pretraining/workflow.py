@@ -216,34 +216,22 @@ class Pretraining:
 
     def train(self) -> dict[str, Any]:
         """Trains to num_train_steps; returns {"loss", "global_step"}."""
-        trainer, folder = self.trainer, self.trainer.folder
-        training_data, results = self._training_data, {}
+        trainer = self.trainer
+        results = {}
         if self.options.do_eval or self.options.eval_every_steps:
             results = {run_folder.EVAL_RESULTS_FILE: self._evaluation_data}
-        trainer.workers.check_same("the training data", training_data.checksum)
-        if trainer.resumed:
-            has_steps_left = trainer.has_steps_left()
-            folder.check_same_run(
-                self.config,
-                self.options,
-                training_data=training_data,
-                results=results,
-                step=trainer.step,
-                has_steps_left=has_steps_left,
-            )
-            if not has_steps_left:
-                return trainer.nothing_left()
-        folder.create()
-        folder.write_settings(
+        settings = run_folder.Settings(
             task=self._task(),
             config=self.config,
             vocabulary=self.vocabulary,
             options=self.options,
-            training_data=training_data,
+            training_data=self._training_data,
             results=results,
             hub_name=self._hub_name,
-            step=trainer.step,
         )
+        if not trainer.may_train(settings):
+            return trainer.nothing_left()
+        trainer.folder.write_settings(settings, step=trainer.step)
         if self.options.eval_every_steps:
             self._write_baselines()
         if results and self._has_start and not trainer.resumed:

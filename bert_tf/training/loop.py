@@ -16,6 +16,7 @@ ends with the same weights as an uninterrupted one.
 """
 
 import contextlib
+import datetime
 import logging
 import math
 import time
@@ -252,6 +253,22 @@ class Trainer:
                     )
         return {"loss": last_loss, "global_step": self.step}
 
+    def may_train(self, settings: run_folder.Settings) -> bool:
+        """Returns whether `train` would take a step, and checks a resumed run.
+
+        Raises:
+            ValueError: the workers train on different data; or see
+                `run_folder.RunFolder.check_same_run`.
+        """
+        if settings.training_data is not None:
+            checksum = settings.training_data.checksum
+            self.workers.check_same("the training data", checksum)
+        if not self.resumed:
+            return True
+        is_left = self.has_steps_left()
+        self.folder.check_same_run(settings, step=self.step, has_steps_left=is_left)
+        return is_left
+
     def has_steps_left(self) -> bool:
         """Returns whether `train` would take a step; starts the clock of the run."""
         self.budget.start(saving.read_train_seconds(self.options.output_dir))
@@ -408,5 +425,5 @@ class Trainer:
             examples_per_second=self._pace.median_speed,
             devices=run_file.describe_devices(self.strategy),
             versions=run_file.package_versions(),
-            date=run_file.today(),
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         )

@@ -8,7 +8,6 @@ replaces earlier results on the same data.
 
 import contextlib
 import dataclasses
-import datetime
 import functools
 import hashlib
 import importlib.metadata
@@ -18,6 +17,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 RUN_FILE = "run.json"
 _BYTES_PER_READ = 1 << 20
-_DIGITS = 8  # Of a checksum in a file name.
 # Recorded flags; see `json_values.unexpected`.
 FLAGS_SHAPE = {str: (str | int | float | bool | None, [str | int | float | bool])}
 _ENTRY_SHAPE = {"name": str, "checksum": str | None}
@@ -42,20 +41,7 @@ _RUN_SHAPE = {
 }
 # Names an account and a machine, so it is not recorded.
 _ADDRESSES = ("tpu_name",)
-# Flags of training that do not change what a run computes.
-WITHOUT_EFFECT = (
-    "do_train",
-    "do_eval",
-    "dry_run",
-    "eval_batch_size",
-    "iterations_per_loop",
-    "keep_checkpoint_max",
-    "log_every_steps",
-    "output_dir",
-    "save_checkpoints_steps",
-    *_ADDRESSES,
-)
-CPU_INFO_FILE = "/proc/cpuinfo"
+_CPU_INFO_FILE = "/proc/cpuinfo"
 _PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
@@ -83,7 +69,11 @@ class DataSet:
             OSError: the file cannot be read.
         """
         if path not in self._checksum_of:
-            self._checksum_of[path] = _sha256_of(path)
+            digest = hashlib.sha256()
+            with files.open_file(path, "rb") as file:
+                while block := file.read(_BYTES_PER_READ):
+                    digest.update(block)
+            self._checksum_of[path] = digest.hexdigest()
         return self._checksum_of[path]
 
     @functools.cached_property
@@ -109,9 +99,7 @@ class DataSet:
 def file_data_set(path: str, *more_paths: str) -> DataSet:
     """Returns the data set in a file, named after it.
 
-    Args:
-        path: of the file.
-        *more_paths: other files that the scores depend on, such as a corpus.
+    Its scores may depend on further files, such as a corpus.
     """
     return DataSet(name=stem(path), paths=(path, *more_paths))
 
@@ -119,36 +107,6 @@ def file_data_set(path: str, *more_paths: str) -> DataSet:
 def stem(path: str) -> str:
     """Returns the name of a file without its folder and extension."""
     return os.path.splitext(os.path.basename(path))[0]
-
-
-def suffix_of(run_dir: str, file_name: str, data_set: DataSet) -> str:
-    """Returns the suffix for the names of files with results on a data set.
-
-    Args:
-        run_dir: folder of the run.
-        file_name: the main file of the results, such as "predictions.jsonl". Files
-            that belong to it get the same suffix; see `with_suffix`.
-        data_set: the data set of the results.
-
-    Returns:
-        "" for the data set that the training command names, or if it names none.
-        Otherwise "-NAME", or "-NAME-CHECKSUM" if both have the same name.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: run.json is damaged.
-    """
-    recorded = read_run(run_dir).get("results", {}).get(file_name)
-    if recorded is None:
-        return ""
-    suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
-    if recorded["name"] != data_set.name:
-        return suffix
-    if None in (recorded["checksum"], data_set.checksum):
-        return ""
-    if recorded["checksum"] == data_set.checksum:
-        return ""
-    return f"{suffix}-{str(data_set.checksum)[:_DIGITS]}"
 
 
 def with_suffix(file_name: str, suffix: str) -> str:
@@ -160,27 +118,17 @@ def with_suffix(file_name: str, suffix: str) -> str:
 def entry(data_set: DataSet, *, may_be_missing: bool = False) -> dict[str, Any]:
     """Returns the record of a data set in a JSON file.
 
-    Args:
-        data_set: the data set.
-        may_be_missing: whether its files need not exist. It then has no checksum.
-
-    Raises:
-        OSError: a file of the data set cannot be read.
+    If its files `may_be_missing` and are, it has no checksum. Otherwise this raises an
+    OSError.
     """
     record: dict[str, Any] = {"name": data_set.name, "checksum": None}
-    ignored = (OSError,) if may_be_missing else ()
-    with contextlib.suppress(*ignored):
+    with contextlib.suppress(*((OSError,) if may_be_missing else ())):
         record["checksum"] = data_set.checksum
-    if data_set.order is not None:
-        record["order"] = data_set.order
-    return record
+    return record if data_set.order is None else record | {"order": data_set.order}
 
 
-def is_same_data(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Returns whether two entries are about the same data.
-
-    Checksums decide, and names if neither entry has one.
-    """
+def _is_same_data(one, other):
+    """Returns whether two entries are about the same data: by checksum, else name."""
     if one["checksum"] != other["checksum"]:
         return False
     return one["checksum"] is not None or one["name"] == other["name"]
@@ -191,31 +139,16 @@ def warn_if_trained_on(
 ) -> None:
     """Logs a warning if the data to evaluate is the training data of a run.
 
-    Args:
-        run_dir: folder of the run.
-        data_set: the data set to evaluate.
-        training_data: that of this command. None: what the run was trained on.
-
-    Raises:
-        OSError, ValueError: a file cannot be read, or run.json is damaged.
+    `training_data` is that of this command. None: what the run was trained on.
     """
     trained = training_data and entry(training_data)
     trained = trained or read_run(run_dir).get("training_data")
-    if not trained or not is_same_data(trained, entry(data_set)):
-        return
-    logger.warning(
-        "The evaluation uses the training data (%s): the scores do not show how well "
-        "the model does on new inputs.",
-        ", ".join(data_set.paths) or data_set.name,
-    )
-
-
-def _sha256_of(path):
-    digest = hashlib.sha256()
-    with files.open_file(path, "rb") as file:
-        while block := file.read(_BYTES_PER_READ):
-            digest.update(block)
-    return digest.hexdigest()
+    if trained and _is_same_data(trained, entry(data_set)):
+        logger.warning(
+            "The evaluation uses the training data (%s): the scores do not show how "
+            "well the model does on new inputs.",
+            ", ".join(data_set.paths) or data_set.name,
+        )
 
 
 def read_run(run_dir: str) -> dict[str, Any]:
@@ -267,9 +200,23 @@ def short_name(path: str) -> str:
     return name
 
 
-def changed_flags(recorded: Mapping[str, Any], options: Any) -> Changes:
-    """Returns {flag: (recorded, now)} of the flags that differ from recorded ones."""
-    return changed_values(recorded, flags_of(options)) if recorded else {}
+def changed_flags(
+    recorded: Mapping[str, Any],
+    options: options_module.Options,
+    *,
+    may_change: Collection[str] = (options_module.FREE,),
+) -> Changes:
+    """Returns {flag: (recorded, now)} of flags that differ and must not.
+
+    Args:
+        recorded: flags of a run; empty: unknown, thus not compared.
+        options: of the command.
+        may_change: the kinds of flags (`on_resume`) that may differ.
+    """
+    declared = options_module.declarations(type(options))
+    fixed = {one.name for one in declared if one.on_resume not in may_change}
+    changed = changed_values(recorded, flags_of(options)) if recorded else {}
+    return {name: pair for name, pair in changed.items() if name in fixed}
 
 
 def data_difference(
@@ -284,7 +231,7 @@ def data_difference(
     if recorded is None or data_set is None:
         return None
     before, now = recorded["name"], data_set.name
-    if not is_same_data(recorded, entry(data_set)):
+    if not _is_same_data(recorded, entry(data_set)):
         return before, now + (" (different content)" if before == now else "")
     orders = recorded.get("order"), data_set.order
     if orders[0] == orders[1]:
@@ -322,11 +269,6 @@ class TrainingFacts:
     date: str  # Day of the last step, such as "2024-05-31".
 
 
-def today() -> str:
-    """Returns the day in UTC, such as "2024-05-31"."""
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
-
-
 def package_versions() -> dict[str, str | None]:
     """Returns the version of each package, or None if it is not installed."""
     versions: dict[str, str | None] = {}
@@ -354,11 +296,7 @@ def git_commit() -> str | None:
 
 
 def describe_devices(strategy: Any) -> str:
-    """Returns the devices in words, such as "2 × NVIDIA H200" or "CPU (…, 8 cores)".
-
-    Args:
-        strategy: of `tf.distribute`.
-    """
+    """Returns the devices in words, such as "2 × NVIDIA H200" or "CPU (…, 8 cores)"."""
     import tensorflow as tf  # Tools that only read run.json do without it.
 
     count = strategy.num_replicas_in_sync
@@ -377,11 +315,9 @@ def describe_devices(strategy: Any) -> str:
 
 
 def _cpu_name():
-    try:
-        with open(CPU_INFO_FILE, encoding="utf-8") as file:
+    with contextlib.suppress(OSError):  # Only Linux has the file.
+        with open(_CPU_INFO_FILE, encoding="utf-8") as file:
             for line in file:
                 if line.startswith("model name"):
                     return line.partition(":")[2].strip()
-    except OSError:
-        pass  # Only Linux has the file.
     return platform.processor() or platform.machine()

@@ -7,12 +7,13 @@ says that they may change (`options.option(on_resume=...)`), and the same data.
 """
 
 import contextlib
+import dataclasses
 import json
 import logging
 import math
 import os
+import re
 import time
-import types
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -33,6 +34,7 @@ EVAL_RESULTS_FILE = "eval_results.txt"
 METRICS_FILE = "metrics.jsonl"
 # A line has the step, and numbers by name; see `json_values.unexpected`.
 _METRICS_SHAPE = {"step": int, str: int | float | None}
+_DIGITS = 8  # Of a checksum in a file name.
 _REMOTE_WRITE_SECONDS = 10.0  # Between writes of metrics.jsonl to an object store.
 # What predicting and exporting need beside a checkpoint.
 SETTINGS_FILES = (
@@ -42,8 +44,7 @@ SETTINGS_FILES = (
 )
 
 
-@contextlib.contextmanager
-def locked(options: Any) -> Iterator[None]:
+def locked(options: Any) -> contextlib.AbstractContextManager[None]:
     """Locks the output_dir of a run that trains, from before its state is read.
 
     Two training processes in one folder would mix their metrics and checkpoints. With
@@ -51,21 +52,29 @@ def locked(options: Any) -> Iterator[None]:
     predicting and exporting need no lock: they read complete checkpoints, and their
     files only appear once complete.
 
-    Args:
-        options: `options.DeviceOptions` with `output_dir`, `do_train` and `dry_run`.
-
     Raises:
         OSError: another process trains in the folder, or it cannot be written.
     """
     is_written = options.do_train and not options.dry_run
     if is_written and options.device == "multi_worker":
         is_written = workers.index_of_this_process() == 0
-    with (
-        locks.output_folder(options.output_dir)
-        if is_written
-        else contextlib.nullcontext()
-    ):
-        yield
+    if is_written:
+        return locks.output_folder(options.output_dir)
+    return contextlib.nullcontext()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a command that trains says about its run."""
+
+    task: Mapping[str, Any]  # The content of task.json.
+    config: Any  # `BertConfig`.
+    vocabulary: Any  # `Vocabulary`, or None if it is not known.
+    options: Any  # Of the tool, with a `random_seed`.
+    training_data: run_file.DataSet | None = None
+    # The data sets that the command names, by main result file.
+    results: Mapping[str, run_file.DataSet] = dataclasses.field(default_factory=dict)
+    hub_name: str | None = None  # `Source.hub_name` of the checkpoint to start from.
 
 
 class RunFolder:
@@ -89,76 +98,49 @@ class RunFolder:
             files.make_folders(self.path)
             files.remove_leftovers(self.path)
 
-    def write_settings(
-        self,
-        *,
-        task: Mapping[str, Any],
-        config: Any,
-        vocabulary: Any,
-        options: Any,
-        training_data: run_file.DataSet | None = None,
-        results: Mapping[str, run_file.DataSet] = types.MappingProxyType({}),
-        hub_name: str | None = None,
-        step: int = 0,
-    ) -> None:
+    def write_settings(self, settings: Settings, *, step: int = 0) -> None:
         """Writes task.json, bert_config.json, vocab.txt and run.json.
 
-        Args:
-            task: task, labels, do_lower_case, max_seq_length, ...
-            config: `BertConfig`.
-            vocabulary: `Vocabulary`, or None if it is not known.
-            options: the tool's options record, with a `random_seed`.
-            training_data: what the run trains on.
-            results: the data sets that the command names, by main result file.
-            hub_name: `Source.hub_name` of the checkpoint that the run starts from.
-            step: finished optimizer steps.
+        After the first `step`, the start and the results of the run stay recorded.
         """
         if not self.is_written:
             return
-        run = run_file.read_run(self.path) if step else {}
-        self._write_json(
-            companion_files.TASK_FILE,
-            companion_files.with_fingerprint(task, vocabulary),
-        )
-        self._write_text(companion_files.CONFIG_FILE, config.to_json_string())
+        run: dict[str, Any] = {"hub_name": settings.hub_name}
+        if step:
+            run = run_file.read_run(self.path)
+        vocabulary, trained = settings.vocabulary, settings.training_data
+        task = companion_files.with_fingerprint(settings.task, vocabulary)
+        self._write_json(companion_files.TASK_FILE, task)
+        self._write_text(companion_files.CONFIG_FILE, settings.config.to_json_string())
         if vocabulary is not None:
             vocabulary.save(self._file(companion_files.VOCAB_FILE))
-        self._write_json(
-            run_file.RUN_FILE,
-            {
-                "flags": run_file.flags_of(options),
-                "hub_name": run.get("hub_name") if step else hub_name,
-                "training_data": training_data and run_file.entry(training_data),
-                "results": {
-                    name: run_file.entry(data_set, may_be_missing=True)
-                    for name, data_set in results.items()
-                }
-                | run.get("results", {}),
-                "seed": options.random_seed,
-                "versions": run_file.package_versions(),
-                "commit": run_file.git_commit(),
-            },
-        )
+        results = {
+            name: run_file.entry(data_set, may_be_missing=True)
+            for name, data_set in settings.results.items()
+        }
+        record = {
+            "flags": run_file.flags_of(settings.options),
+            "hub_name": run.get("hub_name"),
+            "training_data": trained and run_file.entry(trained),
+            "results": results | run.get("results", {}),
+            "seed": settings.options.random_seed,
+            "versions": run_file.package_versions(),
+            "commit": run_file.git_commit(),
+        }
+        self._write_json(run_file.RUN_FILE, record)
 
     def update_task(self, values: Mapping[str, Any]) -> None:
         """Replaces values in task.json; raises ValueError if there is none."""
-        if self.is_written:
-            self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
+        self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
     def check_same_run(
-        self,
-        config: Any,
-        options: Any,
-        *,
-        training_data: run_file.DataSet | None = None,
-        results: Mapping[str, run_file.DataSet] = types.MappingProxyType({}),
-        step: int = 0,
-        has_steps_left: bool = True,
+        self, settings: Settings, *, step: int = 0, has_steps_left: bool = True
     ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
         Args:
-            config, options, training_data, results, step: as for `write_settings`.
+            settings: of the command.
+            step: finished optimizer steps.
             has_steps_left: whether the command has steps to train. Otherwise it must
                 not ask for a shorter run either.
 
@@ -167,48 +149,42 @@ class RunFolder:
                 or the training data or their order differ; or best/ would be selected
                 by scores on different data.
         """
-        changed = self.check_same_model(config)
-        run = run_file.read_run(self.path)
-        if not has_steps_left:
-            self._refuse(step, changed)
-        for name, (before, now) in changed.items():
-            logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
+        options, run = settings.options, run_file.read_run(self.path)
+        changed = self.check_same_model(settings.config)
         may_change = {options_module.FREE}
         if has_steps_left:
+            for name, (before, now) in changed.items():
+                logger.warning("%s: %s was %s, now %s.", self.path, name, before, now)
+            changed = {}
             may_change.add(options_module.LONGER)
-        declared = options_module.declarations(type(options))
-        flags = {d.name for d in declared if d.on_resume not in may_change}
-        changed = run_file.changed_flags(run.get("flags", {}), options)
-        self._refuse(step, {n: pair for n, pair in changed.items() if n in flags})
+        flags = run.get("flags", {})
+        changed |= run_file.changed_flags(flags, options, may_change=may_change)
+        if changed:
+            before, now = (
+                ", ".join(f"{name} {_shown(pair[i])}" for name, pair in changed.items())
+                for i in (0, 1)
+            )
+            raise ValueError(
+                f"{self.path} contains a run ({step} steps) with {before}; this "
+                f"command has {now}. Choose another --output_dir to train with these "
+                "settings, or omit --do_train to use the run as it is."
+            )
         trained = run.get("training_data")
-        if difference := run_file.data_difference(trained, training_data):
+        if difference := run_file.data_difference(trained, settings.training_data):
             raise ValueError(
                 f"{self.path} contains a run that was trained on {difference[0]}, but "
                 f"this command trains on {difference[1]}; read the same files from "
                 "the same place, or choose another --output_dir."
             )
-        evaluated = results.get(EVAL_RESULTS_FILE) if options.eval_every_steps else None
-        if evaluated and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
+        evaluated = settings.results.get(EVAL_RESULTS_FILE)
+        if options.eval_every_steps and self.suffix_of(EVAL_RESULTS_FILE, evaluated):
             raise ValueError(
                 f"{self.path} contains a run that was not evaluated on "
-                f"{evaluated.name}; evaluate on the same data while training, or "
-                "choose another --output_dir."
+                f"{evaluated and evaluated.name}; evaluate on the same data while "
+                "training, or choose another --output_dir."
             )
 
-    def _refuse(self, step, changed):
-        if not changed:
-            return
-        before, now = (
-            ", ".join(f"{name} {_shown(pair[i])}" for name, pair in changed.items())
-            for i in (0, 1)
-        )
-        raise ValueError(
-            f"{self.path} contains a run ({step} steps) with {before}; this command "
-            f"has {now}. Choose another --output_dir to train with these settings, or "
-            "omit --do_train to use the run as it is."
-        )
-
-    def check_same_model(self, config: Any) -> dict[str, tuple[Any, Any]]:
+    def check_same_model(self, config: Any) -> run_file.Changes:
         """Checks that a configuration computes the same as that of the run.
 
         Args:
@@ -251,10 +227,11 @@ class RunFolder:
 
     def copy_settings_to(self, folder: str) -> None:
         """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
+        copy = RunFolder(folder, is_written=self.is_written)
         for name in SETTINGS_FILES:
-            if self.is_written and files.exists(self._file(name)):
+            if files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
-                    RunFolder(folder)._write_text(name, source.read())
+                    copy._write_text(name, source.read())
 
     def read_task(self) -> dict[str, Any]:
         """Returns the content of task.json; raises ValueError if there is none."""
@@ -268,11 +245,9 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Removes what an interrupted run logged after `step`."""
-        path = self._file(METRICS_FILE)
-        if not (self.is_written and files.exists(path)):
-            return
-        lines = [line for line in self.read_metrics() if line["step"] <= step]
-        self._write_text(METRICS_FILE, "".join(map(_metrics_line, lines)))
+        if files.exists(self._file(METRICS_FILE)):
+            lines = [line for line in self.read_metrics() if line["step"] <= step]
+            self._write_text(METRICS_FILE, "".join(map(_metrics_line, lines)))
 
     def read_metrics(self) -> list[dict[str, float]]:
         """Returns the logged dicts, without a last line that a kill cut off.
@@ -308,10 +283,7 @@ class RunFolder:
     ) -> None:
         """Appends a line to metrics.jsonl and the values to the TensorBoard files.
 
-        Args:
-            step: finished optimizer steps.
-            values: what to log.
-            tag: "train" or "eval": the TensorBoard run that the values belong to.
+        `tag` is the TensorBoard run that they belong to: "train" or "eval".
         """
         if not self.is_written:
             return
@@ -336,30 +308,47 @@ class RunFolder:
         self._written_at = time.monotonic()
 
     def suffix_of(self, file_name: str, data_set: run_file.DataSet | None) -> str:
-        """See `run_file.suffix_of`. None, the run's own data, has no suffix."""
+        """Returns the suffix for the names of files with results on a data set.
+
+        Args:
+            file_name: the main file of the results, such as "predictions.jsonl". Files
+                that belong to it get the same suffix; see `run_file.with_suffix`.
+            data_set: the data set of the results. None: the run's own.
+
+        Returns:
+            "" for the data set that the training command names, or if it names none.
+            Otherwise "-NAME", or "-NAME-CHECKSUM" if both have the same name.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: run.json is damaged.
+        """
         if data_set is None:
             return ""
-        return run_file.suffix_of(self.path, file_name, data_set)
+        recorded = run_file.read_run(self.path).get("results", {}).get(file_name)
+        if recorded is None:
+            return ""
+        suffix = "-" + re.sub(r"[^\w.+-]+", "_", data_set.name).strip("_")
+        if recorded["name"] != data_set.name:
+            return suffix
+        if recorded["checksum"] in (None, data_set.checksum) or not data_set.checksum:
+            return ""
+        return f"{suffix}-{data_set.checksum[:_DIGITS]}"
 
     def write_eval_results(
-        self,
-        results: Mapping[str, float],
-        data_set: run_file.DataSet | None = None,
+        self, results: Mapping[str, float], data_set: run_file.DataSet | None = None
     ) -> None:
         """Writes eval_results.txt, as the release did.
 
-        Args:
-            results: numbers by name.
-            data_set: what was evaluated. If it is not the run's own, both the file name
-                and the file contain its name. None: the run's own.
+        If `data_set` is not the run's own, both the file name and the file have its
+        name.
         """
-        lines = [f"{key} = {results[key]}" for key in sorted(results)]
+        lines = [f"{key} = {results[key]}\n" for key in sorted(results)]
         suffix = self.suffix_of(EVAL_RESULTS_FILE, data_set)
         if data_set is not None and suffix:
-            lines = [f"data_set = {data_set.name}", *lines]
-        if self.is_written:
-            name = run_file.with_suffix(EVAL_RESULTS_FILE, suffix)
-            self._write_text(name, "\n".join(lines) + "\n")
+            lines = [f"data_set = {data_set.name}\n", *lines]
+        name = run_file.with_suffix(EVAL_RESULTS_FILE, suffix)
+        self._write_text(name, "".join(lines))
 
     def read_eval_results(self, suffix: str = "") -> dict[str, float]:
         """Returns the numbers in eval_results.txt; empty if there is no such file."""
@@ -412,8 +401,9 @@ class RunFolder:
         self._write_text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def _write_text(self, name, text):
-        with files.complete_or_absent(self._file(name)) as file:
-            file.write(text)
+        if self.is_written:
+            with files.complete_or_absent(self._file(name)) as file:
+                file.write(text)
 
 
 def score_lines(results: Mapping[str, float]) -> list[str]:

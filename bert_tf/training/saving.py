@@ -8,7 +8,6 @@ that was killed resumes exactly.
 import logging
 import os
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,20 +79,13 @@ class CheckpointWriter:
     def save(self, step: int, *, train_seconds: float | None = None) -> None:
         """Starts writing weights, slots and step; first waits for the one before.
 
-        Args:
-            step: finished optimizer steps.
-            train_seconds: time used by a run with a time limit.
+        A run with a time limit has used `train_seconds`.
 
         Raises:
             OSError: the previous checkpoint could not be written.
         """
-        folder, keep_max = self._options.output_dir, self._options.keep_checkpoint_max
-        self._start(
-            (folder, step, keep_max),
-            lambda: copy_state(
-                self._model, self._optimizer, step, train_seconds=train_seconds
-            ),
-        )
+        pending = self._options.output_dir, step, self._options.keep_checkpoint_max
+        self._start(pending, self._optimizer, train_seconds)
 
     def save_best(self, step: int) -> str:
         """Starts writing the weights into the folder best/, replacing earlier ones.
@@ -105,17 +97,16 @@ class CheckpointWriter:
             OSError: the previous checkpoint could not be written.
         """
         folder = os.path.join(self._options.output_dir, BEST_FOLDER)
-        self._start((folder, step, 1), lambda: copy_state(self._model, None, step))
+        self._start((folder, step, 1))
         return folder
 
-    def _start(
-        self, pending: tuple[str, int, int], copy: Callable[[], dict[str, Any]]
-    ) -> None:
+    def _start(self, pending, optimizer=None, train_seconds=None):
         self.finish()
         self._pending = pending
         if self._workers.is_chief:
+            arrays = copy_state(self._model, optimizer, pending[1], train_seconds)
             self._thread = threading.Thread(
-                target=self._write, args=(pending, copy()), name="checkpoint"
+                target=self._write, args=(pending, arrays), name="checkpoint"
             )
             self._thread.start()
 
@@ -148,7 +139,7 @@ class CheckpointWriter:
             self._thread.join()
         self._commit(self._pending)
 
-    def _commit(self, pending: tuple[str, int, int]) -> None:
+    def _commit(self, pending):
         folder, step, keep_max = pending
         error = self._error
         self._pending = self._thread = self._error = None
@@ -170,11 +161,7 @@ def state_variables(model: Any, optimizer: Any) -> dict[str, Any]:
 
     Slots are called WEIGHT/adam_m and WEIGHT/adam_v, as in the release. Those of LAMB
     are called WEIGHT/lamb_m and WEIGHT/lamb_v, so that a run cannot resume with the
-    other optimizer unnoticed.
-
-    Args:
-        model: built model.
-        optimizer: built optimizer; None: weights only.
+    other optimizer unnoticed. Without an optimizer there are only weights.
     """
     weights = checkpoint_names.checkpoint_variables(model)
     state = dict(weights)
@@ -191,20 +178,9 @@ def state_variables(model: Any, optimizer: Any) -> dict[str, Any]:
 
 
 def copy_state(
-    model: Any,
-    optimizer: Any,
-    step: int,
-    *,
-    train_seconds: float | None = None,
+    model: Any, optimizer: Any, step: int, train_seconds: float | None = None
 ) -> dict[str, Any]:
-    """Returns {checkpoint name: array} of weights, slots and step, in host memory.
-
-    Args:
-        model: built model.
-        optimizer: built optimizer; None: weights and step only.
-        step: finished optimizer steps.
-        train_seconds: time used by a run with a time limit.
-    """
+    """Returns {checkpoint name: array} of `state_variables`, step and time."""
     arrays = {
         name: variable.value.numpy()
         for name, variable in state_variables(model, optimizer).items()
@@ -227,12 +203,7 @@ def remove_leftovers(output_dir: str) -> None:
 
 
 def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
-    """Loads weights, slots and step of the latest checkpoint of a run.
-
-    Args:
-        output_dir: folder of the run.
-        model: built model.
-        optimizer: built optimizer; None: do not load the slots.
+    """Loads `state_variables` and step of the latest checkpoint of a run.
 
     Returns:
         Finished optimizer steps; None if there is no checkpoint.

@@ -98,7 +98,7 @@ def write_model(golden):
         variables = checkpoint_names.checkpoint_variables(model)
         rotation.write_parts(folder, 7, {n: v.numpy() for n, v in variables.items()})
         rotation.commit(folder, 7, keep_max=1)
-        run_folder.RunFolder(folder).write_settings(
+        settings = run_folder.Settings(
             task=task.to_dict(),
             config=config,
             vocabulary=vocabulary,
@@ -106,6 +106,7 @@ def write_model(golden):
                 output_dir=folder, do_predict=True, predict_file="x.tsv"
             ),
         )
+        run_folder.RunFolder(folder).write_settings(settings)
         return folder
 
     return write

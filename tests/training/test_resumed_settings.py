@@ -42,12 +42,12 @@ def data(tmp_path):
 def folder(options, data):
     """A finished run of 60 steps."""
     folder = run_folder.RunFolder(options.output_dir)
-    write(folder, options, data())
+    folder.write_settings(settings(options, data()))
     return folder
 
 
-def write(folder, options, training_data, **values):
-    folder.write_settings(
+def settings(options, training_data, **values):
+    return run_folder.Settings(
         task={"task": "classification"},
         config=CONFIG,
         vocabulary=None,
@@ -57,9 +57,12 @@ def write(folder, options, training_data, **values):
     )
 
 
-def check(folder, options, training_data, **values):
-    arguments = {"step": 60, "has_steps_left": False} | values
-    folder.check_same_run(CONFIG, options, training_data=training_data, **arguments)
+def check(folder, options, training_data, *, step=60, has_steps_left=False, **values):
+    folder.check_same_run(
+        settings(options, training_data, **values),
+        step=step,
+        has_steps_left=has_steps_left,
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,8 @@ def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
         input_file="a", output_dir=str(tmp_path), bert_config_file="b"
     )
     folder = run_folder.RunFolder(options.output_dir)
-    write(folder, options, run_file.DataSet(name="train", order=before))
+    data = run_file.DataSet(name="train", order=before)
+    folder.write_settings(settings(options, data))
     raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
     with raises:
         check(folder, options, run_file.DataSet(name="train", order=now), step=30)
@@ -144,7 +148,7 @@ def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
     dev, other = (
         {"eval_results.txt": run_file.DataSet(name=name)} for name in ("dev", "ax")
     )
-    write(folder, options, data(), results=dev)
+    folder.write_settings(settings(options, data(), results=dev))
     check(folder, options, data(), results=dev)
     with pytest.raises(ValueError, match=r"not evaluated on ax;"):
         check(folder, options, data(), results=other)
@@ -152,7 +156,8 @@ def test_evaluations_of_one_training_use_one_data_set(folder, options, data):
 
 def test_the_model_that_a_run_started_from_stays_recorded(folder, options, data):
     for step, hub_name in [(0, "hf://a/b@1111"), (60, "hf://a/b@2222")]:
-        write(folder, options, data(), step=step, hub_name=hub_name)
+        run = settings(options, data(), hub_name=hub_name)
+        folder.write_settings(run, step=step)
         recorded = run_file.read_run(folder.path)["hub_name"]
         assert recorded == "hf://a/b@1111"
 

@@ -50,22 +50,22 @@ def test_results_on_other_data_than_the_command_names_have_its_name(run_dir, wri
         ("predictions.jsonl", write("dev.tsv"), "-dev"),
         ("other.txt", write("dev.tsv"), ""),  # The command names no data for it.
     ):
-        assert run_file.suffix_of(run, file_name, data_set) == suffix
+        assert run_folder.RunFolder(run).suffix_of(file_name, data_set) == suffix
 
 
 def test_data_that_does_not_exist_while_training_is_known_by_its_name(run_dir, write):
     later = run_file.file_data_set("/not/yet/dev.tsv")
     run = run_dir(dev=later)
-    assert run_file.suffix_of(run, RESULTS, write("dev.tsv")) == ""
-    assert run_file.suffix_of(run, RESULTS, write("ax.tsv")) == "-ax"
+    assert run_folder.RunFolder(run).suffix_of(RESULTS, write("dev.tsv")) == ""
+    assert run_folder.RunFolder(run).suffix_of(RESULTS, write("ax.tsv")) == "-ax"
 
 
 def test_records_are_identified_by_names_and_sizes(run_dir, write):
     run = run_dir(dev=write("heldout.tfrecord", "123", by_size=True))
     same = write("heldout.tfrecord", "124", by_size=True)
-    assert run_file.suffix_of(run, RESULTS, same) == ""
+    assert run_folder.RunFolder(run).suffix_of(RESULTS, same) == ""
     longer = write("heldout.tfrecord", "1234", by_size=True)
-    assert run_file.suffix_of(run, RESULTS, longer) != ""
+    assert run_folder.RunFolder(run).suffix_of(RESULTS, longer) != ""
 
 
 def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
@@ -93,4 +93,4 @@ def test_other_results_say_in_the_file_what_they_are_of(run_dir, write):
 def test_a_damaged_run_json_is_named(tmp_path, write, run):
     (tmp_path / "run.json").write_text(json.dumps(run))
     with pytest.raises(ValueError, match=r"run\.json has an unexpected value of"):
-        run_file.suffix_of(str(tmp_path), RESULTS, write("dev.tsv"))
+        run_folder.RunFolder(str(tmp_path)).suffix_of(RESULTS, write("dev.tsv"))

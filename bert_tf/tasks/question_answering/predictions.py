@@ -309,7 +309,7 @@ def write_predictions(
         output_dir: an existing folder.
         predictions: one per question.
         null_score_diff_threshold: see `Prediction.answer`.
-        suffix: added to the file names; see `run_file.suffix_of`.
+        suffix: added to the file names; see `RunFolder.suffix_of`.
 
     Raises:
         OSError: a file cannot be written.
