@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 # The values of a tuple that is a question in memory.
 FORMS = (("question", "context", "answer"),)
+_COLUMNS = (*FORMS[0], "answer_start", "answers", "id")
 # A file with a longer context is probably not a SQuAD file.
 MAX_CONTEXT_CHARACTERS = 100_000
 _KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}
@@ -48,9 +49,7 @@ class Paragraph:
             place = f"{self.place}, question {number}"
             qas_id = value(record, "id", str, place)
             place += f" ({qas_id})"
-            text = value(record, "question", str, place)
-            if not text.strip():
-                raise ValueError(f"{place}: its question is blank; expected text.")
+            text = _text(record, "question", place)
             yield Question(record=record, id=qas_id, text=text, place=place)
 
 
@@ -86,21 +85,19 @@ def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
 
 
 def value(record: Any, key: str, kind: type, place: str) -> Any:
-    """Returns the value of a key after checking its type.
-
-    Args:
-        record: a JSON value that should be an object with the key.
-        key: name of the key.
-        kind: the expected type: list, str, bool or int.
-        place: where the record is, for messages.
+    """Returns the value of a key of a JSON object, which must have that type.
 
     Raises:
-        ValueError: the record is not an object, lacks the key, or the type differs.
+        ValueError: the record is not an object, lacks the key, or the type differs;
+            the message begins with `place`.
     """
     if not isinstance(record, Mapping):
         raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
     if key not in record:
-        raise ValueError(f"{place}: {key} is missing; expected SQuAD's format.")
+        raise ValueError(
+            f"{place}: {key} is missing; expected SQuAD's format, got an object with "
+            f"{', '.join(map(repr, record)) or 'nothing'}."
+        )
     field = record[key]
     # In Python, unlike JSON, a bool is an int.
     if not isinstance(field, kind) or (kind is int and isinstance(field, bool)):
@@ -118,7 +115,7 @@ def check_context(text: str, place: str) -> None:
             f"{MAX_CONTEXT_CHARACTERS} are allowed; split it into paragraphs."
         )
     if not text.strip():
-        raise ValueError(f"{place}: its context is blank.")
+        raise ValueError(f"{place}: its context is blank; expected text.")
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -143,8 +140,11 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     num_ambiguous = 0
     for number, row in enumerate(rows, start=1):
         place = f"Row {number}"
-        question, context = (_text(row, name, place) for name in FORMS[0][:2])
-        answers = _answers(row, place)
+        known = [name for name in _COLUMNS if name in row]
+        values = {name: in_memory.json_value(row[name], place) for name in known}
+        values = {**row, **values}
+        question, context = (_text(values, name, place) for name in FORMS[0][:2])
+        answers = _answers(values, place)
         if answers and "answer_start" not in answers[0]:
             text = answers[0]["text"]
             answers[0]["answer_start"] = start = context.find(text)
@@ -154,12 +154,9 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                     "expected a part of it, with the same characters."
                 )
             num_ambiguous += context.find(text, start + 1) >= 0
+        qas_id = str(values.get("id", number))
         paragraphs.setdefault(context, []).append(
-            {
-                "id": str(in_memory.json_value(row.get("id", number), place)),
-                "question": question,
-                "answers": answers,
-            }
+            {"id": qas_id, "question": question, "answers": answers}
         )
     if num_ambiguous:
         logger.warning(
@@ -206,31 +203,25 @@ def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
     yield json.dumps(content, ensure_ascii=False, indent=1)
 
 
-def _text(row, name, place):
-    if name not in row:
-        columns = ", ".join(map(repr, row))
-        raise ValueError(f"{place} has no {name!r}; its columns are {columns}.")
-    value = in_memory.json_value(row[name], place)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{place}: the {name} is {value!r:.60}; expected text.")
-    return value
+def _text(record, key, place):
+    text = value(record, key, str, place)
+    if not text.strip():
+        raise ValueError(f"{place}: its {key} is blank; expected text.")
+    return text
 
 
 def _answers(row, place):
     """Returns the answers in SQuAD's form; the start of `answer` may be missing."""
     if "answers" in row:
-        return _listed(in_memory.json_value(row["answers"], place), place)
+        return _listed(row["answers"], place)
     if "answer" not in row:
         raise ValueError(f"{place} has neither 'answer' nor 'answers'; add one.")
-    text = in_memory.json_value(row["answer"], place)
-    if text is None or text == "":
+    if row["answer"] in (None, ""):
         return []
-    if not isinstance(text, str):
-        raise ValueError(f"{place}: the answer is {text!r:.60}; expected text.")
-    start = in_memory.json_value(row.get("answer_start"), place)
-    if start is None or start == "":
-        return [{"text": text}]
-    return [{"text": text, "answer_start": _start(start, place)}]
+    answer, start = {"text": value(row, "answer", str, place)}, row.get("answer_start")
+    if start not in (None, ""):
+        answer["answer_start"] = _start(start, place)
+    return [answer]
 
 
 def _listed(answers, place):

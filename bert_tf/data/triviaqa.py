@@ -7,7 +7,9 @@ occurrence of an answer is the right one. Here a token is a word between white s
 and the answer is the earliest occurrence of any alias, ignoring case.
 """
 
+import collections
 import dataclasses
+import itertools
 import json
 import logging
 import os
@@ -58,46 +60,43 @@ def convert(options: ConvertTriviaqaOptions) -> str:
         OSError: a file cannot be read or written, or there is no document.
         ValueError: the file is not TriviaQA's, or no document contains an answer.
     """
-    questions = list(_questions(options.qa_file))
+    path, counts = options.qa_file, collections.Counter[str]()
     articles: dict[str, dict[str, Any]] = {}
-    counts = {"written": 0, "without": 0, "missing": 0}
-    for number, (question, place) in enumerate(questions, start=1):
+    with files.open_file(path, "rb") as file:
+        content = files.parse_json(
+            file.read(), path, advice="expected TriviaQA's qa/wikipedia-train.json"
+        )
+    questions = squad_json.value(content, "Data", list, path)
+    for number, question in enumerate(questions, start=1):
+        place = f"{path}: question {number}"
         names = _names(question, place)
         for page in squad_json.value(question, "EntityPages", list, place):
             file_name = squad_json.value(page, "Filename", str, place)
             text = _first_words(os.path.join(options.evidence_dir, file_name))
-            if text is None:
-                counts["missing"] += 1
-                continue
-            answer = first_answer(text, names)
+            answer = first_answer(text, names) if text is not None else None
             if answer is None:
-                counts["without"] += 1
+                counts["missing" if text is None else "without"] += 1
                 continue
             counts["written"] += 1
+            paragraph = {"context": text, "qas": []}
+            title = page.get("Title", file_name)
             article = articles.setdefault(
-                file_name,
-                {
-                    "title": page.get("Title", file_name),
-                    "paragraphs": [{"context": text, "qas": []}],
-                },
+                file_name, {"title": title, "paragraphs": [paragraph]}
             )
             qas_id = squad_json.value(question, "QuestionId", str, place)
-            article["paragraphs"][0]["qas"].append(
-                {
-                    # A question has several documents. TriviaQA's own scripts use
-                    # these ids.
-                    "id": f"{qas_id}--{file_name}",
-                    "question": squad_json.value(question, "Question", str, place),
-                    "answers": [
-                        {"text": answer.group(), "answer_start": answer.start()}
-                    ],
-                }
-            )
+            record = {
+                # A question has several documents. TriviaQA's own scripts use these
+                # ids.
+                "id": f"{qas_id}--{file_name}",
+                "question": squad_json.value(question, "Question", str, place),
+                "answers": [{"text": answer.group(), "answer_start": answer.start()}],
+            }
+            article["paragraphs"][0]["qas"].append(record)
         progress_module.report("convert", number, len(questions), unit="questions")
     _check(counts, options)
-    content = {"version": "1.1", "data": list(articles.values())}
     with files.complete_or_absent(options.output_file) as file:
-        json.dump(content, file, ensure_ascii=False)
+        squad = {"version": "1.1", "data": list(articles.values())}
+        json.dump(squad, file, ensure_ascii=False)
     return (
         f"Read {len(questions):,} questions. Wrote {counts['written']:,} pairs of a "
         f"question and a document to {options.output_file}. Left out "
@@ -125,17 +124,6 @@ def first_answer(text: str, names: Iterable[str]) -> re.Match[str] | None:
     return re.search(rf"(?<!\w)(?:{alternatives})(?!\w)", text, re.IGNORECASE)
 
 
-def _questions(path):
-    """Yields the record of each question, and its place for messages."""
-    with files.open_file(path, "rb") as file:
-        content = files.parse_json(
-            file.read(), path, advice="expected TriviaQA's qa/wikipedia-train.json"
-        )
-    questions = squad_json.value(content, "Data", list, path)
-    for number, question in enumerate(questions, start=1):
-        yield question, f"{path}: question {number}"
-
-
 def _names(question, place):
     if "Answer" not in question:
         raise ValueError(
@@ -156,16 +144,12 @@ def _first_words(path):
         return None
     with files.open_file(path) as file:
         text = file.read().lstrip()
-    end = len(text.rstrip())
-    for number, word in enumerate(_WORD.finditer(text), start=1):
-        if number == _NUM_WORDS:
-            end = word.end()
-            break
-    return text[:end]
+    ends = [word.end() for word in itertools.islice(_WORD.finditer(text), _NUM_WORDS)]
+    return text[: ends[-1]] if ends else ""
 
 
 def _check(counts, options):
-    if counts["missing"] == sum(counts.values()):
+    if counts["missing"] == counts.total():
         raise FileNotFoundError(
             f"{options.evidence_dir} has none of the documents; expected the folder "
             "evidence/wikipedia of TriviaQA."

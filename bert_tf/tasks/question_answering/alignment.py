@@ -14,8 +14,9 @@ For nearly all words, tokenization keeps the number of letters. Answers that sta
 such a word are found without a search, in places that are computed once per context.
 """
 
-import dataclasses
+import bisect
 import functools
+import itertools
 import logging
 import re
 import unicodedata
@@ -71,58 +72,56 @@ class Aligner:
         letters = [len(one.replace(wordpiece.CONTINUATION, "")) for one in self._tokens]
         self._num_letters = np.array(letters, np.int64)
         self._unk_id = vocabulary.unk_id
-        self._places: _PiecePlaces | None = None  # Of the last context.
+        self._last: tuple[Any, Any] = (None, None)  # A context and its function.
 
     def spans_of(self, tokenized: Any) -> Callable[[int, int], Span]:
         """Returns a function from the pieces of an answer to its text and position.
 
         Its arguments are the indices of the answer's first and last piece in the
-        context. The function is called at least twenty times per question, so it only
-        looks up the places of the pieces where they are known.
-
-        Args:
-            tokenized: the context.
+        context, a `features.TokenizedContext`. The function is called at least twenty
+        times per question, so it only looks up the places of the pieces where they are
+        known.
         """
-        if self._places is None or self._places.tokenized is not tokenized:
-            self._places = self._piece_places(tokenized)
-        places = self._places
-        text, text_starts, text_ends = places.text, places.text_starts, places.text_ends
-        starts, ends = places.context_starts, places.context_ends
-        inexact_before, inexact_through = places.inexact_before, places.inexact_through
+        if self._last[0] is not tokenized:
+            self._last = (tokenized, self._span_function(tokenized))
+        return self._last[1]
 
-        def span(first, last):
-            if inexact_before[first] == inexact_through[last]:
-                answer = text[text_starts[first] : text_ends[last]]
-                return answer, starts[first], ends[last]
-            return self._searched(tokenized, first, last)
+    def _span_function(self, tokenized):
+        """Returns the function of a context; its lists have one entry per piece.
 
-        return span
-
-    def _piece_places(self, tokenized):
+        A word is exact if its pieces have as many letters as the word itself, so that
+        each piece has its place in the word.
+        """
         words, word = tokenized.context.words, tokenized.word_of_piece
         ids = np.array(tokenized.piece_ids, np.int64)
         counts = self._num_letters[ids]
         before = np.cumsum(counts) - counts  # Letters before each piece.
-        is_first = np.diff(word, prepend=-1) > 0  # Of its word.
-        in_word = before - before[is_first].repeat(np.bincount(word)[word[is_first]])
+        first_piece = np.array(tokenized.first_pieces, np.int64)[word]  # Of the word.
         lengths = np.array([len(one) for one in words], np.int64)
         is_exact = np.bincount(word, counts, minlength=len(words)) == lengths
         is_exact[word[ids == self._unk_id]] = False
         num_inexact = np.cumsum(~is_exact)
-        in_text = (np.cumsum(lengths + 1) - lengths - 1)[word] + in_word
-        in_context = np.array(tokenized.context.starts, np.int64)[word] + in_word
-        return _PiecePlaces(
-            tokenized=tokenized,
-            text=" ".join(words),
-            text_starts=in_text.tolist(),
-            text_ends=(in_text + counts).tolist(),
-            context_starts=in_context.tolist(),
-            context_ends=(in_context + counts).tolist(),
-            inexact_before=np.where(
-                is_first, (num_inexact - ~is_exact)[word], -1
-            ).tolist(),
-            inexact_through=num_inexact[word].tolist(),
-        )
+        # An answer without inexact words has the places below. None is -1: a piece
+        # within a word, since the release may find the same letters earlier, as in
+        # "1895-1895".
+        inexact_earlier = (num_inexact - ~is_exact)[word]
+        is_first = first_piece == np.arange(len(ids))
+        inexact_before = np.where(is_first, inexact_earlier, -1).tolist()
+        inexact_through = num_inexact[word].tolist()
+        text = " ".join(words)
+        word_starts = np.cumsum(lengths + 1) - lengths - 1  # In the text.
+        in_text = word_starts[word] + before - before[first_piece]
+        starts, ends = in_text.tolist(), (in_text + counts).tolist()
+        moved = np.array(tokenized.context.starts, np.int64) - word_starts
+        to_context = moved[word].tolist()
+
+        def span(first, last):
+            if inexact_before[first] != inexact_through[last]:
+                return self._searched(tokenized, first, last)
+            start, end = starts[first], ends[last]
+            return text[start:end], start + to_context[first], end + to_context[last]
+
+        return span
 
     def _searched(self, tokenized, first_piece, last_piece):
         """Finds an answer by searching, which also works for inexact words."""
@@ -139,7 +138,7 @@ class Aligner:
             tokens = " ".join(token for word in words for token in self._words(word))
         else:
             tokens = joined(self._tokens[i] for i in ids)
-        place = self._aligned(answer, tokens, text)
+        place = self._aligned(answer, tokens, words)
         if is_without_spaces(text):
             covered = self._covered(tokenized, first_piece, last_piece)
             if place is None or (
@@ -153,26 +152,32 @@ class Aligner:
             _in_context(tokenized.context, first_word, text, end - 1) + 1,
         )
 
-    def _aligned(self, answer, tokens, text):
-        """Returns where the answer starts and ends in `text`, the joined words.
+    def _aligned(self, answer, tokens, words):
+        """Returns where the answer starts and ends in the words, joined by spaces.
 
         Returns None if its letters cannot be matched in `tokens`, the joined tokens.
         """
-        start = tokens.find(answer)
+        text, start = " ".join(words), tokens.find(answer)
         if start < 0 or not answer:
             self._log("Unable to find text: '%s' in '%s'", answer, text)
             return None
         # Counting letters works only if tokenization kept all of them. It removes
         # control characters and, when it lowercases, combining accents.
-        if len(text) - text.count(" ") != len(tokens) - tokens.count(" "):
+        letters = list(itertools.accumulate(map(len, words)))  # Through each word.
+        if letters[-1] != len(tokens) - tokens.count(" "):
             self._log(
                 "Length not equal after stripping spaces: '%s' vs '%s'", text, tokens
             )
             return None
-        end = start + len(answer) - 1
-        first = start - tokens.count(" ", 0, start)
-        last = end - tokens.count(" ", 0, end)
-        return _index_of_letter(text, first), _index_of_letter(text, last) + 1
+        first, last = (
+            place - tokens.count(" ", 0, place)
+            for place in (start, start + len(answer) - 1)
+        )
+        # There is a space before each word but the first.
+        return (
+            first + bisect.bisect_right(letters, first),
+            last + bisect.bisect_right(letters, last) + 1,
+        )
 
     def _covered(self, tokenized, first_piece, last_piece):
         """Returns the characters that the pieces cover, in the words joined by spaces.
@@ -203,38 +208,6 @@ def joined(tokens: Iterable[str]) -> str:
     text = " ".join(tokens)
     text = text.replace(f" {wordpiece.CONTINUATION}", "")
     return " ".join(text.replace(wordpiece.CONTINUATION, "").split())
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _PiecePlaces:
-    """Where the pieces of a context are; all lists have one entry per piece.
-
-    A word is exact if its pieces have as many letters as the word itself, so that each
-    piece has its place in the word. The places of the other words' pieces are wrong.
-    """
-
-    tokenized: Any
-    text: str  # The words, with one space between them.
-    text_starts: list[int]  # In `text`.
-    text_ends: list[int]
-    context_starts: list[int]  # In the context.
-    context_ends: list[int]
-    # Number of inexact words before the piece's word. An answer without inexact words
-    # has the places above. -1 for a piece within a word, since the release may find the
-    # same letters earlier: in "1895-1895".
-    inexact_before: list[int]
-    inexact_through: list[int]  # The same number, the piece's word included.
-
-
-def _index_of_letter(text, number):
-    """Returns the index of a text's n-th letter, counted from 0 without spaces."""
-    index = number
-    # Each space before the letter adds one to its index.
-    while True:
-        moved = number + text.count(" ", 0, index + 1)
-        if moved == index:
-            return index
-        index = moved
 
 
 def _in_context(context, first_word, text, index):

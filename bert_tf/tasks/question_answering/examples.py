@@ -164,12 +164,14 @@ def training_examples(
             raise ValueError(f"{place}: {fault.reason}.")
         if fault:
             logger.warning("%s is left out: %s.", place, fault.reason)
-        elif not example.is_impossible:
-            examples.append(example)
-        elif version_2_with_negative:
-            examples.append(dataclasses.replace(example, answers=()))
         else:
-            examples.append(dataclasses.replace(example, is_impossible=False))
+            is_impossible = example.is_impossible and version_2_with_negative
+            answers = () if is_impossible else example.answers
+            examples.append(
+                dataclasses.replace(
+                    example, answers=answers, is_impossible=is_impossible
+                )
+            )
     if not examples:
         raise ValueError(f"{squad_file.path} contains no question to train on.")
     return examples
@@ -179,11 +181,8 @@ def fault_of(example: SquadExample, *, version_2_with_negative: bool) -> Fault |
     """Returns why training cannot use a question, judged by its first answer.
 
     As in 2018, the answer's position and length select whole words, and the answer has
-    to occur in them. So a position anywhere inside a word is accepted.
-
-    Args:
-        example: a question from `read_squad`.
-        version_2_with_negative: whether questions without an answer are allowed.
+    to occur in them. So a position anywhere inside a word is accepted. With
+    `version_2_with_negative`, a question without an answer is, too.
     """
     if example.is_impossible and version_2_with_negative:
         return None
@@ -223,12 +222,8 @@ def check_answers(
 ) -> None:
     """Checks that the answers of a set occur in their contexts.
 
-    Args:
-        findings: the list to extend.
-        examples: of the set.
-        path: of its file.
-        version_2_with_negative: as for `fault_of`. None: the set is only for
-            evaluation.
+    `version_2_with_negative` is that of `fault_of`. None: the set is only for
+    evaluation, which uses all answers and needs no positions.
     """
     trains = version_2_with_negative is not None
     name = "train" if trains else "dev"
@@ -254,14 +249,13 @@ def _faults(example, version_2_with_negative):
     if version_2_with_negative is not None:
         fault = fault_of(example, version_2_with_negative=version_2_with_negative)
         return [fault] if fault else []
-    answers = () if example.is_impossible else example.answers
     faults = [
         fault_of(
             dataclasses.replace(example, answers=(answer,)),
             version_2_with_negative=False,
         )
-        for answer in answers
-        if answer.start >= 0
+        for answer in example.answers
+        if answer.start >= 0 and not example.is_impossible
     ]
     return [fault for fault in faults if fault and fault.is_error]
 
@@ -335,17 +329,16 @@ def given_file(run: Any, data: Any, name: str) -> str:
 
 def _example(question, context):
     record, place = question.record, question.place
-    answers, is_impossible = (), False
+    answers, is_impossible = [], False
     if "answers" in record:
-        listed = squad_json.value(record, "answers", list, place)
-        answers = tuple(_answer(answer, f"{place}, an answer") for answer in listed)
+        answers = squad_json.value(record, "answers", list, place)
     if "is_impossible" in record:
         is_impossible = squad_json.value(record, "is_impossible", bool, place)
     return SquadExample(
         qas_id=question.id,
         question_text=question.text,
         context=context,
-        answers=answers,
+        answers=tuple(_answer(answer, f"{place}, an answer") for answer in answers),
         is_impossible=is_impossible,
     )
 

@@ -169,27 +169,18 @@ def is_max_context(
 
     Source: _check_is_max_context of run_squad.py, 2018.
     """
-    is_best = np.ones(len(window), bool)
-    shown = _context_score(windows, window, places)
-    num_spans = np.bincount(windows.example_index)[windows.example_index[window]]
-    most = int(num_spans.max()) if len(window) else 0
-    for span in range(most):
-        other = window - windows.span_index[window] + span
-        exists = span < num_spans
-        other = np.where(exists, other, window)
-        first = windows.first_piece[other]
-        holds = (first <= places) & (places < first + windows.num_pieces[other])
-        score = _context_score(windows, other, places)
-        is_earlier = span < windows.span_index[window]
-        is_better = (score > shown) | ((score == shown) & is_earlier)
-        is_best &= ~(exists & holds & is_better)
-    return is_best
 
+    def context_in(step):
+        other = np.clip(window + step, 0, len(windows) - 1)
+        left = places - windows.first_piece[other]
+        shorter_side = np.minimum(left, windows.num_pieces[other] - 1 - left)
+        is_next = windows.span_index[other] == windows.span_index[window] + step
+        score = shorter_side + packing.CONTEXT_LENGTH_WEIGHT * windows.num_pieces[other]
+        return np.where(is_next & (shorter_side >= 0), score, -1)
 
-def _context_score(windows, window, places):
-    first, count = windows.first_piece[window], windows.num_pieces[window]
-    shorter_side = np.minimum(places - first, first + count - 1 - places)
-    return shorter_side + packing.CONTEXT_LENGTH_WEIGHT * count
+    # From the best window on, the context falls in both directions.
+    context = context_in(0)
+    return (context > context_in(-1)) & (context >= context_in(1))
 
 
 def _taken(values, places):
@@ -314,23 +305,22 @@ def answer_pieces(
 
     Source: _improve_answer_span of run_squad.py, 2018.
     """
+    basic_tokens = basic_tokens or tokenizer.basic_tokenizer.tokenize
+    place = _covering(example, tokenized, tokenizer.vocabulary.tokens, basic_tokens)
+    if place is not None:
+        return place
     first_word, last_word = question_answering_examples.answer_words(example)
     first = tokenized.first_pieces[first_word]
     last = tokenized.first_pieces[last_word + 1] - 1
     pieces = tokenizer.tokenize(example.answers[0].text)
     answer = tokenizer.convert_tokens_to_ids(pieces)
-    tokens, words = tokenizer.vocabulary.tokens, (first_word, last_word)
-    basic_tokens = basic_tokens or tokenizer.basic_tokenizer.tokenize
-    place = _covering(example, tokenized, tokens, words, basic_tokens)
-    if place is not None:
-        return place
     for start in range(first, last + 2 - len(answer)):
         if answer and tokenized.piece_ids[start : start + len(answer)] == answer:
             return start, start + len(answer) - 1
     return first, last
 
 
-def _covering(example, tokenized, tokens, word_range, basic_tokens):
+def _covering(example, tokenized, tokens, basic_tokens):
     """Returns the first and last piece over the answer's characters.
 
     Returns None in scripts with spaces, if the answer is not at its answer_start, and
@@ -339,7 +329,7 @@ def _covering(example, tokenized, tokens, word_range, basic_tokens):
     answer, context = example.answers[0], example.context
     if not context.text.startswith(answer.text, answer.start):
         return None
-    first_word, last_word = word_range
+    first_word, last_word = question_answering_examples.answer_words(example)
     words = context.words[first_word : last_word + 1]
     joined = " ".join(words)
     if joined == answer.text or not alignment.is_without_spaces(joined):

@@ -129,13 +129,17 @@ class Prediction:
     candidates: tuple[Candidate, ...]  # At least one, by falling probability.
     # The sum of the logits of [CLS], from the window where it is lowest.
     no_answer_score: float
-    # `no_answer_score` minus the score of the best answer.
-    null_odds: float
 
     @property
     def best(self) -> Candidate:
         """The most probable candidate that is not "", if there is one."""
-        return _best(self.candidates)
+        return next((one for one in self.candidates if one.text), self.candidates[0])
+
+    @property
+    def null_odds(self) -> float:
+        """`no_answer_score` minus the score of the best answer."""
+        # The order of the release, since the last digit depends on it.
+        return self.no_answer_score - self.best.start_logit - self.best.end_logit
 
     def answer(self, null_score_diff_threshold: float | None) -> Candidate:
         """Returns the answer.
@@ -187,7 +191,17 @@ def predictions_of(
         ranked = zip(*(column[here].tolist() for column in ranks), strict=True)
         span_of = aligner.spans_of(windows.contexts[index])
         candidates = _n_best(ranked, null, rules, span_of)
-        predictions.append(_prediction(example.qas_id, candidates, null))
+        probabilities = _softmax([one.score for one in candidates])
+        predictions.append(
+            Prediction(
+                qas_id=example.qas_id,
+                candidates=tuple(
+                    one._replace(probability=probability)
+                    for one, probability in zip(candidates, probabilities, strict=True)
+                ),
+                no_answer_score=null.score,
+            )
+        )
         done = index + 1
         if done % features_module.EXAMPLES_PER_CALL == 0 or done == num_examples:
             progress("answer", done, num_examples, unit="questions")
@@ -369,10 +383,6 @@ def answer_record(prediction: Prediction, threshold: float | None) -> dict[str, 
     }
 
 
-def _best(candidates):
-    return next((one for one in candidates if one.text), candidates[0])
-
-
 def _n_best(ranked, null, rules, span_of):
     """Returns the best candidates with unique texts, and `null` if it is allowed."""
     candidates, texts = [], set()
@@ -390,21 +400,6 @@ def _n_best(ranked, null, rules, span_of):
     if may_decline:  # Null is always in the list, even if the list is full.
         candidates.append(null)
     return candidates or [Candidate(NO_CANDIDATE, 0.0, 0.0)]
-
-
-def _prediction(qas_id, candidates, null):
-    probabilities = _softmax([one.score for one in candidates])
-    best = _best(candidates)
-    return Prediction(
-        qas_id=qas_id,
-        candidates=tuple(
-            one._replace(probability=probability)
-            for one, probability in zip(candidates, probabilities, strict=True)
-        ),
-        no_answer_score=null.score,
-        # The order of the release, since the last digit depends on it.
-        null_odds=null.score - best.start_logit - best.end_logit,
-    )
 
 
 def _softmax(scores):

@@ -97,11 +97,7 @@ def squad_scores(
             "predictions for this file."
         )
     if not squad_file.is_version_2:
-        count = len(squad_file.examples)
-        means = {
-            name: 100 * sum(getattr(score, name) for score in by_id.values()) / count
-            for name in metrics
-        }
+        means = _means(by_id.values(), metrics, len(squad_file.examples))
         return {"exact_match": means.pop("exact"), **means}
     if null_odds is None:
         return _version_2_scores(by_id.values(), metrics)
@@ -162,12 +158,7 @@ def tuned_threshold(
     scores: Mapping[str, float],
     predictions: Sequence[question_answering_predictions.Prediction],
 ) -> float:
-    """Returns the threshold of the null odds with the best F1.
-
-    Args:
-        scores: `prediction_scores` of the predictions.
-        predictions: of all questions.
-    """
+    """Returns the threshold with the best F1, given the `prediction_scores`."""
     best = scores["eval_best_f1_thresh"]
     above = [one.null_odds for one in predictions if one.null_odds > best]
     # The best threshold is the null odds of one of the questions. If it were used
@@ -194,12 +185,7 @@ def wrong_examples(
 def question_scores(
     squad_file: question_answering_examples.SquadFile, answers: Mapping[str, str]
 ) -> dict[str, QuestionScore]:
-    """Returns the scores of the answered questions, by id.
-
-    Args:
-        squad_file: the result of `read_squad`.
-        answers: {id: answer}; "" if there is none.
-    """
+    """Returns the scores of the answered questions, by id; "" means no answer."""
     return {
         example.qas_id: _question_score(
             example, answers[example.qas_id], squad_file.is_version_2
@@ -221,7 +207,7 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
         squad_file = dataclasses.replace(squad_file, counts_characters=True)
     else:
         log_units(squad_file)
-    null_odds = None
+    answers, null_odds = read_by_id(options.predictions_file, str), None
     if options.null_odds_file is not None:
         if not squad_file.is_version_2:
             raise ValueError(
@@ -229,12 +215,10 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
                 "no threshold can be determined; omit --null_odds_file."
             )
         null_odds = read_by_id(options.null_odds_file, float)
-    answers = read_by_id(options.predictions_file, str)
+        _log_thresholds(options, answers, null_odds)
     scores = squad_scores(
         squad_file, answers, null_odds, na_prob_thresh=options.na_prob_thresh
     )
-    if null_odds is not None:
-        _log_thresholds(options, answers, null_odds)
     return json.dumps(scores, indent=2)
 
 
@@ -250,11 +234,7 @@ def log_units(squad_file: question_answering_examples.SquadFile) -> None:
 
 
 def read_by_id(path: str, kind: type) -> dict[str, Any]:
-    """Returns the content of a JSON file with one value per question.
-
-    Args:
-        path: JSON: {id: text} or {id: number}.
-        kind: type of the values: str or float.
+    """Returns the content of a JSON file, {id: text} or (`kind` float) {id: number}.
 
     Raises:
         OSError: the file cannot be read.
@@ -262,8 +242,7 @@ def read_by_id(path: str, kind: type) -> dict[str, Any]:
     """
     with files.open_file(path, "rb") as file:
         content = files.parse_json(file.read(), path)
-    kinds = (int, float) if kind is float else kind
-    expected = "text" if kind is str else "a number"
+    kinds, expected = (str, "text") if kind is str else ((int, float), "a number")
     if not isinstance(content, dict):
         raise ValueError(
             f"{path}: expected a JSON object with {expected} for each question id."
@@ -295,17 +274,13 @@ def units_of(answer: str) -> list[str]:
 def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
     """Returns the F1 of the words that two answers have in common.
 
-    Args:
-        truth: the correct answer.
-        answer: the predicted answer.
-        empty_is_word: whether two empty answers have an F1 of 1 (version 2.0) or of 0
-            (version 1.1).
+    With `empty_is_word`, two empty answers have an F1 of 1 (version 2.0), otherwise of
+    0 (version 1.1).
     """
-    words = [normalized(text).split() for text in (truth, answer)]
-    return _f1(*words, empty_is_word=empty_is_word)
+    return _f1(normalized(truth).split(), normalized(answer).split(), empty_is_word)
 
 
-def _f1(expected, predicted, *, empty_is_word):
+def _f1(expected, predicted, empty_is_word):
     if empty_is_word and not (expected and predicted):
         return float(expected == predicted)
     common = collections.Counter(expected) & collections.Counter(predicted)
@@ -324,29 +299,28 @@ def _question_score(example, answer, is_version_2):
         exact=max(float(normalized(truth) == normalized(answer)) for truth in truths),
         f1=max(word_f1(truth, answer, empty_is_word=is_version_2) for truth in truths),
         character_f1=max(
-            _f1(units_of(truth), units_of(answer), empty_is_word=is_version_2)
-            for truth in truths
+            _f1(units_of(truth), units_of(answer), is_version_2) for truth in truths
         ),
         has_answer=bool(example.answers),
     )
 
 
 def _version_2_scores(scores, metrics):
-    scores = list(scores)
-    means = _means(scores, metrics, "")
-    for name, has_answer in (("HasAns_", True), ("NoAns_", False)):
-        part = [score for score in scores if score.has_answer is has_answer]
+    means: dict[str, float] = {}
+    for prefix, kinds in (("", (0, 1)), ("HasAns_", (1,)), ("NoAns_", (0,))):
+        part = [score for score in scores if score.has_answer in kinds]
         if part:
-            means |= _means(part, metrics, name)
+            part_means = _means(part, metrics, len(part)) | {"total": len(part)}
+            means |= {f"{prefix}{name}": mean for name, mean in part_means.items()}
     return means
 
 
-def _means(scores: Sequence[QuestionScore], metrics, prefix):
+def _means(scores, metrics, count):
     # Summed as in the official script, so that the last digits are equal too.
     return {
-        f"{prefix}{name}": 100 * sum(getattr(one, name) for one in scores) / len(scores)
+        name: 100 * sum(getattr(score, name) for score in scores) / count
         for name in metrics
-    } | {f"{prefix}total": len(scores)}
+    }
 
 
 def _unanswered(score):

@@ -184,10 +184,8 @@ class QuestionAnswering(task_module.Task):
 
     options: question_answering_options.RunSquadOptions
     squad_file: question_answering_examples.SquadFile
-    # The predictions of the weights of a step.
-    _predicted: tuple[int, list[question_answering_predictions.Prediction]] | None = (
-        None
-    )
+    # The predictions of the last evaluated step, by step.
+    _predicted: Mapping[int, list[question_answering_predictions.Prediction]] = {}
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
@@ -284,22 +282,23 @@ class QuestionAnswering(task_module.Task):
     def predictions(self) -> list[question_answering_predictions.Prediction]:
         """Returns the predictions of the current weights for `squad_file`."""
         options, step = self.options, self.trainer.step
-        if self._predicted is not None and self._predicted[0] == step:
-            return self._predicted[1]
-        evaluation = self.prediction(
-            options.predict_batch_size
-            if options.do_predict
-            else options.eval_batch_size
-        )
-        windows = self.features("test")
-        logits = evaluation.predict(features_module.WindowSource(windows), keys=LOGITS)
-        arguments = self.record.tokenizer_arguments()
-        aligner = alignment.Aligner(
-            self.vocabulary, **arguments, verbose=options.verbose_logging
-        )
-        predictions = _predictions(windows, logits, self.record, aligner)
-        self._predicted = (step, predictions)
-        return predictions
+        if step not in self._predicted:
+            evaluation = self.prediction(
+                options.predict_batch_size
+                if options.do_predict
+                else options.eval_batch_size
+            )
+            windows = self.features("test")
+            source = features_module.WindowSource(windows)
+            logits = evaluation.predict(source, keys=LOGITS)
+            aligner = alignment.Aligner(
+                self.vocabulary,
+                **self.record.tokenizer_arguments(),
+                verbose=options.verbose_logging,
+            )
+            predictions = _predictions(windows, logits, self.record, aligner)
+            self._predicted = {step: predictions}  # Only the last ones are kept.
+        return self._predicted[step]
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores of `predictions`. The outputs are the answers by id."""
@@ -366,12 +365,9 @@ class QuestionAnswering(task_module.Task):
         """Checks that answers occur in their contexts, as training and scoring do."""
         negative = self.options.version_2_with_negative
         for name, examples in self.examples.items():
+            path, trains = str(self.paths()[name]), name == "train"
             question_answering_examples.check_answers(
-                findings,
-                examples,
-                str(self.paths()[name]),
-                # Scoring uses all answers, and needs no positions.
-                negative if name == "train" else None,
+                findings, examples, path, negative if trains else None
             )
 
     @property
