@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,46 +88,43 @@ class DataProcessor:
     """
 
     columns: Columns = Columns()  # Of the tables.
+    dev_columns: Columns | None = None  # Of "dev", if it has other ones.
     labels: tuple[str, ...] = ()  # In the order of the outputs; () for one number.
     header: tuple[str, ...] | None = None  # Of train and dev files without a header.
     task_name: str | None = None  # Determines the scores. None for your own data.
+    languages: tuple[str, ...] = ()  # ISO codes of the training texts, if known.
+    # Of the sets to evaluate and to predict, if the task has several languages.
+    eval_languages: tuple[str, ...] = ()
     # Collects the errors of broken rows, which are skipped. None: a broken row raises.
     broken_rows: list[str] | None = None
 
-    def get_train_examples(self, data_dir: str) -> list[InputExample]:
+    def get_train_examples(self, data_dir: str = "") -> list[InputExample]:
         """Returns the labeled examples for training."""
         return self.read(data_dir, "train")
 
-    def get_dev_examples(self, data_dir: str) -> list[InputExample]:
+    def get_dev_examples(self, data_dir: str = "") -> list[InputExample]:
         """Returns the labeled examples for evaluation."""
         return self.read(data_dir, "dev")
 
-    def get_test_examples(self, data_dir: str) -> list[InputExample]:
+    def get_test_examples(self, data_dir: str = "") -> list[InputExample]:
         """Returns the examples to predict. Labels in the file are ignored."""
         return self.read(data_dir, "test")
 
-    def get_dev_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
-        """Returns the examples of all sets for evaluation, by set name."""
-        more = self._further_sets(data_dir, "dev_")
-        return {"dev": self.get_dev_examples(data_dir)} | more
-
-    def get_test_sets(self, data_dir: str) -> dict[str, list[InputExample]]:
-        """Returns the examples of all sets to predict, by set name."""
-        more = self._further_sets(data_dir, "test_")
-        return {"test": self.get_test_examples(data_dir)} | more
-
-    def _further_sets(self, data_dir, prefix):
-        names = [n for n in self.get_files(data_dir) if n.startswith(prefix)]
+    def read_sets(self, data_dir: str, kind: str) -> dict[str, list[InputExample]]:
+        """Returns the examples of "train", of all "dev" or of all "test" sets."""
+        names = [name for name in self.get_files(data_dir) if name.startswith(kind)]
         return {name: self.read(data_dir, name) for name in names}
 
     def read(self, data_dir: str, part: str) -> list[InputExample]:
         """Returns the examples of one set; those of a test set have no labels."""
         is_test = part.startswith("test")
+        columns = (part == "dev" and self.dev_columns) or self.columns
+        [path] = self.get_files(data_dir)[part]
         return read_examples(
-            self.get_files(data_dir)[part],
-            self.columns.without_label() if is_test else self.columns,
+            path,
+            columns.without_label() if is_test else columns,
             part,
-            labels=() if is_test else self.get_labels(),
+            labels=self.get_labels(),
             header=None if is_test else self.header,
             broken_rows=self.broken_rows,
         )
@@ -139,80 +137,54 @@ class DataProcessor:
         """Returns the class names, in the order of the model's outputs."""
         return list(self.labels)
 
-    def get_files(self, data_dir: str) -> dict[str, str]:
-        """Returns the path of each set."""
+    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
+        """Returns the paths of each set, usually one."""
         return {}
-
-    def get_train_files(self, data_dir: str) -> list[str]:
-        """Returns the paths of all training files, usually one."""
-        paths = self.get_files(data_dir)
-        return [paths["train"]] if "train" in paths else []
-
-    def get_languages(self) -> list[str]:
-        """Returns the ISO codes of the training languages, if they are known."""
-        return []
 
     def get_held_out_fingerprint(self) -> str | None:
         """Returns the checksum of the texts that are held out; None if none are."""
         return None
-
-    def get_eval_languages(self) -> list[str]:
-        """Returns the languages that the task is evaluated in, if it has several."""
-        return []
 
 
 class TableProcessor(DataProcessor):
     """Reads the user's own tables. `data_dir` is not used.
 
     Args:
-        train_file: for training. See `tables.read_table` for the file formats.
-        eval_file: for evaluation.
-        predict_file: to predict. It needs no label column.
-        columns: names of the columns.
+        paths: of the tables "train", "dev" and "test", those that there are. See
+            `tables.read_table` for the file formats.
+        columns: names of the columns. The test set needs no label column.
         labels: class names. Default: the classes in the training file, sorted.
-        validation_split: share of the training file that serves as the evaluation set,
-            instead of `eval_file`. 0: none.
+        validation_split: share of the training file that serves as "dev". 0: none.
     """
 
     def __init__(
         self,
+        paths: Mapping[str, str | None],
         *,
-        train_file: str | None = None,
-        eval_file: str | None = None,
-        predict_file: str | None = None,
         columns: Columns = Columns(),
         labels: Sequence[str] = (),
         validation_split: float = 0.0,
     ):
-        self._files = {
-            "train": train_file,
-            "dev": train_file if validation_split else eval_file,
-            "test": predict_file,
-        }
+        self._paths = {part: path for part, path in paths.items() if path is not None}
+        if validation_split:
+            self._paths["dev"] = self._paths["train"]
         self.columns = columns
         self._known_labels = list(labels)
         self._validation_split = validation_split
 
-    def get_train_examples(self, data_dir: str = "") -> list[InputExample]:
-        """Returns the examples of the training file that are not held out."""
-        if not self._validation_split:
-            return list(self._train_examples)
-        return list(itertools.compress(self._train_examples, ~self._is_held_out))
-
-    def get_dev_examples(self, data_dir: str = "") -> list[InputExample]:
-        """Returns the examples of the evaluation file, or those that are held out."""
-        if self._validation_split:
-            return list(itertools.compress(self._train_examples, self._is_held_out))
-        return self.read(data_dir, "dev")
-
     def read(self, data_dir: str, part: str) -> list[InputExample]:
-        """Returns all examples of a file."""
-        return self._read(part, () if part == "test" else self.get_labels())
+        """Returns the examples of a set; "train" without those that are held out."""
+        if part == "test" or (part == "dev" and not self._validation_split):
+            return self._read(part, () if part == "test" else self.get_labels())
+        examples = self._train_examples
+        if not self._validation_split:
+            return list(examples)
+        is_held_out = self._is_held_out
+        chosen = is_held_out if part == "dev" else ~is_held_out
+        return list(itertools.compress(examples, chosen))
 
     def _read(self, part, labels):
-        path, columns = self._files[part], self.columns
-        if path is None:
-            raise ValueError(f"There is no {part} file; pass the path of a table.")
+        path, columns = self._paths[part], self.columns
         if part == "test":
             columns = columns.without_label()
         try:
@@ -233,18 +205,11 @@ class TableProcessor(DataProcessor):
         """
         if self.columns.kind == checkpoint_heads.REGRESSION:
             return self._targets
-        if self._known_labels:
-            return list(self._known_labels)
-        if self._files["train"] is None:
-            raise ValueError(
-                "The class names are unknown; pass --labels in the order of the "
-                "model's outputs, or --train_file."
-            )
-        return list(self._collected_labels)
+        return self._known_labels or self._collected_labels
 
-    def get_files(self, data_dir: str = "") -> dict[str, str]:
+    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
         """Returns the given paths, by set name."""
-        return {part: path for part, path in self._files.items() if path is not None}
+        return {part: (path,) for part, path in self._paths.items()}
 
     def get_held_out_fingerprint(self) -> str | None:
         """See `DataProcessor.get_held_out_fingerprint`."""
@@ -254,7 +219,7 @@ class TableProcessor(DataProcessor):
 
     @functools.cached_property
     def _targets(self):
-        names, path = self.columns.label_columns, self._files["train"]
+        names, path = self.columns.label_columns, self._paths.get("train")
         if len(names) == 1 and not self._known_labels and path is not None:
             text = next(tables.read_table(path, ())).cells.get(names[0]) or ""
             names = tuple(map(str, range(len(label_names.number_texts(text)))))
@@ -267,7 +232,7 @@ class TableProcessor(DataProcessor):
         examples = self._read("train", labels)
         if not labels and not is_regression:
             label_names.check_spellings(
-                str(self._files["train"]),
+                self._paths["train"],
                 self._label_counts(examples),
                 "Correct them, or list all classes in --labels.",
             )
@@ -285,19 +250,23 @@ class TableProcessor(DataProcessor):
 
     @functools.cached_property
     def _collected_labels(self):
+        path, kind = self._paths.get("train"), self.columns.kind
+        if path is None:
+            raise ValueError(
+                "The class names are unknown; pass --labels in the order of the "
+                "model's outputs, or --train_file."
+            )
         counts = self._label_counts(self._train_examples)
         labels = sorted(counts)
         if all(map(label_names.is_number, counts)):
             labels.sort(key=float)  # 2 before 10.
         if len(labels) < 2:
             problem = f"the labels contain {len(labels)} different classes"
-            if labels and self.columns.kind == checkpoint_heads.SINGLE_LABEL:
+            if labels and kind == checkpoint_heads.SINGLE_LABEL:
                 problem = f"all rows have the label {labels[0]!r}"
-            raise ValueError(
-                f"{self._files['train']}: {problem}; expected at least two classes."
-            )
-        if self.columns.kind == checkpoint_heads.SINGLE_LABEL:
-            label_names.check_classes(str(self._files["train"]), counts)
+            raise ValueError(f"{path}: {problem}; expected at least two classes.")
+        if kind == checkpoint_heads.SINGLE_LABEL:
+            label_names.check_classes(path, counts)
         return labels
 
     def _label_counts(self, examples):

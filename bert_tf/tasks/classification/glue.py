@@ -61,6 +61,7 @@ class GlueProcessor(examples_module.DataProcessor):
 
     columns: examples_module.Columns = examples_module.Columns(index=_INDEX)
     labels: tuple[str, ...] = ("0", "1")
+    languages = ("en",)
     parts = _PARTS
     # Names of the answer files that the GLUE server expects, one per test set.
     submitted_as: tuple[str, ...] = ()
@@ -70,13 +71,10 @@ class GlueProcessor(examples_module.DataProcessor):
         parts = [part for part in self.parts if part.startswith("test")]
         return dict(zip(parts, self.submitted_as, strict=True))
 
-    def get_files(self, data_dir: str) -> dict[str, str]:
+    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
         """Returns the paths of the task's files."""
-        return {part: os.path.join(data_dir, name) for part, name in self.parts.items()}
-
-    def get_languages(self) -> list[str]:
-        """Returns the code of English."""
-        return ["en"]
+        names = self.parts.items()
+        return {part: (os.path.join(data_dir, name),) for part, name in names}
 
 
 class ColaProcessor(GlueProcessor):
@@ -129,7 +127,7 @@ class QqpProcessor(GlueProcessor):
         """
         if part == "test":
             return super().read(data_dir, part)
-        path = self.get_files(data_dir)[part]
+        [path] = self.get_files(data_dir)[part]
         broken: list[str] = []
         rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
         examples = examples_module.examples_of(
@@ -190,40 +188,25 @@ class AxProcessor(GlueProcessor):
     """
 
     columns = _TWO_SENTENCES
+    dev_columns = examples_module.Columns(
+        text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
+    )
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)
 
-    def get_files(self, data_dir: str) -> dict[str, str]:
+    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
         """Returns the paths of both files."""
         paths = super().get_files(data_dir)
-        if not files.exists(paths["test"]):
-            alternative = os.path.join(data_dir, self.submitted_as[0])
-            if files.exists(alternative):
-                paths["test"] = alternative
+        alternative = os.path.join(data_dir, self.submitted_as[0])
+        if not files.exists(*paths["test"]) and files.exists(alternative):
+            paths["test"] = (alternative,)
         return paths
-
-    def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
-        """Returns the examples of a file. diagnostic-full.tsv has its own columns."""
-        if part != "dev":
-            return super().read(data_dir, part)
-        return examples_module.read_examples(
-            self.get_files(data_dir)[part],
-            examples_module.Columns(
-                text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
-            ),
-            part,
-            labels=self.get_labels(),
-            broken_rows=self.broken_rows,
-        )
 
 
 # The language of the release.
 DEFAULT_LANGUAGE = "zh"
 ALL_LANGUAGES = "all"
-TRAIN_FILE = "multinli.train.{}.tsv"
-DEV_FILE = "xnli.dev.tsv"
-TEST_FILE = "xnli.test.tsv"
 _LANGUAGE = "language"
 _TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
 # The label "contradiction" in the training files.
@@ -249,104 +232,71 @@ class XnliProcessor(examples_module.DataProcessor):
     labels = ENTAILMENT_LABELS
 
     def __init__(self, languages: Sequence[str] = (DEFAULT_LANGUAGE,)):
-        self._languages = tuple(languages) or (DEFAULT_LANGUAGE,)
+        self.languages = self.eval_languages = tuple(languages) or (DEFAULT_LANGUAGE,)
 
-    def get_train_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the examples of all training languages."""
-        examples = []
-        for path in self.get_train_files(data_dir):
-            labels = [*ENTAILMENT_LABELS, _CONTRADICTORY]
-            read = examples_module.read_examples(
-                path,
-                _TRAIN_COLUMNS,
-                "train",
-                labels=labels,
-                broken_rows=self.broken_rows,
-            )
-            examples += [_as_contradiction(example) for example in read]
-        return examples
-
-    def get_dev_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the development examples in all evaluation languages."""
-        return list(itertools.chain(*self.get_dev_sets(data_dir).values()))
-
-    def get_test_examples(self, data_dir: str) -> list[examples_module.InputExample]:
-        """Returns the test examples in all evaluation languages, without labels."""
-        return list(itertools.chain(*self.get_test_sets(data_dir).values()))
-
-    def get_dev_sets(
-        self, data_dir: str
-    ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns "dev", or a set "dev_LANGUAGE" for each of several languages."""
-        return self._sets(data_dir, "dev", self.columns, self.labels)
-
-    def get_test_sets(
-        self, data_dir: str
-    ) -> dict[str, list[examples_module.InputExample]]:
-        """Returns "test", or a set "test_LANGUAGE" for each of several languages."""
-        return self._sets(data_dir, "test", self.columns.without_label(), ())
-
-    def get_files(self, data_dir: str) -> dict[str, str]:
-        """Returns the paths of the first training file, dev and test."""
+    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
+        """Returns the paths of the file of each training language, dev and test."""
+        names = [f"multinli.train.{language}.tsv" for language in self.languages]
         return {
-            "train": self.get_train_files(data_dir)[0],
-            "dev": self._path(data_dir, DEV_FILE),
-            "test": self._path(data_dir, TEST_FILE),
+            "train": tuple(self._path(data_dir, name) for name in names),
+            "dev": (self._path(data_dir, "xnli.dev.tsv"),),
+            "test": (self._path(data_dir, "xnli.test.tsv"),),
         }
 
-    def get_train_files(self, data_dir: str) -> list[str]:
-        """Returns the path of the file of each training language."""
-        return [
-            self._path(data_dir, TRAIN_FILE.format(language))
-            for language in self._languages
-        ]
+    def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
+        """Returns "train", "dev" or "test" in all languages, one after the other."""
+        return list(itertools.chain(*self.read_sets(data_dir, part).values()))
 
-    def get_languages(self) -> list[str]:
-        """Returns the training languages."""
-        return list(self._languages)
+    def read_sets(
+        self, data_dir: str, kind: str
+    ) -> dict[str, list[examples_module.InputExample]]:
+        """Returns a set, or sets such as "dev_LANGUAGE" for each of several languages.
 
-    def get_eval_languages(self) -> list[str]:
-        """Returns the languages to evaluate and to predict; "all" means every one."""
-        return list(self._languages)
-
-    def _path(self, data_dir: str, name: str) -> str:
-        """Returns the path of a file, in the folder or in those of the zip files."""
-        paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
-        return next(filter(files.exists, paths), paths[0])
-
-    def _sets(self, data_dir, part, columns, labels):
-        path = self.get_files(data_dir)[part]
+        "train" is one set.
+        """
+        paths = self.get_files(data_dir)[kind]
+        if kind == "train":
+            return {kind: list(itertools.chain(*map(self._train_examples, paths)))}
+        [path] = paths
+        columns = self.columns if kind == "dev" else self.columns.without_label()
         rows_of: dict[str, list[tables.Row]] = {}
         names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
-        languages = self._languages
+        languages = self.languages
         if languages == (ALL_LANGUAGES,):
             languages = tuple(sorted(rows_of))
+        sets = {}
         for language in languages:
             if language not in rows_of:
                 raise ValueError(
                     f"{path} has no rows in the language {language!r}; its languages "
                     f"are {', '.join(sorted(rows_of))}."
                 )
-        is_one = len(languages) == 1
-        return {
-            part if is_one else f"{part}_{language}": examples_module.examples_of(
+            name = kind if len(languages) == 1 else f"{kind}_{language}"
+            sets[name] = examples_module.examples_of(
                 rows_of[language],
                 columns,
-                part,
-                labels=labels,
+                kind,
+                labels=self.labels,
                 first_row=1,
                 broken_rows=self.broken_rows,
             )
-            for language in languages
-        }
+        return sets
 
+    def _path(self, data_dir: str, name: str) -> str:
+        """Returns the path of a file, in the folder or in those of the zip files."""
+        paths = [os.path.join(data_dir, folder, name) for folder in _FOLDERS]
+        return next(filter(files.exists, paths), paths[0])
 
-def _as_contradiction(example):
-    if example.label != _CONTRADICTORY:
-        return example
-    return dataclasses.replace(example, label=ENTAILMENT_LABELS[0])
+    def _train_examples(self, path):
+        labels = [*ENTAILMENT_LABELS, _CONTRADICTORY]
+        for example in examples_module.read_examples(
+            path, _TRAIN_COLUMNS, "train", labels=labels, broken_rows=self.broken_rows
+        ):
+            if example.label == _CONTRADICTORY:
+                example = dataclasses.replace(example, label=ENTAILMENT_LABELS[0])
+            yield example
 
 
 def tfds_processor(
@@ -379,11 +329,8 @@ def tfds_processor(
     labels = None if len(columns.label_columns) > 1 else data.class_names(label)
     if labels is not None:
         columns = dataclasses.replace(columns, kind=checkpoint_heads.SINGLE_LABEL)
-    paths = named_datasets.part_files(options, _table_lines, ".classes.jsonl")
     processor = examples_module.TableProcessor(
-        train_file=paths["train"],
-        eval_file=paths["dev"],
-        predict_file=paths["test"],
+        named_datasets.part_files(options, _table_lines, ".classes.jsonl"),
         columns=columns,
         labels=targets if labels is None else labels,
     )

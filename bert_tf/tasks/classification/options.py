@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from typing import Any
 from typing import ClassVar
 from typing import Self
 
@@ -191,51 +190,6 @@ class RunClassifierOptions(
         if self.validation_split:
             self._require("train_file", "--validation_split")
             self._refuse(("eval_file",), "cannot be combined with --validation_split")
-
-    def check_applied(self, processor: Any, record: Any) -> None:
-        """Checks that data has the texts and labels that a model was trained on.
-
-        Args:
-            processor: `examples.DataProcessor` of the data.
-            record: `predictions.Record` of the model.
-
-        Raises:
-            ValueError: texts or labels differ, or other examples are held out.
-        """
-        run_dir, columns = self.output_dir, processor.columns
-        if self.labels and self.labels != record.labels:
-            raise ValueError(
-                f"--labels={','.join(self.labels)}, but the model in {run_dir} was "
-                f"trained with {','.join(record.labels)}; omit --labels."
-            )
-        if (columns.text_b is not None) != record.is_pair:
-            kind = "pairs of texts" if record.is_pair else "single texts"
-            raise ValueError(
-                f"The model in {run_dir} was trained on {kind}, but the data has "
-                "another form; change the data (see --task_name and --text_b_column)."
-            )
-        if columns.kind != record.label_kind:
-            raise ValueError(
-                f"The model in {run_dir} was trained on {record.label_kind} labels, "
-                f"but the data has {columns.kind} labels."
-            )
-        names = [*record.labels], processor.get_labels()
-        if names[0] != names[1]:
-            ours, theirs = (", ".join(labels) or "a number" for labels in names)
-            raise ValueError(
-                f"The model in {run_dir} has the labels {ours}, but the data has "
-                f"{theirs}; choose data with the same labels."
-            )
-        if not self.validation_split:
-            return
-        if processor.get_held_out_fingerprint() != record.validation_sha256:
-            share = record.validation_split
-            how = f"with --validation_split={share:g}" if share else "without it"
-            raise ValueError(
-                f"--validation_split={self.validation_split:g} of {self.train_file}: "
-                f"the model in {run_dir} was trained {how}, or the file has "
-                "changed; evaluate a file that was not used in training (--eval_file)."
-            )
 
     def _check_teacher(self) -> None:
         if self.teacher is None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import cast
 
 import numpy as np
 
@@ -57,17 +56,13 @@ class Classification(task_module.Task):
         processor: examples_module.DataProcessor
         if options.task_name is None:
             labels = trained.labels if trained else options.labels
-            if options.regression:
-                labels = self._targets
             processor = examples_module.TableProcessor(
-                train_file=options.train_file,
-                eval_file=options.eval_file,
-                predict_file=options.predict_file,
+                self.paths(),
                 columns=self.RECORD.columns_for(options, trained),
-                labels=labels,
+                labels=self._targets if options.regression else labels,
                 validation_split=options.validation_split,
             )
-            processor.task_name = trained.task_name if trained else None
+            processor.task_name = trained and trained.task_name
             return processor
         task_name = options.task_name.lower()
         if task_name == "xnli":
@@ -90,31 +85,34 @@ class Classification(task_module.Task):
     @property
     def _folder(self) -> str:
         # Options check that named tasks have a data_dir; other processors ignore it.
-        return cast(str, self.options.data_dir)
+        return self.options.data_dir or ""
 
-    def paths(self) -> dict[str, str | None]:
+    def _files(self, kind):
+        """Returns the paths of "train", or of all sets to evaluate or to predict."""
         paths = self.processor.get_files(self._folder)
-        return {name: paths.get(name) for name in ("train", "dev", "test")}
+        return [
+            path
+            for name, of_set in paths.items()
+            if name.startswith(kind)
+            for path in of_set
+        ]
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
         options, processor, data_sets = self.options, self.processor, {}
-        paths = processor.get_files(self._folder)
         for part in ("train", "dev", "test"):
-            of_part = [path for name, path in paths.items() if name.startswith(part)]
-            if part == "train":
-                of_part = processor.get_train_files(self._folder)
+            paths = self._files(part)
             if options.task_name is not None:
-                languages = processor.get_eval_languages() if part != "train" else ()
+                languages = processor.eval_languages if part != "train" else ()
                 if languages and part not in options.sets_to_read:
                     continue  # A later command chooses the languages.
                 name = "_".join([str(processor.task_name), *sorted(languages)])
-            elif of_part:
-                name = run_file.stem(of_part[0])
+            elif paths:
+                name = run_file.stem(paths[0])
                 if part == "dev" and options.validation_split:
                     name += "_held_out"
             else:
                 continue
-            data_sets[part] = run_file.DataSet(name=name, paths=tuple(of_part))
+            data_sets[part] = run_file.DataSet(name=name, paths=tuple(paths))
         return data_sets
 
     def read_set(
@@ -122,11 +120,7 @@ class Classification(task_module.Task):
     ) -> dict[str, list[examples_module.InputExample]]:
         """Returns all sets of a kind, such as "dev" and "dev_mismatched"."""
         self.processor.broken_rows = broken_rows
-        if name == "train":
-            return {name: self.processor.get_train_examples(self._folder)}
-        if name == "dev":
-            return self.processor.get_dev_sets(self._folder)
-        return self.processor.get_test_sets(self._folder)
+        return self.processor.read_sets(self._folder, name)
 
     def read(self) -> classification_predictions.Record:
         """Reads all sets, and loads the teacher."""
@@ -162,8 +156,42 @@ class Classification(task_module.Task):
         return record.with_own_scores(self.start.source)
 
     def applied_record(self) -> classification_predictions.Record:
-        self.options.check_applied(self.processor, self.trained)
-        return self.trained
+        """Checks that the data has the texts and labels that `trained` was made for."""
+        options, processor, record = self.options, self.processor, self.trained
+        run_dir, columns = options.output_dir, processor.columns
+        if options.labels and options.labels != record.labels:
+            raise ValueError(
+                f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
+                f"trained with {','.join(record.labels)}; omit --labels."
+            )
+        if (columns.text_b is not None) != record.is_pair:
+            kind = "pairs of texts" if record.is_pair else "single texts"
+            raise ValueError(
+                f"The model in {run_dir} was trained on {kind}, but the data has "
+                "another form; change the data (see --task_name and --text_b_column)."
+            )
+        if columns.kind != record.label_kind:
+            raise ValueError(
+                f"The model in {run_dir} was trained on {record.label_kind} labels, "
+                f"but the data has {columns.kind} labels."
+            )
+        names = [*record.labels], processor.get_labels()
+        if names[0] != names[1]:
+            ours, theirs = (", ".join(labels) or "a number" for labels in names)
+            raise ValueError(
+                f"The model in {run_dir} has the labels {ours}, but the data has "
+                f"{theirs}; choose data with the same labels."
+            )
+        split, checksum = options.validation_split, record.validation_sha256
+        if split and processor.get_held_out_fingerprint() != checksum:
+            share = record.validation_split
+            how = f"with --validation_split={share:g}" if share else "without it"
+            raise ValueError(
+                f"--validation_split={split:g} of {options.train_file}: the model in "
+                f"{run_dir} was trained {how}, or the file has changed; evaluate a "
+                "file that was not used in training (--eval_file)."
+            )
+        return record
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         path, kind = str(self.options.init_checkpoint), self.record.label_kind
@@ -234,7 +262,7 @@ class Classification(task_module.Task):
         """See `Task.evaluate`. The outputs are the logits [N, C] of each set."""
         logits = {part: self._logits(part, predict) for part in self._sets("dev")}
         by_set = {part: self._scores(part, rows) for part, rows in logits.items()}
-        named = scores.named(by_set, self.processor.get_eval_languages())
+        named = scores.named(by_set, self.processor.eval_languages)
         return task_module.Evaluation(scores=named, outputs=logits)
 
     def _sets(self, kind):
@@ -282,7 +310,7 @@ class Classification(task_module.Task):
             if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:
                 confusion = plots.confusion_data(truth, predicted, record.labels)
                 plot_values["confusion"] = confusion
-        named = scores.named(baselines, self.processor.get_eval_languages())
+        named = scores.named(baselines, self.processor.eval_languages)
         plot_values["baselines"] = {
             name: plots.baseline(plots.MAJORITY_CLASS, value)
             for name, value in named.items()
@@ -308,9 +336,11 @@ class Classification(task_module.Task):
             )
             ids = ({"id": example.guid} for example in examples)
             records = [a | b for a, b in zip(ids, answers, strict=True)]
-            release_file, main_file = self._prediction_files(part)
-            texts[release_file] = classification_predictions.release_lines(answers)
-            texts[main_file] = task_module.json_lines(records)
+            suffix = part.removeprefix("test")
+            name = run_file.with_suffix(classification_predictions.RELEASE_FILE, suffix)
+            texts[name] = classification_predictions.release_lines(answers)
+            name = run_file.with_suffix(task_module.PREDICTIONS_FILE, suffix)
+            texts[name] = task_module.json_lines(records)
             if part in submission_files:
                 texts[submission_files[part]] = (
                     classification_predictions.submission_lines(
@@ -324,12 +354,6 @@ class Classification(task_module.Task):
                 ]
         return task_module.Predicted(files=texts, table=table)
 
-    def _prediction_files(self, part):
-        """Returns the names of the two files with the predictions of a set."""
-        suffix = part.removeprefix("test")
-        names = (classification_predictions.RELEASE_FILE, task_module.PREDICTIONS_FILE)
-        return [run_file.with_suffix(name, suffix) for name in names]
-
     def file_name(self, name: str, suffix: str) -> str:
         # The server's file names already contain the task: AX.tsv needs no suffix.
         is_submission = name in self.processor.get_submission_files().values()
@@ -341,26 +365,19 @@ class Classification(task_module.Task):
         return self.record.summary()
 
     def card(self) -> model_card.Card:
-        languages = tuple(self.processor.get_languages())
-        return dataclasses.replace(super().card(), languages=languages)
+        return dataclasses.replace(super().card(), languages=self.processor.languages)
 
     def data_files(self) -> tuple[model_card.DataFile, ...]:
         """Returns one record per file, which may contain several sets."""
         paths = self.processor.get_files(self._folder)
-        data: list[model_card.DataFile] = []
         counts: collections.Counter[tuple[str, str]] = collections.Counter()
         for part, rows in self.examples.items():
             # One file may contain several sets: XNLI's languages.
             part = part if part in paths else part.split("_")[0]
-            of_part = [paths[part]]
-            if part == "train":
-                of_part = self.processor.get_train_files(self._folder)
-            for path in of_part:  # "file:line", or "file, row N".
+            for path in paths[part]:  # "file:line", or "file, row N".
                 places = (f"{path}:", f"{path}, ")
                 counts[part, path] += sum(row.place.startswith(places) for row in rows)
-        for (part, path), count in counts.items():
-            data.append(self.data_file(part, path, count))
-        return tuple(data)
+        return tuple(self.data_file(*key, count) for key, count in counts.items())
 
     # Checks of the data.
 
@@ -369,21 +386,18 @@ class Classification(task_module.Task):
         return 2 if self.processor.columns.text_b is None else 3
 
     def read_for_check(self, findings: text_checks.Findings) -> None:
-        paths = self.processor.get_files(self._folder)
         for name in ("train", "dev", "test"):
-            of_name = [path for part, path in paths.items() if part.startswith(name)]
-            if name == "train":
-                of_name = self.processor.get_train_files(self._folder)
+            paths = self._files(name)
             # The folder of a task may lack some of its files.
-            is_there = self.options.task_name is None or any(map(files.exists, of_name))
-            if not (of_name and is_there):
+            is_there = self.options.task_name is None or any(map(files.exists, paths))
+            if not (paths and is_there):
                 findings.passed("files", f"there is no {name} file")
                 continue
-            if name == "dev" and "train" in paths and not self._knows_labels():
+            if name == "dev" and self._files("train") and not self._knows_labels():
                 findings.passed("files", "dev is not checked, because train failed")
                 continue
-            read, path = functools.partial(self.read_set, name, ""), ", ".join(of_name)
-            sets = fine_tuning_checks.read_file(findings, name, path, read)
+            read = functools.partial(self.read_set, name, "")
+            sets = fine_tuning_checks.read_file(findings, name, ", ".join(paths), read)
             self.examples |= {part: rows for part, rows in (sets or {}).items() if rows}
 
     def _knows_labels(self):

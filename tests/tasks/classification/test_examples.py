@@ -31,7 +31,7 @@ def test_rows_to_predict_need_no_labels_and_theirs_are_not_read(write):
 
 def test_labels_are_those_of_the_training_file_sorted(write):
     path = write("a.tsv", "text\tlabel\nx\tsun\ny\train\nz\tsun\n")
-    assert examples_module.TableProcessor(train_file=path).get_labels() == [
+    assert examples_module.TableProcessor({"train": path}).get_labels() == [
         "rain",
         "sun",
     ]
@@ -46,9 +46,9 @@ def test_labels_are_those_of_the_training_file_sorted(write):
     ],
 )
 def test_a_table_without_classes_is_refused(write, train_text, message):
-    path = None if train_text is None else write("a.tsv", train_text)
+    paths = {} if train_text is None else {"train": write("a.tsv", train_text)}
     with pytest.raises(ValueError, match=message):
-        examples_module.TableProcessor(train_file=path).get_labels()
+        examples_module.TableProcessor(paths).get_labels()
 
 
 def test_a_duplicate_id_is_refused_with_both_lines(write):
@@ -67,10 +67,10 @@ def test_empty_texts_are_logged_and_kept(write, caplog):
 def test_classes_of_many_are_those_that_any_row_names(write):
     columns = examples_module.Columns(kind="multi_label", separator="|")
     path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
-    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert processor.get_labels() == ["rain", "sun", "wind"]
     path = write("b.tsv", "text\tlabel\nx\t\ny\t\n")
-    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor({"train": path}, columns=columns)
     with pytest.raises(ValueError, match="the labels contain 0 different classes"):
         processor.get_labels()
 
@@ -78,12 +78,12 @@ def test_classes_of_many_are_those_that_any_row_names(write):
 def test_numbers_have_no_names(write):
     columns = examples_module.Columns(kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")
-    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert processor.get_labels() == []
     path = write("b.tsv", "text\tlabel\nx\ta lot\n")
     with pytest.raises(ValueError, match=r"b\.tsv:2: the label 'a lot' is not a"):
         examples_module.TableProcessor(
-            train_file=path, columns=columns
+            {"train": path}, columns=columns
         ).get_train_examples()
 
 
@@ -101,7 +101,7 @@ def test_numbers_have_no_names(write):
 def test_several_numbers_are_columns_or_lists(write, name, label, text):
     columns = examples_module.Columns(kind="regression", label=label)
     path = write(name, text.format(",-1"))
-    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert len(processor.get_labels()) == 2
     record = classification_predictions.Record(
         max_seq_length=8, do_lower_case=True, labels=("a", "b"), label_kind="regression"
@@ -109,7 +109,7 @@ def test_several_numbers_are_columns_or_lists(write, name, label, text):
     features = features_module.label_columns(processor.get_train_examples(), record)
     np.testing.assert_array_equal(features["label_values"], [[1.5, 2], [0, -1]])
     path = write(name, text.format("" if name == "a.jsonl" else ",much"))
-    processor = examples_module.TableProcessor(train_file=path, columns=columns)
+    processor = examples_module.TableProcessor({"train": path}, columns=columns)
     with pytest.raises(ValueError, match=r"has 1 number, expected 2\.|'much' is not a"):
         processor.get_train_examples()
 
@@ -118,7 +118,7 @@ SPELLINGS = "text\tlabel\na\tpraise\nb\tPraise\nc\tpraise \nd\tblame\n"
 
 
 def test_labels_that_differ_only_in_spelling_are_refused(write):
-    processor = examples_module.TableProcessor(train_file=write("a.tsv", SPELLINGS))
+    processor = examples_module.TableProcessor({"train": write("a.tsv", SPELLINGS)})
     message = r"spelling: 'praise' \(2\) and 'Praise' \(1\)\. Correct them, or list all"
     with pytest.raises(ValueError, match=message):
         processor.get_labels()
@@ -127,8 +127,8 @@ def test_labels_that_differ_only_in_spelling_are_refused(write):
 def test_a_missing_label_is_refused_unless_it_is_named_as_a_class(write):
     path = write("a.tsv", "text\tlabel\nx\tNone\ny\tsome\n")
     with pytest.raises(ValueError, match=r":2: the label 'None' stands for a missing"):
-        examples_module.TableProcessor(train_file=path).get_labels()
-    processor = examples_module.TableProcessor(train_file=path, labels=("None", "some"))
+        examples_module.TableProcessor({"train": path}).get_labels()
+    processor = examples_module.TableProcessor({"train": path}, labels=("None", "some"))
     assert len(processor.get_train_examples()) == 2
 
 
@@ -184,7 +184,7 @@ def test_a_label_that_cannot_be_is_refused(kind, text, message):
 def test_labels_that_are_no_classes_are_refused(write, labels, message):
     rows = [f"x{number}\t{label}" for number, label in enumerate(labels)]
     path = write("a.tsv", "\n".join(["text\tlabel", *rows]) + "\n")
-    processor = examples_module.TableProcessor(train_file=path)
+    processor = examples_module.TableProcessor({"train": path})
     if message is None:
         assert len(processor.get_labels()) == 4
         return

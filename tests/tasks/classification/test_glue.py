@@ -118,7 +118,7 @@ def test_classes_are_in_the_order_of_the_outputs(task_name, labels):
 
 def test_mnli_has_two_sets_to_evaluate_on_and_two_to_predict(folder_of):
     folder, processor = folder_of("mnli"), glue.MnliProcessor()
-    dev, test = processor.get_dev_sets(folder), processor.get_test_sets(folder)
+    dev, test = (processor.read_sets(folder, kind) for kind in ("dev", "test"))
     texts = {part: rows[0].text_a for part, rows in (dev | test).items()}
     assert texts == {
         "dev": "C.",

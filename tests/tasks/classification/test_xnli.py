@@ -26,13 +26,18 @@ def folder(tmp_path):
 
 
 def test_the_language_of_2018_is_the_default(folder):
-    rows = glue.XnliProcessor().get_train_examples(folder)
+    processor = glue.XnliProcessor(())
+    assert processor.languages == ("zh",)
+    assert processor.get_files(folder)["train"] == (
+        f"{folder}/multinli/multinli.train.zh.tsv",
+    )
+    rows = processor.get_train_examples(folder)
     assert [(row.text_a, row.text_b, row.label) for row in rows] == [
         ("是。", "No.", "contradiction"),  # The file says "contradictory".
         ("是。", "Why?", "neutral"),
     ]
     with pytest.raises(ValueError, match="the language 'zh'; its languages are de, en"):
-        glue.XnliProcessor().get_dev_examples(folder)
+        processor.get_dev_examples(folder)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +50,9 @@ def test_the_language_of_2018_is_the_default(folder):
 )
 def test_one_language_is_one_set_and_several_are_several(folder, languages, sets):
     processor = glue.XnliProcessor(languages)
-    evaluated = processor.get_dev_sets(folder)
+    evaluated = processor.read_sets(folder, "dev")
     assert {p: [row.text_b for row in rows] for p, rows in evaluated.items()} == sets
-    tested = processor.get_test_sets(folder)
+    tested = processor.read_sets(folder, "test")
     assert set(tested) == {part.replace("dev", "test") for part in sets}
     assert {row.label for rows in tested.values() for row in rows} == {None}
 
@@ -55,14 +60,3 @@ def test_one_language_is_one_set_and_several_are_several(folder, languages, sets
 def test_training_languages_follow_one_another(folder):
     rows = glue.XnliProcessor(("en", "zh")).get_train_examples(folder)
     assert [row.text_a for row in rows] == ["Yes.", "Yes.", "是。", "是。"]
-
-
-@pytest.mark.parametrize(
-    "given, languages",
-    [((), ["zh"]), (("en", "zh"), ["en", "zh"])],  # Without a word, that of 2018.
-)
-def test_languages_and_files_of_the_training_are_known(folder, given, languages):
-    processor = glue.XnliProcessor(given)
-    assert processor.get_languages() == languages
-    names = [f"{folder}/multinli/multinli.train.{name}.tsv" for name in languages]
-    assert processor.get_train_files(folder) == names
