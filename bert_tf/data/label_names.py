@@ -50,21 +50,14 @@ def key(name: str) -> str:
 
 
 def check_spellings(path: str, counts: Mapping[str, int], advice: str) -> None:
-    """Raises ValueError if two names differ only in their spelling.
+    """Raises ValueError if two names of a file differ only in their spelling.
 
-    Args:
-        path: the file, for the message.
-        counts: number of occurrences of each name.
-        advice: what to do, the end of the message.
+    `counts` has how often each name occurs; the message ends with `advice`.
     """
     by_key: dict[str, list[str]] = {}
     for name in sorted(counts, key=lambda name: (-counts[name], name)):
-        by_key.setdefault(key(name), []).append(name)
-    groups = [
-        " and ".join(f"{name!r} ({counts[name]:,})" for name in names)
-        for names in by_key.values()
-        if len(names) > 1
-    ]
+        by_key.setdefault(key(name), []).append(f"{name!r} ({counts[name]:,})")
+    groups = [" and ".join(names) for names in by_key.values() if len(names) > 1]
     if groups:
         raise ValueError(
             f"{path}: labels differ only in their spelling: {'; '.join(groups)}. "
@@ -82,9 +75,7 @@ def same_name(name: str, known: Sequence[str]) -> str | None:
 def names_in(text: str, separator: str | None) -> tuple[str, ...]:
     """Returns the class names in a cell, without surrounding white space.
 
-    Args:
-        text: contents of the cell. It may be empty: the example has no class.
-        separator: between two names. None: the whole cell is one name.
+    Without a separator, the whole cell is one name. With one, an empty cell has none.
 
     Example:
         >>> names_in("rain; wind", ";")
@@ -136,7 +127,7 @@ def range_of(labels: Iterable[str]) -> str:
 def check_label(
     text: str, known: Sequence[str], *, kind: str, separator: str | None
 ) -> None:
-    """Checks one label.
+    """Checks the label in a cell.
 
     Args:
         text: contents of the cell.
@@ -161,13 +152,13 @@ def check_label(
     names = names_in(text, separator)
     for name in names:
         if name not in known:
-            check_class(name, known)
+            _check_class(name, known)
     if len(set(names)) != len(names):
         raise ValueError(f"the label {text!r:.60} contains a class twice.")
 
 
-def check_class(name: str, known: Sequence[str]) -> None:
-    """Raises a ValueError if an unknown name cannot be the name of a class."""
+def _check_class(name, known):
+    """Refuses an unknown name that cannot be the name of a class."""
     if is_missing(name):
         raise ValueError(
             f"the label {name!r} stands for a missing value; correct or remove the "
@@ -183,11 +174,9 @@ def check_class(name: str, known: Sequence[str]) -> None:
 
 
 def check_classes(path: str, counts: Mapping[str, int]) -> None:
-    """Raises a ValueError if labels are probably no classes.
+    """Raises a ValueError if the labels of a file are probably no classes.
 
-    Args:
-        path: the file, for the message.
-        counts: number of occurrences of each label.
+    `counts` has how often each label occurs.
     """
     problem = None
     if len(counts) >= _MANY_CLASSES and max(counts.values()) == 1:

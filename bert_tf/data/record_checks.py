@@ -9,7 +9,6 @@ from bert_tf import files
 
 logger = logging.getLogger(__name__)
 
-_Range = tuple[float, float]  # The smallest and the largest allowed value.
 # Records whose values are checked, spread over all files.
 _RECORDS_SAMPLED = 1000
 _REMOTE_RUN = 50
@@ -26,19 +25,14 @@ def check(
     type_vocab_size: int | None = None,
     max_position_embeddings: int | None = None,
 ) -> None:
-    """Checks that records suit a run, and warns of many [UNK]. None accepts any value.
+    """Checks that `tfrecord.RecordFiles` suit a run, and warns of many [UNK].
 
-    The values of the columns are checked in a sample of 1,000 records: on accelerators,
-    ids beyond a table give wrong vectors or NaN, without an error.
+    The first two numbers are the expected lengths of `input_ids` and of
+    `masked_lm_positions`. The other numbers are sizes that all ids, segment ids and
+    positions must be below. They are checked in a sample of 1,000 records: on
+    accelerators, ids beyond a table give wrong vectors or NaN, without an error.
 
-    Args:
-        record_files: `tfrecord.RecordFiles`.
-        max_seq_length: the expected length of `input_ids`.
-        max_predictions_per_seq: the expected length of `masked_lm_positions`.
-        vocab_size: the size that all ids must be below.
-        vocabulary: the expected `Vocabulary`.
-        type_vocab_size: the number that all segment ids must be below.
-        max_position_embeddings: the same for positions.
+    None accepts any value.
 
     Raises:
         ValueError: the records were written with a different value, or a column has a
@@ -53,11 +47,8 @@ def check(
     )
     if vocabulary is not None:
         vocab_size = min(vocab_size or len(vocabulary), len(vocabulary))
-    limits = _limits(record_files.schema, vocab_size) | {
-        "segment_ids": _below(type_vocab_size),
-        "position_ids": _below(max_position_embeddings),
-    }
-    _check_values(record_files, limits)
+    sizes = {"segment_ids": type_vocab_size, "position_ids": max_position_embeddings}
+    _check_values(record_files, sizes | _sizes(record_files.schema, vocab_size))
 
 
 def _check_length(record_files, column, name, length):
@@ -94,13 +85,9 @@ def check_vocabulary(
 ) -> None:
     """Checks that the records were written with this vocabulary; warns if unknown.
 
-    Args:
-        record_files: `tfrecord.RecordFiles`.
-        vocabulary: the expected `Vocabulary`; None accepts any.
-        vocab_size: the size that all ids must be below; None accepts any.
-
     Raises:
-        ValueError: the records were written with a different or larger vocabulary.
+        ValueError: they were written with a different vocabulary, or with one larger
+            than `vocab_size`. None accepts any.
     """
     path, metadata = record_files.paths[0], record_files.metadata
     fingerprint, size = metadata.get("vocab_fingerprint"), metadata.get("vocab_size")
@@ -126,12 +113,13 @@ def check_vocabulary(
         )
 
 
-def _check_values(record_files, limits):
+def _check_values(record_files, sizes):
     """Checks the smallest and largest value of each column in a sample of records."""
     sample = spread_sample(record_files, _RECORDS_SAMPLED)
     for index, record in zip(sample.tolist(), record_files.read(sample), strict=True):
         for name, values in record_files.decode(record, index).items():
-            low, high = limits.get(name, (-np.inf, np.inf))
+            low = 0 if name in sizes else -np.inf
+            high = np.inf if (size := sizes.get(name)) is None else size - 1
             wrong = values[~((values >= low) & (values <= high))]
             fault = None
             if wrong.size:
@@ -148,12 +136,7 @@ def _check_values(record_files, limits):
 
 
 def spread_sample(record_files: Any, count: int) -> np.ndarray:
-    """Returns the indices of records spread over all files: int64, ascending.
-
-    Args:
-        record_files: `tfrecord.RecordFiles`.
-        count: maximum number of records to return.
-    """
+    """Returns up to `count` records of all files, as ascending indices, int64."""
     total = record_files.num_records
     # Records that follow each other are one request to a remote file.
     run = _REMOTE_RUN if record_files.is_remote else 1
@@ -162,25 +145,14 @@ def spread_sample(record_files: Any, count: int) -> np.ndarray:
     return np.unique(sample)
 
 
-def _limits(schema: Any, vocab_size: int | None) -> dict[str, _Range]:
-    """Returns {column: (smallest value, largest value)}."""
-    ids, flags = _below(vocab_size), (0, 1)
-    positions = _below(schema["input_ids"].length if "input_ids" in schema else None)
-    sequences = (0, np.inf)
-    if "cls_positions" in schema:
-        sequences = (0, schema["cls_positions"].length)
+def _sizes(schema, vocab_size):
+    """Returns the number by column that all values must be below; None: any."""
+    length = {column.name: column.length for column in schema.columns}.get
+    num_sequences = length("cls_positions")
+    flags = ("input_mask", "masked_lm_weights", "next_sentence_labels", "word_starts")
     return {
-        "input_ids": ids,
-        "input_mask": flags,
-        "masked_lm_positions": positions,
-        "masked_lm_ids": ids,
-        "masked_lm_weights": flags,
-        "next_sentence_labels": flags,
-        "word_starts": flags,
-        "sequence_ids": sequences,
-        "cls_positions": positions,
+        **dict.fromkeys(("input_ids", "masked_lm_ids"), vocab_size),
+        **dict.fromkeys(("masked_lm_positions", "cls_positions"), length("input_ids")),
+        **dict.fromkeys(flags, 2),
+        "sequence_ids": None if num_sequences is None else num_sequences + 1,
     }
-
-
-def _below(size: int | None) -> _Range:
-    return (0, np.inf if size is None else size - 1)

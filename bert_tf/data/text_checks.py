@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import logging
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -43,55 +44,45 @@ class Finding:
 
 
 class Findings:
-    """Collects the findings of checks in order.
-
-    The methods that add a finding take the name of the check, a sentence or an error,
-    and the place as "file:line", unless the sentence names it.
-
-    Attributes:
-        all: the findings.
-    """
+    """Collects the findings of checks in order, in the list `all`."""
 
     def __init__(self) -> None:
         self.all: list[Finding] = []
 
-    def passed(self, check: str, message: object) -> None:
-        """Adds a check that found no problem, with what it saw."""
-        self._add(PASSED, check, message)
-
-    def warning(self, check: str, message: object, place: str | None = None) -> None:
-        """Adds something that may be intended but often is a mistake."""
-        self._add(WARNING, check, message, place)
-
-    def error(self, check: str, message: object, place: str | None = None) -> None:
-        """Adds a problem that must be fixed."""
-        self._add(ERROR, check, message, place)
-
-    def judge(self, check: str, message: str, *, is_good: bool) -> None:
-        """Adds a passed check or a warning, with the same message."""
-        self._add(PASSED if is_good else WARNING, check, message)
-
-    def _add(self, severity, check, message, place=None):
+    def add(
+        self, severity: str, check: str, message: object, place: str | None = None
+    ) -> None:
+        """Adds what a check found: a sentence or an error; see `Finding`."""
         self.all.append(
             Finding(severity=severity, check=check, message=str(message), place=place)
         )
+
+    # With what the check saw.
+    passed = functools.partialmethod(add, PASSED)
+    # Something that may be intended but often is a mistake.
+    warning = functools.partialmethod(add, WARNING)
+    # A problem that must be fixed.
+    error = functools.partialmethod(add, ERROR)
+
+    def judge(self, check: str, message: str, *, is_good: bool) -> None:
+        """Adds a passed check or a warning, with the same message."""
+        self.add(PASSED if is_good else WARNING, check, message)
 
     def report(self) -> str:
         """Returns one line per finding, `MAX_SHOWN` per check, and their numbers.
 
         It is a `FailureReport` if there are errors.
         """
-        by_check: dict[tuple[str, str], list[Finding]] = {}
+        by_check: dict[str, list[Finding]] = {}
         for finding in self.all:
-            key = (finding.check, finding.severity)
-            by_check.setdefault(key, []).append(finding)
+            by_check.setdefault(f"{finding.severity:8}{finding.check}", []).append(
+                finding
+            )
         lines: list[str] = []
-        for (check, severity), findings in by_check.items():
+        for check, findings in by_check.items():
             lines += map(str, findings[:MAX_SHOWN])
             if len(findings) > MAX_SHOWN:
-                lines.append(
-                    f"{severity:8}{check}: and {len(findings) - MAX_SHOWN} more"
-                )
+                lines.append(f"{check}: and {len(findings) - MAX_SHOWN} more")
         counts = collections.Counter(finding.severity for finding in self.all)
         lines.append(
             f"passed: {counts[PASSED]}, warnings: {counts[WARNING]}, errors: "
@@ -111,12 +102,7 @@ class Item:
 
 
 def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None:
-    """Counts the examples, and finds texts of other parts in the training data.
-
-    Args:
-        findings: collects the findings.
-        parts: the examples by part: "train", "dev" and "test", if they exist.
-    """
+    """Counts the examples of each part, and finds texts of others in "train"."""
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
     findings.passed("examples", counts)
     place_of = {_key(item): item.place for item in parts.get("train", ())}
@@ -134,9 +120,7 @@ def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None
 def check_labels(findings: Findings, parts: Mapping[str, Sequence[str]]) -> None:
     """Reports the balance of labels, and labels that occur only in "dev".
 
-    Args:
-        findings: collects the findings.
-        parts: the label of each example by part: "train" and "dev".
+    `parts` has the label of each example of "train" and "dev".
     """
     for part, labels in parts.items():
         findings.passed("labels", f"{part}: {balance(labels)}")
@@ -162,8 +146,7 @@ def check_lengths(
     Args:
         findings: collects the findings.
         part: "train", "dev" or "test".
-        lengths: number of pieces of each example before truncation, without [CLS] and
-            [SEP].
+        lengths: pieces of each example before truncation, without [CLS] and [SEP].
         room: maximum number of pieces that are kept.
         limit: the flag that determines it, such as "--max_seq_length=128".
     """
@@ -175,11 +158,7 @@ def check_lengths(
 
 
 def balance(labels: Iterable[str] | Mapping[str, int]) -> str:
-    """Returns the share and number of each label: "rain 75.0% (6), sun 25.0% (2)".
-
-    Args:
-        labels: the labels, or the number of each one.
-    """
+    """Returns the share and number of each label: "rain 75.0% (6), sun 25.0% (2)"."""
     counts = collections.Counter(labels)
     total = sum(counts.values())
     shares = ", ".join(
@@ -226,13 +205,9 @@ def check_unknown(
     lengths: npt.ArrayLike,
     num_unknown: npt.ArrayLike,
 ) -> None:
-    """Checks how many pieces are [UNK].
+    """Checks how many of the pieces of a part's examples are [UNK].
 
-    Args:
-        findings: collects the findings.
-        part: "train", "dev" or "test".
-        lengths: number of pieces of each example before truncation.
-        num_unknown: number of [UNK] among them.
+    The numbers of both kinds are those before truncation.
     """
     share = float(np.sum(num_unknown) / max(np.sum(lengths), 1))
     findings.judge(
@@ -244,7 +219,7 @@ def check_unknown(
 
 
 def count_pieces(tokenizer: Any, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the number of pieces of each text, and the number of [UNK] among them.
+    """Returns how many pieces each of N texts has, and how many of them are [UNK].
 
     Args:
         tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
@@ -271,24 +246,15 @@ def check_casing(
     do_lower_case: bool,
     never_split: Sequence[str] = (),
 ) -> None:
-    """Checks that vocabulary and flag agree on capital letters.
-
-    Args:
-        findings: collects the findings.
-        vocabulary: vocabulary of the model.
-        do_lower_case: whether the run lowercases text.
-        never_split: tokens that the run finds as they are written.
-    """
+    """Checks that vocabulary and flag agree on capital letters."""
     warning = full.casing_warning(
         vocabulary, do_lower_case=do_lower_case, never_split=never_split
     )
     if warning is None:
         agrees = f"the vocabulary agrees with --do_lower_case={do_lower_case}"
         findings.passed("casing", agrees)
-    elif do_lower_case:
-        findings.warning("casing", warning)
     else:
-        findings.error("casing", warning)
+        findings.add(WARNING if do_lower_case else ERROR, "casing", warning)
 
 
 def text_key(text: str) -> str:
