@@ -10,7 +10,6 @@ activation and one epsilon, so the converted head would silently compute somethi
 different. The encoder of such a preset can be read.
 """
 
-import json
 import os
 import warnings
 from collections.abc import Iterable
@@ -136,7 +135,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     text, text_warnings = _text(path, config, head)
     is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
-    text_warnings += foreign_keys.unknown(
+    text_warnings += foreign_keys.unknown_keys(
         "KerasHub config.json", {**described, **described["config"]}
     )
     shapes = checkpoint_names.encoder_shapes(config)
@@ -283,23 +282,12 @@ def _text(
         pooling_module.check(str(pooling), config)
     is_of_texts = pooling is not None or head.kind == _HEAD_KIND
     text_warnings = [
-        f"{file} has {name} {json.dumps(settings[name])}, expected "
-        f"{json.dumps(expected)}: texts get different ids here."
-        for file, settings, name, expected in (
-            (_TOKENIZER_FILE, tokenizer, "split", True),
-            (_TOKENIZER_FILE, tokenizer, "suffix_indicator", "##"),
-            (_TOKENIZER_FILE, tokenizer, "oov_token", vocabulary_module.UNK),
-            (_TOKENIZER_FILE, tokenizer, "special_tokens_in_strings", False),
-            (_PREPROCESSOR_FILE, preprocessor, "truncate", "round_robin"),
-        )
-        if settings.get(name, expected) != expected
+        *foreign_keys.differences("KerasHub tokenizer.json", tokenizer),
+        *foreign_keys.differences("KerasHub preprocessor.json", preprocessor),
+        *foreign_keys.unknown_keys("KerasHub task.json", task),
+        *foreign_keys.unknown_keys("KerasHub preprocessor.json", preprocessor),
+        *foreign_keys.unknown_keys("KerasHub tokenizer.json", tokenizer),
     ]
-    for file, settings in (
-        ("KerasHub task.json", task),
-        ("KerasHub preprocessor.json", preprocessor),
-        ("KerasHub tokenizer.json", tokenizer),
-    ):
-        text_warnings += foreign_keys.unknown(file, settings)
     return text_encoding.TextEncoding(
         vocabulary=vocabulary,
         do_lower_case=lowers,

@@ -162,7 +162,7 @@ def _warnings(values: Mapping[str, Any]) -> Iterator[str]:
             f"{NAME} names custom code ({code}), which bert_tf does not run: it "
             "computes what BERT computes."
         )
-    yield from foreign_keys.unknown(NAME, values)
+    yield from foreign_keys.unknown_keys(NAME, values)
 
 
 def _class_name(values: Mapping[str, Any]) -> str | None:

@@ -45,17 +45,6 @@ _SUPPORTED_MODULES = (
 _MODEL_TYPES = ("SentenceTransformer", "CrossEncoder")
 _BI_ENCODER_TASK = "feature-extraction"
 _RANKER_TASK = "sequence-classification"
-# Options of the module Transformer that do not change a vector, or are read here.
-_HARMLESS_OPTIONS = (
-    "max_seq_length",
-    "do_lower_case",
-    "transformer_task",
-    "modality_config",
-    "module_output_name",
-    "unpad_inputs",
-    "model_args",
-    "model_kwargs",
-)
 _WITH_MASKS = (kinds.Head.MASKED_LM, kinds.Head.PRETRAINING)
 _VECTOR_NAME = "sentence_embedding"
 # Activation -> torch class.
@@ -81,15 +70,12 @@ def read(
         max_length: the tokenizer's maximum length; None: not stated.
     """
     modules = _modules(folder)
-    settings = hugging_face_config.read_json(
-        folder, _SETTINGS, {"prompts?": (None, {str: (None, str)})}
-    )
-    if names := foreign_keys.unknown_names(_SETTINGS, settings):
-        raise _unsupported(folder, _SETTINGS, names[0])
+    prompts_shape = {"prompts?": (None, {str: (None, str)})}
+    settings = _read_known(folder, _SETTINGS, _SETTINGS, prompts_shape)
     model_type = settings.get("model_type") or _MODEL_TYPES[0]
     if model_type not in _MODEL_TYPES:
         raise _unsupported(folder, _SETTINGS, f"the model_type {model_type!r}")
-    options = _options(folder)
+    options = _read_known(folder, _OPTIONS, _OPTIONS, {"max_seq_length?": _is_length})
     positions = described.config.max_position_embeddings
     longest = options.get("max_seq_length") or max_length or positions
     fields: dict[str, Any] = {"max_seq_length": int(min(longest, positions))}
@@ -210,14 +196,12 @@ def _modules(folder: str) -> dict[str, str]:
     return dict(zip(names, paths, strict=True))
 
 
-def _options(folder: str) -> dict[str, Any]:
-    options = hugging_face_config.read_json(
-        folder, _OPTIONS, {"max_seq_length?": _is_length}
-    )
-    for name, value in options.items():
-        if value and name not in _HARMLESS_OPTIONS:
-            raise _unsupported(folder, _OPTIONS, f"{name} {value!r:.60}")
-    return options
+def _read_known(folder: str, name: str, table: str, shape: Any) -> dict[str, Any]:
+    """Returns the values of a JSON file; refuses keys that `foreign_keys` lacks."""
+    values = hugging_face_config.read_json(folder, name, shape)
+    for key in foreign_keys.unknown_names(table, values):
+        raise _unsupported(folder, name, f"{key} {values[key]!r:.60}")
+    return values
 
 
 def _pooling(folder: str, module: str, config: config_module.BertConfig) -> str:
@@ -234,8 +218,8 @@ def _pooling(folder: str, module: str, config: config_module.BertConfig) -> str:
     chosen = [chosen] if isinstance(chosen, str) else chosen
     if not isinstance(chosen, list) or len(chosen) != 1 or chosen[0] not in [*_FLAGS]:
         raise _unsupported(folder, name, f"the pooling {chosen!r:.90}")
-    if names := foreign_keys.unknown_names("1_Pooling/config.json", values):
-        raise _unsupported(folder, name, names[0])
+    for key in foreign_keys.unknown_names("1_Pooling/config.json", values):
+        raise _unsupported(folder, name, f"{key} {values[key]!r:.60}")
     if values.get("include_prompt") is False:
         raise _unsupported(folder, name, "a pooling that leaves out the prompt")
     sizes = (values.get("embedding_dimension"), values.get("word_embedding_dimension"))

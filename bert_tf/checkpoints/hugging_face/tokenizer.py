@@ -33,11 +33,9 @@ _VOCABULARY_NAME = companion_files.VOCAB_FILE
 _ADDED_NAME = "added_tokens.json"
 _SPECIAL_NAME = "special_tokens_map.json"
 _SPECIAL = {
-    "unk_token": vocabulary_module.UNK,
-    "sep_token": vocabulary_module.SEP,
-    "pad_token": vocabulary_module.PAD,
-    "cls_token": vocabulary_module.CLS,
-    "mask_token": vocabulary_module.MASK,
+    name: token
+    for name, token in foreign_keys.EXPECTED[OPTIONS_NAME].items()
+    if name.endswith("_token")
 }
 _CLS = {"SpecialToken": {"id": vocabulary_module.CLS, "type_id": 0}}
 _A, _B = ({"Sequence": {"id": "AB"[i], "type_id": i}} for i in range(2))
@@ -87,7 +85,6 @@ class Description:
 def read(folder: str) -> Description:
     """Returns the `Description` of a folder's tokenizer."""
     names = files.list_folder(folder)
-
     read_json = functools.partial(hugging_face_config.read_json, folder)
     options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME, _SHAPE)
     _check_truncation(folder, options, whole)
@@ -95,21 +92,21 @@ def read(folder: str) -> Description:
     added = {one["content"]: one["id"] for one in whole.get("added_tokens") or ()}
     added |= read_json(_ADDED_NAME, {str: int})
     for number, one in (options.get("added_tokens_decoder") or {}).items():
-        if one["content"] not in added and number.isdecimal():
-            added[one["content"]] = int(number)
+        if number.isdecimal():
+            added.setdefault(one["content"], int(number))
     tokens, sentences = _with_added(tokens, added)
-    warnings += sentences
     normalizer = _part(whole, "normalizer")
-    do_lower_case = options.get("do_lower_case", normalizer.get("lowercase"))
-    strip = options.get("strip_accents", normalizer.get("strip_accents"))
-    special = vocabulary_module.SPECIAL_TOKENS
-    special_names = {**read_json(_SPECIAL_NAME), **options}
-    more = (*(options.get("never_split") or ()), *_more_special(special_names))
-    wanted = [t for t in (*added, *more) if t not in special]
-    never_split = tuple(dict.fromkeys(t for t in wanted if t in set(tokens)))
-    warnings += _differences(options, whole, do_lower_case)
-    warnings += _differences_of_rows(special_names, options, whole)
-    warnings += _differences_of_kept(options, whole, never_split, do_lower_case)
+    lowers = options.get("do_lower_case", normalizer.get("lowercase"))
+    strips = options.get("strip_accents", normalizer.get("strip_accents"))
+    stated = {**read_json(_SPECIAL_NAME), **options}
+    wanted = [*added, *(options.get("never_split") or ()), *_more_special(stated)]
+    possible = {*tokens}.difference(vocabulary_module.SPECIAL_TOKENS)
+    never_split = tuple(dict.fromkeys(t for t in wanted if t in possible))
+    warnings += sentences
+    warnings += _differences(stated, whole, lowers)
+    warnings += foreign_keys.unknown_keys(OPTIONS_NAME, options)
+    warnings += foreign_keys.unknown_keys(NAME, whole)
+    warnings += _differences_of_kept(options, whole, never_split, lowers)
     vocabulary = None
     if tokens:
         source = _VOCABULARY_NAME if _VOCABULARY_NAME in names else NAME
@@ -125,8 +122,8 @@ def read(folder: str) -> Description:
     return Description(
         text=text_encoding.TextEncoding(
             vocabulary=vocabulary,
-            do_lower_case=None if do_lower_case is None else bool(do_lower_case),
-            strip_accents=None if strip in (None, do_lower_case) else bool(strip),
+            do_lower_case=None if lowers is None else bool(lowers),
+            strip_accents=None if strips in (None, lowers) else bool(strips),
             never_split=never_split,
         ),
         max_length=options.get("model_max_length", options.get("max_len")),
@@ -195,7 +192,14 @@ def tokenizer_json(text: text_encoding.TextEncoding) -> dict[str, Any]:
             "lowercase": bool(text.do_lower_case),
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": _post_processor(vocabulary),
+        "post_processor": {
+            "type": "TemplateProcessing",
+            **_ROWS,
+            "special_tokens": {
+                token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]}
+                for token in (vocabulary_module.CLS, vocabulary_module.SEP)
+            },
+        },
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",
@@ -271,44 +275,44 @@ def _with_added(
     """Returns the tokens with added ones appended, and warnings."""
     known = set(tokens)
     new = sorted((i, token) for token, i in added.items() if token not in known)
-    appended = [token for i, token in new if i >= len(tokens)]
-    warnings = []
-    expected = list(range(len(tokens), len(tokens) + len(new)))
-    if tokens and [i for i, _ in new] == expected:
-        tokens = (*tokens, *appended)
-    elif tokens:
-        warnings.append(
-            f"The ids of some added tokens do not follow the vocabulary's, so these "
-            f"tokens are left out: {_named([token for _, token in new])}."
-        )
-    return tokens, warnings
+    if not tokens or not new:
+        return tokens, []
+    names = [token for _, token in new]
+    if [i for i, _ in new] == list(range(len(tokens), len(tokens) + len(new))):
+        return (*tokens, *names), []
+    return tokens, [
+        "The ids of some added tokens do not follow the vocabulary's, so these tokens "
+        f"are left out: {_named(names)}."
+    ]
 
 
 def _differences(
-    options: Mapping[str, Any], whole: Mapping[str, Any], do_lower_case: bool | None
+    stated: Mapping[str, Any], whole: Mapping[str, Any], lowers: bool | None
 ) -> Iterator[str]:
-    """Yields a sentence per setting that gives different ids from `FullTokenizer`."""
+    """Yields a sentence per setting that gives other ids or rows here.
+
+    Args:
+        stated: tokenizer_config.json, with the tokens of special_tokens_map.json.
+        whole: tokenizer.json.
+        lowers: whether text is lowercased.
+    """
     normalizer = _part(whole, "normalizer")
-    stated = normalizer.get("lowercase")
-    if None not in (stated, do_lower_case) and stated != do_lower_case:
+    lowercase = normalizer.get("lowercase")
+    if None not in (lowercase, lowers) and lowercase != lowers:
         yield (
-            f"{OPTIONS_NAME} has do_lower_case {do_lower_case}, {NAME} the opposite; "
-            "the former is used."
+            f"{OPTIONS_NAME} has do_lower_case {lowers}, {NAME} the opposite; the "
+            "former is used."
         )
     settings = {
         "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
         "clean_text": normalizer.get("clean_text"),
-        "do_basic_tokenize": None,
-    } | dict(options)
-    meanings = {
-        "tokenize_chinese_chars": "treats every Chinese character as a word",
-        "clean_text": "deletes control characters",
-        "do_basic_tokenize": "splits text at punctuation",
+        **stated,
     }
-    for name, meaning in meanings.items():
-        if settings[name] is False:
-            yield f"{name} is false; bert_tf {meaning}."
-    class_name = options.get("tokenizer_class") or _CLASSES[0]
+    for name in _SPECIAL:
+        if isinstance(settings.get(name), dict):
+            settings[name] = settings[name].get("content")
+    yield from foreign_keys.differences(OPTIONS_NAME, settings, place="The tokenizer")
+    class_name = stated.get("tokenizer_class") or _CLASSES[0]
     if class_name.removesuffix("Fast") not in _CLASSES:
         yield f"The tokenizer is a {class_name}: a text may get different ids here."
     expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
@@ -316,30 +320,12 @@ def _differences(
         other = _part(whole, name).get("type")
         if whole and other != kind:
             yield f"The {name} is {other} and not {kind}: a text may get different ids."
-    if options.get("split_special_tokens"):
-        yield "split_special_tokens is true; bert_tf keeps special tokens whole."
-    if options.get("padding_side") == "left":
-        yield (
-            "padding_side is left, so padded texts begin at a later position in "
-            "Hugging Face; bert_tf pads on the right."
-        )
-    if "auto_map" in options:
+    if "auto_map" in stated:
         yield (
             f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
             "a text may get different ids."
         )
-
-
-def _differences_of_rows(
-    special: Mapping[str, Any], options: Mapping[str, Any], whole: Mapping[str, Any]
-) -> Iterator[str]:
-    """Yields sentences about rows that differ here: special tokens and segments."""
-    for name, expected in _SPECIAL.items():
-        token = special.get(name)
-        token = token.get("content") if isinstance(token, dict) else token
-        if token not in (None, expected):
-            yield f"{name} is {token!r:.60}; bert_tf uses {expected}."
-    inputs = options.get("model_input_names")
+    inputs = stated.get("model_input_names")
     for name in ("token_type_ids", "attention_mask"):
         if inputs and name not in inputs:
             yield (
@@ -349,8 +335,6 @@ def _differences_of_rows(
     template = _part(whole, "post_processor")
     if any(template.get(part, row) != row for part, row in _ROWS.items()):
         yield "The post_processor builds other rows than [CLS] A [SEP] B [SEP]."
-    yield from foreign_keys.unknown(OPTIONS_NAME, options)
-    yield from foreign_keys.unknown(NAME, whole)
 
 
 def _differences_of_kept(
@@ -368,8 +352,7 @@ def _differences_of_kept(
             "makes [UNK] of them, bert_tf splits them."
         )
     flags = {token["content"]: token for token in whole.get("added_tokens") or ()}
-    words = [t for t in never_split if flags.get(t, {}).get("single_word")]
-    if words:
+    if words := [t for t in never_split if flags.get(t, {}).get("single_word")]:
         yield (
             f"Hugging Face keeps {_named(words)} whole only as separate words, bert_tf "
             "also within words."
@@ -410,15 +393,3 @@ def _named(tokens: Sequence[str]) -> str:
 def _special(vocabulary: vocabulary_module.Vocabulary) -> dict[str, str]:
     """Returns the vocabulary's special tokens. Others get ids beyond the table."""
     return {name: token for name, token in _SPECIAL.items() if token in vocabulary}
-
-
-def _post_processor(vocabulary: vocabulary_module.Vocabulary) -> dict[str, Any]:
-    """Returns the step that builds [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
-    return {
-        "type": "TemplateProcessing",
-        **_ROWS,
-        "special_tokens": {
-            token: {"id": token, "ids": [vocabulary[token]], "tokens": [token]}
-            for token in (vocabulary_module.CLS, vocabulary_module.SEP)
-        },
-    }

@@ -98,9 +98,21 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
         ({"strip_accents": False}, {}, None),
         ({"never_split": ["a"]}, {}, None),
         ({"do_lower_case": False}, {}, "has do_lower_case False, tokenizer.json the"),
-        ({"tokenize_chinese_chars": False}, {}, "every Chinese character"),
-        ({}, {"normalizer__handle_chinese_chars": False}, "every Chinese character"),
-        ({}, {"normalizer__clean_text": False}, "bert_tf deletes control characters"),
+        (
+            {"tokenize_chinese_chars": False},
+            {},
+            "tokenize_chinese_chars false, bert_tf true:",
+        ),
+        (
+            {},
+            {"normalizer__handle_chinese_chars": False},
+            "tokenize_chinese_chars false, bert_tf true:",
+        ),
+        (
+            {},
+            {"normalizer__clean_text": False},
+            "has clean_text false, bert_tf true: texts may",
+        ),
         ({}, {"model__max_input_chars_per_word": 100}, "more than 100 characters"),
         ({"never_split": ["[MASK]", "<x>"]}, {}, "never_split has '<x>', which the"),
         (
@@ -108,10 +120,22 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
             {},
             "tokenizer_config.json names custom code (auto_map), which bert_tf does no",
         ),
-        ({"do_basic_tokenize": False}, {}, "bert_tf splits text at punctuation"),
-        ({"split_special_tokens": True}, {}, "bert_tf keeps special tokens whole"),
-        ({"padding_side": "left"}, {}, "bert_tf pads on the right"),
-        ({"cls_token": {"content": "a"}}, {}, "cls_token is 'a'; bert_tf uses [CLS]"),
+        ({"do_basic_tokenize": False}, {}, "has do_basic_tokenize false, bert_tf true"),
+        (
+            {"split_special_tokens": True},
+            {},
+            "split_special_tokens true, bert_tf false",
+        ),
+        (
+            {"padding_side": "left"},
+            {},
+            'padding_side "left", bert_tf "right"',
+        ),
+        (
+            {"cls_token": {"content": "a"}},
+            {},
+            'cls_token "a", bert_tf "[CLS]"',
+        ),
         ({"model_input_names": ["input_ids", "attention_mask"]}, {}, "token_type_ids"),
         (
             {},
