@@ -72,29 +72,28 @@ def _comments(texts: Sequence[str]) -> frozenset[int]:
     has as many columns as the other words, and its last one is O, begins like B- or is
     the tag of another word.
     """
-    candidates: list[int] = []
+    candidates: dict[int, str] = {}
     rows: list[str] = []
     is_start = True
     for index, text in enumerate(texts):
         if text.startswith(DOCUMENT_START) or not text.strip():
             is_start = True
         elif is_start and _COMMENT.match(text):
-            candidates.append(index)
+            candidates[index] = text
         else:
             is_start = False
             rows.append(text)
     if not candidates or not rows:
         return frozenset()
-    has_tabs = "\t" in rows[0]
-    num_columns = len(_cells(rows[0], has_tabs))
-    tags = {_cells(text, has_tabs)[-1] for text in rows}
-    cells_by_line = {index: _cells(texts[index], has_tabs) for index in candidates}
-    return frozenset(
-        index
-        for index, cells in cells_by_line.items()
-        if len(cells) != num_columns
-        or (cells[-1] not in tags and not schemes.split_tag(cells[-1])[0])
-    )
+    first, *others = (_cells(text, "\t" in rows[0]) for text in rows)
+    tags = {cells[-1] for cells in (first, *others)}
+    words = set()
+    for index, text in candidates.items():
+        cells = _cells(text, "\t" in rows[0])
+        has_tag = cells[-1] in tags or schemes.split_tag(cells[-1])[0]
+        if has_tag and len(cells) == len(first):
+            words.add(index)
+    return frozenset(candidates.keys() - words)
 
 
 def _cells(text: str, has_tabs: bool) -> list[str]:
@@ -167,12 +166,11 @@ class Columns:
 def read_sentences(
     path: str, columns: Columns, *, broken_rows: list[str] | None = None
 ) -> list[Sentence]:
-    """Returns the sentences of a file.
+    """Returns the sentences of a file; they have no tags if it lacks that column.
 
     Args:
         path: the file; see `read_lines`.
-        columns: the columns to read. Sentences have no tags if the file lacks the
-            column.
+        columns: the columns to read.
         broken_rows: a list that collects the errors of rows, whose sentences are then
             omitted. None raises them.
 
@@ -195,9 +193,17 @@ def read_sentences(
             rows.append(line)
             continue
         if rows and not any(row.is_broken for row in rows):
-            sentence = _sentence(rows, columns)
+            tags = None
+            if columns.tag is not None and columns.tag < len(rows[0].cells):
+                tags = tuple(row.cells[columns.tag] for row in rows)
             sentences.append(
-                dataclasses.replace(sentence, document=document, path=path)
+                Sentence(
+                    words=tuple(row.cells[columns.word] for row in rows),
+                    tags=tags,
+                    document=document,
+                    path=path,
+                    lines=tuple(row.number for row in rows),
+                )
             )
         rows = []
         document += line.text.startswith(DOCUMENT_START)
@@ -207,24 +213,10 @@ def read_sentences(
     return sentences
 
 
-def _sentence(rows, columns):
-    tags = None
-    if columns.tag is not None and columns.tag < len(rows[0].cells):
-        tags = tuple(row.cells[columns.tag] for row in rows)
-    return Sentence(
-        words=tuple(row.cells[columns.word] for row in rows),
-        tags=tags,
-        lines=tuple(row.number for row in rows),
-    )
-
-
 def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str]:
-    """Yields the lines of a column file with predicted tags in the column of tags.
+    """Yields the lines of a column file with the predicted tags of all words.
 
-    Args:
-        path: of the file that was tagged.
-        column: index of the column of tags, which is appended if the file lacks it.
-        tags: the tags of all words, in order.
+    They replace the column of tags, which is appended if the file lacks it.
 
     Raises:
         OSError: the file cannot be read.
@@ -247,16 +239,7 @@ def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str
 def plain_text_words(
     path: str, whole_words: Collection[str]
 ) -> list[words_module.Words]:
-    """Returns the words of each line of a text.
-
-    Args:
-        path: the file, in UTF-8.
-        whole_words: see `words.split_text`.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is not UTF-8.
-    """
+    """Returns the words of each line of a text file; see `words.split_text`."""
     return [
         words_module.split_text(line, whole_words) for line in files.read_lines(path)
     ]
@@ -269,8 +252,7 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
         OSError: the file cannot be read.
         ValueError: the file lacks a column, or words and tags are in the same one.
     """
-    lines = read_lines(path)
-    num_columns = len(next(line.cells for line in lines if line.cells))
+    num_columns = len(next(line.cells for line in read_lines(path) if line.cells))
     tag = num_columns - 1 if columns.tag is None else columns.tag
     tag_place = "another column, the last" if columns.tag is None else f"column {tag}"
     if tag == columns.word or max(tag, columns.word) >= num_columns:
@@ -287,11 +269,8 @@ def read_plain_text(
 ) -> list[Sentence]:
     """Returns the sentences of a text file; each one is its own document.
 
-    Args:
-        path: the file, in UTF-8. Lines without words are skipped; see
-            `words.split_text`.
-        whole_words: see `words.split_text`.
-        longest_word: see `words.warn_of_undivided`.
+    Lines without words are skipped. For `whole_words` and `longest_word`, see
+    `words.warn_of_undivided`.
 
     Raises:
         OSError: the file cannot be read.
@@ -316,14 +295,10 @@ def read_plain_text(
 
 
 def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields the lines of a column file: words, then their tags.
+    """Yields the lines of a column file from a data set such as conll2003.
 
     The columns are the words, the other sequences of classes, and the entity tags:
     tokens, pos, chunks and ner for conll2003, as in CoNLL's own files.
-
-    Args:
-        data: a data set such as conll2003 or wikiann/de, one sentence per record.
-        split: of it.
 
     Raises:
         ValueError: the data set has no words with tags, or a word is empty.
@@ -390,12 +365,11 @@ def column_text(sentences: Sequence[tuple[Sequence[str], Sequence[str]]]) -> byt
 
 def _check(path, line, first):
     if len(line.cells) != len(first.cells):
-        is_comment = line.text.startswith("#")
-        where = " Comments are allowed only before the first word of a sentence."
+        advice = " Comments are allowed only before the first word of a sentence."
         raise ValueError(
             f"{path}:{line.number}: expected {len(first.cells)} columns as in line "
             f"{first.number}, got {len(line.cells)}: {line.text[:60]!r}."
-            f"{where if is_comment else ''}"
+            f"{advice if line.text.startswith('#') else ''}"
         )
     if not all(line.cells):
         column = line.cells.index("")

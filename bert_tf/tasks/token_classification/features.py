@@ -148,8 +148,7 @@ def convert_sentences_to_features(
         words = [words_module.true_cased(one, record.true_cases) for one in words]
     piece_ids = _piece_ids(words, tokenizer)
     label_ids = {label: index for index, label in enumerate(record.labels)}
-    cls, sep = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
-    input_ids: list[np.ndarray] = []  # Of each row, without padding.
+    row_pieces: list[Sequence[int]] = []
     rows, positions, tag_ids = [], [], []
     for unit in _units(sentences, record):
         ids = [piece_ids[word] for index in unit for word in words[index]]
@@ -161,28 +160,17 @@ def convert_sentences_to_features(
         for number, (start, end) in enumerate(spans):
             here = first[chosen == number]
             if len(here):
-                rows.append(np.full(len(here), len(input_ids)))
+                rows.append(np.full(len(here), len(row_pieces)))
                 positions.append(here - start + 1)  # After [CLS].
-                input_ids.append(np.array([cls, *pieces[start:end], sep]))
-        tags = [tag for index in unit for tag in _tags(sentences[index])]
-        tag_ids += [label_ids.get(tag, token_classifier.NO_TAG) for tag in tags]
-    shape = (len(input_ids), record.max_seq_length)
-    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
-    for row, row_ids in enumerate(input_ids):
-        columns["input_ids"][row, : len(row_ids)] = row_ids
-        columns["input_mask"][row, : len(row_ids)] = 1
-    columns["tag_ids"] = np.full(shape, token_classifier.NO_TAG, np.int32)
-    words_rows, words_positions = np.concatenate(rows), np.concatenate(positions)
-    columns["tag_ids"][words_rows, words_positions] = tag_ids
-    return Features(
-        columns=columns,
-        rows=words_rows,
-        positions=words_positions,
-    )
-
-
-def _tags(sentence):
-    return (None,) * len(sentence.words) if sentence.tags is None else sentence.tags
+                row_pieces.append(pieces[start:end].tolist())
+        for sentence in map(sentences.__getitem__, unit):
+            tags = sentence.tags or [""] * len(sentence.words)
+            tag_ids += [label_ids.get(tag, token_classifier.NO_TAG) for tag in tags]
+    columns = packing.pack_ids(tokenizer.vocabulary, row_pieces, record.max_seq_length)
+    columns["tag_ids"] = np.full_like(columns["input_ids"], token_classifier.NO_TAG)
+    place = (np.concatenate(rows), np.concatenate(positions))
+    columns["tag_ids"][place] = tag_ids
+    return Features(columns=columns, rows=place[0], positions=place[1])
 
 
 def _units(sentences, record):
@@ -215,12 +203,7 @@ def _piece_ids(sentences, tokenizer):
 
 
 def tagged(logits: np.ndarray, labels: Sequence[str]) -> list[tuple[str, float]]:
-    """Returns the best tag of each word and its probability.
-
-    Args:
-        logits: float [W, C].
-        labels: the tags, C.
-    """
+    """Returns the best tag of each word and its probability, from logits [W, C]."""
     best = np.argmax(logits, axis=-1)
     highest = np.max(logits, axis=-1, keepdims=True)
     probabilities = 1 / np.sum(np.exp(logits - highest), axis=-1)
@@ -233,12 +216,9 @@ def answer(
     tagged_words: Iterable[tuple[str, float]],
     scheme: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the answer of `Predictor.predict` for a text.
+    """Returns the answer of `Predictor.predict` for a text and its `tagged` words.
 
-    Args:
-        words: of the text.
-        tagged_words: the `tagged` words.
-        scheme: of the tags, to add probabilities and entities; None: without them.
+    It has probabilities and entities if there is a scheme of the tags.
     """
     pairs = list(tagged_words)
     tags, probabilities = [tag for tag, _ in pairs], [value for _, value in pairs]

@@ -15,6 +15,7 @@ scheme "none".
 """
 
 import collections
+import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -116,12 +117,7 @@ def breach(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
 
 
 def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]:
-    """Yields line number and description of the first violation in each sentence.
-
-    Args:
-        sentences: `examples.Sentence`s with tags.
-        scheme: one of `SCHEMES`.
-    """
+    """Yields line number and description of each `examples.Sentence`'s `breach`."""
     for sentence in sentences:
         first = breach(sentence.tags or (), scheme)
         if first is not None:
@@ -132,13 +128,7 @@ def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]
 def check_tags(
     path: str, sentences: Sequence[Any], scheme: str, labels: Sequence[str]
 ) -> None:
-    """Checks that all words have tags of a model, and that these follow their scheme.
-
-    Args:
-        path: the file, for error messages.
-        sentences: the sentences of the file.
-        scheme: one of `SCHEMES`.
-        labels: the tags of the model.
+    """Checks that a file's words have tags of a model, which follow their scheme.
 
     Raises:
         ValueError: there is no column of tags, or a tag is unknown or violates the
@@ -183,18 +173,16 @@ def recognize_scheme(
     Raises:
         ValueError: more than a tenth of them have none, but most have one.
     """
-    steps: collections.Counter[tuple[str, str | None]] = collections.Counter()
-    for tags in sentences:
-        steps.update(_steps(tags))
-    prefixes: collections.Counter[str] = collections.Counter()
+    steps = collections.Counter(itertools.chain.from_iterable(map(_steps, sentences)))
+    tags = collections.Counter[str]()
     for (_, tag), count in steps.items():
         if tag not in (OUTSIDE, _END):
-            prefixes[split_tag(tag)[0]] += count
-    num_plain, num_tags = prefixes[""], prefixes.total()
+            tags[tag] += count
+    plain = sorted(tag for tag in tags if not split_tag(tag)[0])
+    num_plain, num_tags = sum(map(tags.__getitem__, plain)), tags.total()
     if 2 * num_plain >= num_tags:
         return NONE
     if num_plain > _STRAY_SHARE * num_tags:
-        plain = sorted({tag for _, tag in steps if tag and split_tag(tag)[0] == ""})
         raise ValueError(
             f"{path}: {num_plain:,} of {num_tags:,} tags have no prefix such as B- or "
             f"I-, and the others have one; the first is {plain[0]!r}. Correct them, or "
@@ -214,13 +202,8 @@ def recognize_scheme(
 def scheme_of_labels(labels: Iterable[str]) -> str:
     """Recognizes the scheme of a model's tags by their prefixes.
 
-    Args:
-        labels: each tag once.
-
-    Returns:
-        One of `SCHEMES`. It is "none" if a tag other than O has no prefix, or if there
-        is only O. IOB1 and IOB2 have the same prefixes; the result is IOB1 if more
-        types have I- than B-.
+    It is "none" if a tag other than O has no prefix, or if there is only O. IOB1 and
+    IOB2 have the same prefixes; it is IOB1 if more types have I- than B-.
     """
     prefixes = collections.Counter(split_tag(tag)[0] for tag in labels)
     del prefixes[OUTSIDE]
@@ -237,11 +220,8 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
     """Returns the tags of a model for training data.
 
     They are O and each type with every prefix of the scheme, even if the training data
-    lack a combination: two adjacent entities may occur only in other data.
-
-    Args:
-        tags: the tags that occur.
-        scheme: one of `SCHEMES`; for "none" the result is the tags that occur, sorted.
+    lack a combination: two adjacent entities may occur only in other data. With the
+    scheme "none", they are the tags that occur, sorted.
     """
     tags = set(tags)
     if scheme == NONE:
@@ -254,12 +234,7 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
 def labels_of_training(
     path: str, tags: Iterable[Sequence[str]], scheme: str
 ) -> list[str]:
-    """Returns the tags of a model that is trained on a file.
-
-    Args:
-        path: the file, for error messages.
-        tags: the tags of each sentence.
-        scheme: one of `schemes.SCHEMES`.
+    """Returns the `labels_of` a file, given the tags of each sentence.
 
     Raises:
         ValueError: every word has the same tag, two tags differ only in case, or a tag

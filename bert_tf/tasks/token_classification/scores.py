@@ -55,13 +55,7 @@ def report_by_type(
     predicted: Sequence[Sequence[str]],
     scheme: str,
 ) -> str:
-    """Returns a text table with the scores of each entity type, and of all entities.
-
-    Args:
-        tags: the correct tags of each sentence.
-        predicted: the predicted tags of each sentence.
-        scheme: one of `schemes.SCHEMES` except "none".
-    """
+    """Returns a text table with the `tag_scores` of each entity type, and of all."""
     counts = _counts_by_type(tags, predicted, scheme)
     width = max(map(len, (*counts, "type")))
     lines = [f"{'type':{width}}  precision  recall    F1  support"]
@@ -79,26 +73,20 @@ def plot_values(
     predicted: Sequence[Sequence[str]],
     scheme: str,
 ) -> dict[str, Any]:
-    """Returns baselines and confusion matrix.
+    """Returns baselines and confusion matrix of the tags that `tag_scores` compares.
 
     The confusion matrix counts words. Its classes are the types of entities and "O"; if
     the tags mark no entities, they are the tags.
-
-    Args:
-        tags: the correct tags of each sentence.
-        predicted: the predicted tags of each sentence.
-        scheme: one of `schemes.SCHEMES`.
     """
-    true = list(itertools.chain.from_iterable(tags))
-    [(constant, _)] = collections.Counter(true).most_common(1)
+    true = collections.Counter(itertools.chain.from_iterable(tags))
+    [(constant, _)] = true.most_common(1)
     baselines = tag_scores(tags, [[constant] * len(s) for s in tags], scheme)
-    types = [schemes.type_of(tag, scheme) for tag in true]
-    predicted_types = [
-        schemes.type_of(tag, scheme) for tag in itertools.chain.from_iterable(predicted)
-    ]
-    labels = sorted({*types, *predicted_types} - {schemes.OUTSIDE})
-    if schemes.OUTSIDE in {*types, *predicted_types}:
-        labels.append(schemes.OUTSIDE)
+    types, predicted_types = (
+        [schemes.type_of(tag, scheme) for sentence in sentences for tag in sentence]
+        for sentences in (tags, predicted)
+    )
+    labels = sorted({*types, *predicted_types})
+    labels.sort(key=schemes.OUTSIDE.__eq__)  # "O" comes last.
     numbers = {label: number for number, label in enumerate(labels)}
     return {
         "baselines": {

@@ -69,16 +69,13 @@ class TokenClassification(task_module.Task):
         return name == "test" and self.options.predict_file is not None
 
     def paths(self) -> dict[str, str | None]:
+        options = self.options
         paths: dict[str, str | None] = dict.fromkeys(FILES)
-        if self.options.tfds_name is not None:
-            lines = examples.tfds_lines
-            paths = named_datasets.part_files(self.options, lines, ".txt")
-        elif self.options.data_dir:
-            folder = self.options.data_dir
+        if options.tfds_name is not None:
+            paths = named_datasets.part_files(options, examples.tfds_lines, ".txt")
+        elif folder := options.data_dir:
             paths = {name: os.path.join(folder, file) for name, file in FILES.items()}
-        if self.options.predict_file is not None:
-            paths["test"] = self.options.predict_file
-        return paths
+        return paths | {"test": options.predict_file or paths["test"]}
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
         sets = super().data_sets()
@@ -104,14 +101,11 @@ class TokenClassification(task_module.Task):
         record: Any = super().read()
         paths = {name: str(path) for name, path in self.paths().items()}
         for name, sentences in self.examples.items():
-            if self.is_plain_text(name):
-                continue
-            self._check_documents(paths[name], sentences)
-            # The tags of a test file are optional and used for scores only.
-            if name != "test":
-                schemes.check_tags(
-                    paths[name], sentences, record.tag_scheme, record.labels
-                )
+            path, scheme, labels = paths[name], record.tag_scheme, record.labels
+            if not self.is_plain_text(name):
+                self._check_documents(path, sentences)
+            if name != "test":  # Its tags are optional and used for scores only.
+                schemes.check_tags(path, sentences, scheme, labels)
         return record
 
     def new_record(self) -> features_module.Record:
@@ -200,13 +194,10 @@ class TokenClassification(task_module.Task):
         tag_ids = features.first_pieces(features.columns["tag_ids"])
         losses = np.asarray(kernels.current().cross_entropy(logits, tag_ids))
         tagged = features_module.tagged(logits, self.record.labels)
-        predicted = self._by_sentence("dev", [tag for tag, _ in tagged])
+        predicted = self._by_sentence("dev", tagged)
+        loss = {"eval_loss": float(np.mean(losses, dtype=np.float64))}
         return task_module.Evaluation(
-            scores={
-                **self._scores("dev", predicted, "eval"),
-                "eval_loss": float(np.mean(losses, dtype=np.float64)),
-            },
-            outputs=predicted,
+            scores=self._scores("dev", predicted, "eval") | loss, outputs=predicted
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
@@ -232,7 +223,6 @@ class TokenClassification(task_module.Task):
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         logits = self._word_logits("test", predict)
         tagged = features_module.tagged(logits, self.record.labels)
-        tags = [tag for tag, _ in tagged]
         path, is_plain = str(self.paths()["test"]), self.is_plain_text("test")
         answers = features_module.line_answers(
             path if is_plain else self.examples["test"],
@@ -245,11 +235,11 @@ class TokenClassification(task_module.Task):
         }
         if not is_plain:
             contents[COLUMN_FILE] = examples.lines_with_tags(
-                path, self.record.tag_column, tags
+                path, self.record.tag_column, [tag for tag, _ in tagged]
             )
         test_scores: dict[str, float] = {}
         if self.examples["test"][0].tags is not None:
-            predicted = self._by_sentence("test", tags)
+            predicted = self._by_sentence("test", tagged)
             self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
         return task_module.Predicted(files=contents, scores=test_scores)
@@ -393,15 +383,15 @@ class TokenClassification(task_module.Task):
     def _word_logits(self, name, predict):
         """Returns the logits of all words, float32 [W, C]."""
         features, logits = self.features(name), []
-        for start in range(0, len(features.columns["input_ids"]), ROWS_PER_PART):
-            stop = min(start + ROWS_PER_PART, len(features.columns["input_ids"]))
-            _, part = features.selected(range(start, stop))
+        numbers = range(len(features.columns["input_ids"]))
+        for start in range(0, len(numbers), ROWS_PER_PART):
+            _, part = features.selected(numbers[start : start + ROWS_PER_PART])
             outputs = predict(batching.ArraySource(part.columns), keys=("logits",))
             logits.append(part.first_pieces(outputs["logits"]))
         return np.concatenate(logits)
 
-    def _by_sentence(self, name, tags):
-        rest = iter(tags)
+    def _by_sentence(self, name, tagged):
+        rest = (tag for tag, _ in tagged)
         return [
             list(itertools.islice(rest, len(sentence.words)))
             for sentence in self.examples[name]
