@@ -1,8 +1,8 @@
 """Vectors of texts and of their word pieces, from any layer of an encoder.
 
-`extraction` reads lines and runs the encoder, `formats` writes the vectors, and
-`workflow` connects them. Python programs use `bert_tf.embed` or `extract`, which is
-loaded on first use, because it needs TensorFlow.
+`extraction` reads lines and runs the encoder, and `workflow` writes the vectors. Python
+programs use `bert_tf.embed` or `extract`, which is loaded on first use, because it
+needs TensorFlow.
 """
 
 import importlib
