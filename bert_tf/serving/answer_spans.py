@@ -53,12 +53,9 @@ def windows_of(
     context_ids: tf.RaggedTensor,
     sizes: Any,
 ) -> Windows:
-    """Returns the windows over contexts.
+    """Returns the windows over contexts, with the `features.WindowSizes` of a task.
 
-    Args:
-        question_ids: int32 [B, pieces], already truncated.
-        context_ids: int32 [B, P].
-        sizes: `features.WindowSizes`, lengths and stride.
+    Both inputs are int32 [B, pieces], and the questions are truncated already.
     """
     room = sizes.row_room - question_ids.row_lengths()
     cut = graph_packing.windows_over(context_ids.row_lengths(), room, sizes.doc_stride)
@@ -81,12 +78,9 @@ def best_spans(
 ) -> BestSpans:
     """Returns the best span of each question, "no answer" excluded.
 
-    Args:
-        windows: the windows.
-        logits: the start and the end scores, float32 [W, S] each; those of padding must
-            be so low that it cannot be chosen.
-        num_questions: int64 scalar, B.
-        rules: `predictions.Rules`, or the record of a run: which spans are allowed.
+    `logits` are the start and the end scores, float32 [W, S] each; those of padding
+    must be so low that it cannot be chosen. `rules`, as in `predictions.Rules`, say
+    which spans are allowed.
     """
     count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
     start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]
@@ -202,15 +196,8 @@ def answers(
 def _covered(contexts, numbers, piece, rows, basic_tokens):
     """Returns the start and the end of pieces in the contexts of some rows.
 
-    Args:
-        contexts: the contexts' words, B rows.
-        numbers: int64 [B], the words of the pieces, among all words.
-        piece: a `Piece` of each row.
-        rows: int64 [R], the rows.
-        basic_tokens: see `answers`.
-
-    Returns:
-        The starts and the ends, int64 [R], and whether they are known, bool [R].
+    `numbers`, int64 [B], are the words of the pieces, among all words; `rows` is int64
+    [R]. The result is int64 [R] twice, and whether they are known, bool [R].
     """
     numbers, index = tf.gather(numbers, rows), tf.gather(piece.index, rows)
     words = tf.gather(contexts.words.values, numbers)
@@ -309,13 +296,9 @@ def _find(shown, patterns):
     One character of the pattern is compared with all positions of the text per step, so
     that even a context of 100,000 characters without a space needs little memory.
 
-    Args:
-        shown: int32 [B, C], the texts' code points, padded with `NO_CHARACTER`.
-        patterns: string [B].
-
-    Returns:
-        The position and the pattern's length, int64 [B], and whether the pattern
-        occurs, bool [B]; an empty pattern does not.
+    `shown`, int32 [B, C], has the texts' code points, padded with `NO_CHARACTER`. The
+    result is the position and the pattern's length, int64 [B], and whether the pattern
+    occurs, bool [B]; an empty pattern does not.
     """
     patterns = tf.strings.unicode_decode(patterns, "UTF-8")
     lengths = patterns.row_lengths()

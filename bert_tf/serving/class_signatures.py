@@ -19,9 +19,6 @@ ABSENT = -1e9
 class ClassSignatures(signatures.TaskSignatures):
     """The functions of a trained classifier.
 
-    Args:
-        predictor: of a trained classifier.
-
     Attributes:
         functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
             string [B]. It returns `label`, string [B], and `probabilities`, float32
@@ -84,9 +81,6 @@ class ClassSignatures(signatures.TaskSignatures):
 class ChoiceSignatures(signatures.TaskSignatures):
     """The functions of a trained multiple choice model.
 
-    Args:
-        predictor: `multiple_choice.task.Predictor`.
-
     Attributes:
         functions: `serving_default` takes `text`, string [B], and `endings`, string
             [B, C], padded with "". It returns `label`, string [B], the number of the
@@ -125,13 +119,10 @@ class ChoiceSignatures(signatures.TaskSignatures):
 
 
 def is_absent(endings: tf.Tensor) -> tf.Tensor:
-    """Returns where there is no ending; bool [B, C].
+    """Returns where there is no ending, bool [B, C], of string [B, C].
 
     A client pads endings with "". With `pad_variable_length_inputs`, TensorFlow Serving
     repeats the first ending of the request after the last one instead.
-
-    Args:
-        endings: string [B, C].
     """
     is_first = tf.range(tf.shape(endings)[1]) == 0
     is_padding = (endings == "") | (endings == endings[:, :1])

@@ -41,10 +41,7 @@ class Signature:
             )
 
     def arrays(self, inputs: Any) -> Columns:
-        """Returns the inputs of a request as arrays, texts in UTF-8.
-
-        Args:
-            inputs: a dict of lists, one per input, or the list of the only input.
+        """Returns a dict of lists, or the list of the only input, as arrays.
 
         Raises:
             ValueError: they are not what the signature takes.
@@ -66,9 +63,6 @@ class LoadedModel:
 
     Args:
         model: what `tf.saved_model.load` returns.
-
-    Attributes:
-        signatures: name -> `Signature`.
     """
 
     def __init__(self, model: Any):
@@ -102,10 +96,7 @@ class LoadedModel:
 
 
 def load(export_dir: str) -> Any:
-    """Returns what `tf.saved_model.load` does, with errors that name the file.
-
-    Args:
-        export_dir: the SavedModel, or the folder of its versions.
+    """Loads a SavedModel, or the newest of a folder, with errors that name the file.
 
     Raises:
         ImportError: TensorFlow Text is not installed.

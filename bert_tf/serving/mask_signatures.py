@@ -22,9 +22,6 @@ _COST_OF_MASK = 4
 class MaskSignatures(signatures.TaskSignatures):
     """The functions of a masked-word model.
 
-    Args:
-        predictor: `MaskPredictor`.
-
     Attributes:
         functions: `serving_default` takes `text`, string [B], and returns `tokens`,
             string [B, M, K], and `probabilities`, float32 [B, M, K], the likeliest

@@ -35,9 +35,6 @@ _FINGERPRINT = "fingerprint.pb"
 def load(export_dir: str) -> Any:
     """Returns a loaded SavedModel, with `signatures` that compute with OpenVINO.
 
-    Args:
-        export_dir: the SavedModel, exported in float32, in a local folder.
-
     Raises:
         ImportError: OpenVINO is not installed.
         OSError: the SavedModel cannot be loaded.
@@ -76,22 +73,14 @@ def _read_definition(export_dir):
 
 
 class _Model:
-    """The model as a function of TensorFlow that runs in Python.
-
-    Args:
-        max_length: maximum number of positions of a row.
-    """
+    """The model as a function of TensorFlow that runs in Python."""
 
     def __init__(self, max_length: int):
         self._max_length = max_length
         self.compute: Any = None  # `backends.Compiled`.
 
     def node(self, dtypes: Sequence[int]) -> Any:
-        """Returns the `NodeDef` that calls this function.
-
-        Args:
-            dtypes: the outputs' types, as in a `FunctionDef`.
-        """
+        """Returns the `NodeDef` that calls this function, for types of outputs."""
 
         def call(*columns):
             return tf.numpy_function(self._outputs, list(columns), kinds)

@@ -62,10 +62,6 @@ _BYTES = prometheus_client.Gauge("bert_tf_bytes_in_progress", "Requests and answ
 class Application:
     """The paths of one model, whose versions may change.
 
-    Args:
-        options: the options of the server.
-        token: what requests must have, or None.
-
     Attributes:
         model: the version that answers; None before the first one is loaded.
         short: where requests are computed.

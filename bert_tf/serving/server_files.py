@@ -26,14 +26,7 @@ _BASE_MEBIBYTES = 2048
 
 
 def check_layout(export_dir: str) -> None:
-    """Checks before an export that `write` will know the name of the model.
-
-    Args:
-        export_dir: the folder of the SavedModel, such as `models/topics/1`.
-
-    Raises:
-        ValueError: it is not a version in the folder of a model.
-    """
+    """Raises ValueError before an export if `write` will not know the model's name."""
     model_dir, version = os.path.split(os.path.abspath(export_dir))
     if not version.isdigit() or not _NAME.fullmatch(os.path.basename(model_dir)):
         raise ValueError(
@@ -44,14 +37,7 @@ def check_layout(export_dir: str) -> None:
 
 
 def write(export_dir: str) -> str:
-    """Writes the files, and replaces those of an earlier version.
-
-    Args:
-        export_dir: the folder of the exported version.
-
-    Returns:
-        The folder with the files.
-    """
+    """Writes the files of an exported version, over old ones; returns the folder."""
     export_dir = export_dir.rstrip("/")
     model_dir, version = os.path.split(os.path.abspath(export_dir))
     task = companion_files.read_task(f"{export_dir}/assets.extra")

@@ -86,17 +86,9 @@ class TaskSignatures(tf.Module):
     def in_parts(
         self, features: dict[str, tf.Tensor], **options: Any
     ) -> dict[str, tf.Tensor]:
-        """Returns `outputs`, computed for a limited number of rows at a time.
-
-        Args:
-            features: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
-            **options: see `row_parts.apply`.
-        """
+        """Returns `outputs`, computed in parts; `options` are those of `row_parts`."""
         return row_parts.apply(
-            self.model_outputs,
-            features,
-            max_tokens=MAX_BATCH_TOKENS,
-            **options,
+            self.model_outputs, features, max_tokens=MAX_BATCH_TOKENS, **options
         )
 
     def _of_ids(self, input_ids, input_mask, segment_ids):
@@ -150,15 +142,10 @@ def real_mask(
 ) -> tf.Tensor:
     """Returns the input mask without the padding that a server added; int32 [B, S].
 
-    A client pads rows with [PAD] and the mask 0. With `pad_variable_length_inputs`,
-    TensorFlow Serving repeats the first value of each input instead: [CLS] with the
-    mask 1. No real row ends with either, because its last piece is [SEP].
-
-    Args:
-        input_ids: int32 [B, S].
-        input_mask: int32 [B, S], as the client sent it and the server padded it.
-        cls_id: id of [CLS].
-        pad_id: id of [PAD]; None if the vocabulary lacks it.
+    A client pads rows with [PAD] (`pad_id`, or None if the vocabulary lacks it) and the
+    mask 0. With `pad_variable_length_inputs`, TensorFlow Serving repeats the first
+    value of each input instead: [CLS] with the mask 1. No real row ends with either,
+    because its last piece is [SEP].
     """
     is_padding = input_ids == cls_id
     if pad_id is not None:

@@ -20,9 +20,6 @@ LOGITS = ("start_logits", "end_logits")
 class SpanSignatures(signatures.TaskSignatures):
     """The functions of a trained question answering model.
 
-    Args:
-        predictor: `question_answering.task.Predictor`.
-
     Attributes:
         functions: `serving_default` takes `question` and `context`, string [B]; a
             context may have any length. It returns `answer`, string [B], "" for none;
@@ -127,11 +124,9 @@ class SpanSignatures(signatures.TaskSignatures):
         )
 
     def _piece(self, words, word, piece):
-        """Returns a `Piece` of each answer.
+        """Returns a `Piece` of each answer, whose `word` and `piece` are int64 [B].
 
-        Args:
-            words: int32 [words, P], the pieces of all words.
-            word, piece: int64 [B], counted over all words.
+        Both are counted over all words, whose pieces are `words`, int32 [words, P].
         """
         tokens = tf.constant(self.predictor.vocabulary.tokens)
         words = tf.concat([words, tf.ragged.constant([[]], words.dtype)], axis=0)

@@ -18,9 +18,6 @@ class VectorSignatures(signatures.TaskSignatures):
     An exported encoder is a bi-encoder whose queries and passages have the same maximum
     length.
 
-    Args:
-        predictor: `BiEncoderPredictor`.
-
     Attributes:
         functions: `serving_default` takes `text`, passages, string [B], and returns
             `embedding`, float32 [B, H], usually vectors of length 1. `query` does the
@@ -61,9 +58,6 @@ class VectorSignatures(signatures.TaskSignatures):
 
 class ScoreSignatures(signatures.TaskSignatures):
     """The functions of a trained cross-encoder.
-
-    Args:
-        predictor: `CrossEncoderPredictor`.
 
     Attributes:
         functions: `serving_default` takes `text`, the query, and `text_b`, the passage,

@@ -25,12 +25,7 @@ _MASKED = "The [MASK] is in the [MASK]."
 
 
 def write(module: Any, path: str) -> None:
-    """Writes the warm-up requests of a model.
-
-    Args:
-        module: the model's `signatures.TaskSignatures`.
-        path: the file to write.
-    """
+    """Writes the warm-up requests of a model's `signatures.TaskSignatures`."""
     import tensorflow as tf
 
     inputs = {
@@ -65,12 +60,8 @@ def create_requests(
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Yields requests to all signatures: several batch sizes, lengths and scripts.
 
-    Args:
-        inputs: the `tf.TensorSpec` of each input of each signature, by name.
-        max_seq_length: of the model.
-
-    Yields:
-        The name of the signature and its inputs by name.
+    `inputs` has the `tf.TensorSpec` of each input of each signature, by name. A request
+    is the name of the signature and its inputs by name.
     """
     for name, specs in inputs.items():
         for batch_size in BATCH_SIZES:

@@ -24,12 +24,9 @@ class TextWords:
 def split(
     texts: tf.Tensor, *, separators: Iterable[int], alone: Iterable[int] = ()
 ) -> TextWords:
-    """Splits texts into words.
+    """Splits texts, string [B] in UTF-8, into words.
 
-    Args:
-        texts: string [B], UTF-8.
-        separators: code points between words.
-        alone: code points that form words of their own.
+    `separators` are code points between words; those `alone` are words of their own.
     """
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
     codes = tf.strings.unicode_decode(texts, "UTF-8")
@@ -50,13 +47,10 @@ def split(
 def words_at(
     texts: tf.Tensor, codes: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor
 ) -> TextWords:
-    """Returns the words of texts at given places.
+    """Returns the words of texts at places, int64 [words of all texts].
 
-    Args:
-        texts, codes: see `TextWords`.
-        starts: int64 [words of all texts], the index of each word's first character
-            among the characters of all texts, ascending.
-        lengths: int64 [words of all texts], in characters.
+    A place is the ascending index of a word's first character among the characters of
+    all texts, and the word's length in characters.
     """
     within = tf.ragged.range(codes.row_lengths()).flat_values
     characters = tf.ragged.range(starts, starts + lengths)
@@ -79,12 +73,7 @@ def words_at(
 
 
 def is_among(codes: tf.Tensor, members: Iterable[int]) -> tf.Tensor:
-    """Returns whether each code point is a member of a set; bool, shaped as `codes`.
-
-    Args:
-        codes: int32 tensor.
-        members: the code points in the set.
-    """
+    """Returns whether each code point is in a set of them; bool, shaped as `codes`."""
     ordered = np.array(sorted(set(members)), np.int32)
     if not len(ordered):
         return tf.zeros_like(codes, bool)
