@@ -26,18 +26,6 @@ _WITHOUT_SPACES = f"(?s).*[{characters.SCRIPTS_WITHOUT_SPACES}].*"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Windows:
-    """The windows of some questions, in their order: int64 [W] each."""
-
-    question: tf.Tensor  # The number of the window's question.
-    offset: tf.Tensor  # Index in the row of the first context piece.
-    first_piece: tf.Tensor  # The window's first piece of the context.
-    num_pieces: tf.Tensor  # How many pieces of the context it contains.
-    context_start: tf.Tensor  # Where the context starts among all contexts' pieces.
-    best_window: tf.Tensor  # Of each piece of all contexts; see `best_windows`.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class BestSpans:
     """The best span of each question."""
 
@@ -48,46 +36,27 @@ class BestSpans:
     end_logit: tf.Tensor  # float64 [B]
 
 
-def windows_of(
+def best_spans(
+    windows: graph_packing.Windows,
     question_ids: tf.RaggedTensor,
     context_ids: tf.RaggedTensor,
-    sizes: Any,
-) -> Windows:
-    """Returns the windows over contexts, with the `features.WindowSizes` of a task.
-
-    Both inputs are int32 [B, pieces], and the questions are truncated already.
-    """
-    room = sizes.row_room - question_ids.row_lengths()
-    cut = graph_packing.windows_over(context_ids.row_lengths(), room, sizes.doc_stride)
-    row_starts = context_ids.row_starts()
-    return Windows(
-        question=cut.text,
-        offset=tf.gather(question_ids.row_lengths(), cut.text) + 2,
-        first_piece=cut.start,
-        num_pieces=cut.length,
-        context_start=tf.gather(row_starts, cut.text),
-        best_window=graph_packing.best_windows(cut, row_starts),
-    )
-
-
-def best_spans(
-    windows: Windows,
     logits: Sequence[tf.Tensor],
-    num_questions: tf.Tensor,
     rules: Any,
 ) -> BestSpans:
     """Returns the best span of each question, "no answer" excluded.
 
-    `logits` are the start and the end scores, float32 [W, S] each; those of padding
-    must be so low that it cannot be chosen. `rules`, as in `predictions.Rules`, say
-    which spans are allowed.
+    Windows are over the contexts; both ids are int32 [B, pieces]. `logits` are the
+    start and the end scores, float32 [W, S] each; those of padding must be so low that
+    it cannot be chosen. `rules` are `predictions.Rules`, or the record of a run.
     """
     count = tf.minimum(rules.n_best_size, tf.shape(logits[0])[1])
     start_logits, starts = tf.math.top_k(logits[0], k=count)  # [W, K]
     end_logits, ends = tf.math.top_k(logits[1], k=count)
-    first_pieces, may_start = _pieces(windows, starts)
-    last_pieces, may_end = _pieces(windows, ends)
-    may_start &= _is_max_context(windows, first_pieces, may_start)
+    # Where the context begins in its row, after [CLS] and [SEP].
+    offset = tf.gather(question_ids.row_lengths(), windows.text) + 2
+    first_pieces, may_start = _pieces(windows, offset, starts)
+    last_pieces, may_end = _pieces(windows, offset, ends)
+    may_start &= _is_max_context(windows, context_ids, first_pieces, may_start)
     lengths = last_pieces[:, tf.newaxis] - first_pieces[:, :, tf.newaxis] + 1
     allowed = may_start[:, :, tf.newaxis] & may_end[:, tf.newaxis]  # [W, K, K]
     allowed &= (lengths > 0) & (lengths <= rules.max_answer_length)
@@ -96,7 +65,9 @@ def best_spans(
     scores = start_logits[:, :, tf.newaxis] + end_logits[:, tf.newaxis]
     nothing = tf.constant(float("-inf"), tf.float64)
     scores = tf.reshape(tf.where(allowed, scores, nothing), [-1, count * count])
-    window = _first_best_window(windows, tf.reduce_max(scores, axis=1), num_questions)
+    window = _first_best_window(
+        windows, tf.reduce_max(scores, axis=1), context_ids.nrows()
+    )
     pair = tf.argmax(tf.gather(scores, window), axis=1, output_type=tf.int32)  # [B]
     is_found = tf.gather(scores, window)
     is_found = tf.gather(is_found, pair, batch_dims=1) > nothing
@@ -122,21 +93,15 @@ class Piece:
     index: tf.Tensor  # int64 [B], of the piece.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class AnswerPieces:
-    """The pieces of answers."""
-
-    texts: tf.Tensor  # string [B], all pieces as text.
-    first: Piece
-    last: Piece
-
-
 def answers(
     contexts: word_splitting.TextWords,
     first_word: tf.Tensor,
     num_words: tf.Tensor,
-    pieces: AnswerPieces,
     basic_tokens: Callable[[tf.Tensor], tf.RaggedTensor],
+    *,
+    texts: tf.Tensor,
+    first_piece: Piece,
+    last_piece: Piece,
 ) -> dict[str, tf.Tensor]:
     """Returns the answers contained in some words of the contexts.
 
@@ -144,9 +109,10 @@ def answers(
         contexts: the contexts' words, B rows.
         first_word: int64 [B], the number of the answer's first word.
         num_words: int64 [B]; 0 for no answer, which has the text "" and position 0.
-        pieces: the answers' pieces.
         basic_tokens: splits words as the tokenizer does before word pieces: string [N]
             to code points, int32 [N, T, C].
+        texts: string [B], the pieces of each answer as text.
+        first_piece, last_piece: the pieces at its ends.
 
     Returns:
         `answer`, string [B], with single spaces; `start` and `end`, int64 [B].
@@ -158,7 +124,7 @@ def answers(
     shown = _by_row(shown, numbers.row_splits)  # [B, C]
     is_space = shown.with_values(tf.cast(shown.values == SPACE, tf.int64))
     shown = shown.to_tensor(NO_CHARACTER)
-    start, length, is_found = _find(shown, pieces.texts)
+    start, length, is_found = _find(shown, texts)
     num_letters = tf.reduce_sum(1 - is_space, axis=1)
     is_found &= num_letters == letters.row_lengths()
     # Indices among the letters, without the spaces.
@@ -174,8 +140,8 @@ def answers(
     has_no_spaces = tf.strings.regex_full_match(whole, _WITHOUT_SPACES)
     is_candidate = has_no_spaces & (num_words > 0)
     rows = tf.where(is_candidate)[:, 0]
-    if_first = _covered(contexts, first, pieces.first, rows, basic_tokens)
-    if_last = _covered(contexts, first + num_words - 1, pieces.last, rows, basic_tokens)
+    if_first = _covered(contexts, first, first_piece, rows, basic_tokens)
+    if_last = _covered(contexts, first + num_words - 1, last_piece, rows, basic_tokens)
     is_known = if_first[2] & if_last[2]
     rows = tf.boolean_mask(rows, is_known)
     begin = tf.boolean_mask(if_first[0], is_known)
@@ -189,8 +155,8 @@ def answers(
         tf.tensor_scatter_nd_update(old, rows, tf.boolean_mask(new, is_right))
         for old, new in ((starts, begin), (ends, end))
     )
-    texts = _texts(contexts.texts, starts, ends)
-    return {"answer": texts, "start": starts, "end": ends}
+    answer = _texts(contexts.texts, starts, ends)
+    return {"answer": answer, "start": starts, "end": ends}
 
 
 def _covered(contexts, numbers, piece, rows, basic_tokens):
@@ -239,30 +205,31 @@ def _num_true(conditions):
     return tf.reduce_sum(tf.cast(conditions, tf.int64), axis=1)
 
 
-def _pieces(windows, indices):
+def _pieces(windows, offset, indices):
     """Returns the context pieces [W, K] at indices of rows, and whether they exist."""
-    inside = tf.cast(indices, tf.int64) - windows.offset[:, tf.newaxis]
-    exists = (inside >= 0) & (inside < windows.num_pieces[:, tf.newaxis])
-    return inside + windows.first_piece[:, tf.newaxis], exists
+    inside = tf.cast(indices, tf.int64) - offset[:, tf.newaxis]
+    exists = (inside >= 0) & (inside < windows.length[:, tf.newaxis])
+    return inside + windows.start[:, tf.newaxis], exists
 
 
-def _is_max_context(windows, pieces, exists):
+def _is_max_context(windows, context_ids, pieces, exists):
     """Returns whether no other window shows more context of a piece, [W, K]."""
-    asked = tf.where(exists, pieces + windows.context_start[:, tf.newaxis], 0)
-    own = tf.range(tf.size(windows.question, tf.int64))[:, tf.newaxis]
+    row_starts = context_ids.row_starts()
+    begin = tf.gather(row_starts, windows.text)[:, tf.newaxis]
     # One more entry, so that index 0 exists even if there are no pieces.
-    best_window = tf.concat([windows.best_window, [-1]], axis=0)
-    return tf.gather(best_window, asked) == own
+    best = tf.pad(graph_packing.best_windows(windows, row_starts), [[0, 1]])
+    best = tf.gather(best, tf.where(exists, pieces + begin, 0))
+    return best == tf.range(tf.size(windows.text, tf.int64))[:, tf.newaxis]
 
 
 def _first_best_window(windows, scores, num_questions):
     """Returns the first window of each question with the best score, [B]."""
-    best = tf.math.segment_max(scores, windows.question)
-    is_best = scores == tf.gather(best, windows.question)
+    best = tf.math.segment_max(scores, windows.text)
+    is_best = scores == tf.gather(best, windows.text)
     numbers = tf.range(tf.size(scores, tf.int64))
     return tf.math.unsorted_segment_min(
         tf.boolean_mask(numbers, is_best),
-        tf.boolean_mask(windows.question, is_best),
+        tf.boolean_mask(windows.text, is_best),
         num_questions,
     )
 

@@ -31,9 +31,10 @@ class ClassSignatures(signatures.TaskSignatures):
     """
 
     def __init__(self, predictor: Any):
-        names = ("text", "text_b") if predictor.task.is_pair else ("text",)
-        texts = signatures.texts(*names)
-        functions: dict[str, Any] = {"serving_default": (self._of_texts, texts)}
+        functions: dict[str, Any] = {}
+        if predictor.task.is_pair:
+            pairs = signatures.texts("text", "text_b")
+            functions["serving_default"] = (self._of_texts, pairs)
         if predictor.task.label_kind != checkpoint_heads.REGRESSION:
             functions["labels"] = (self._labels, signatures.texts("text"))
         super().__init__(predictor, **functions)

@@ -39,8 +39,7 @@ class MaskSignatures(signatures.TaskSignatures):
         self._mask_id = vocabulary[mask_predictor.MASK]
         with tf.init_scope(), tf.device("/CPU:0"):
             self._tokens = tf.constant(vocabulary.tokens)  # [V]
-        texts = signatures.texts("text")
-        super().__init__(predictor, serving_default=(self._of_texts, texts))
+        super().__init__(predictor)
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the likeliest pieces of every [MASK]."""

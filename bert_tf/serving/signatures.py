@@ -31,8 +31,8 @@ class TaskSignatures(tf.Module):
 
     Args:
         predictor: the predictor of a run, with `model`, `task` and `vocabulary`.
-        **functions: the task's functions by name, except for `ids`: each a function,
-            and the specs of its inputs in their order.
+        **functions: the task's functions by name, besides `ids` and `serving_default`,
+            or instead: each a function, and the specs of its inputs in their order.
 
     Attributes:
         functions: signature name -> `tf.function`. Every task has `serving_default`,
@@ -45,6 +45,7 @@ class TaskSignatures(tf.Module):
 
     # Whether `ids` returns a value for each position, also for padding.
     HAS_POSITIONS = False
+    TEXTS: tuple[str, ...] = ("text",)  # The inputs of `serving_default`.
 
     def __init__(
         self,
@@ -69,9 +70,13 @@ class TaskSignatures(tf.Module):
         self.model_outputs = tf.function(
             self.outputs, input_signature=[ids], autograph=False
         )
+        known = {
+            "ids": (self._of_ids, ids),
+            "serving_default": (self._of_texts, texts(*self.TEXTS)),
+        }
         self.functions = {
             name: self._signature(*function)
-            for name, function in {"ids": (self._of_ids, ids), **functions}.items()
+            for name, function in {**known, **functions}.items()
         }
 
     @property
@@ -81,6 +86,10 @@ class TaskSignatures(tf.Module):
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns the outputs of the `ids` signature; every task defines its own."""
+        raise NotImplementedError
+
+    def _of_texts(self, *texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns the outputs of `serving_default`; every task defines its own."""
         raise NotImplementedError
 
     def in_parts(

@@ -3,8 +3,6 @@
 Shape letters: B questions, W windows, S sequence.
 """
 
-from typing import Any
-
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
@@ -30,10 +28,7 @@ class SpanSignatures(signatures.TaskSignatures):
     """
 
     HAS_POSITIONS = True
-
-    def __init__(self, predictor: Any):
-        texts = signatures.texts("question", "context")
-        super().__init__(predictor, serving_default=(self._of_texts, texts))
+    TEXTS = ("question", "context")
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `start_logits` and `end_logits`."""
@@ -61,12 +56,10 @@ class SpanSignatures(signatures.TaskSignatures):
             contexts,
             tf.where(has_answer, first_word - contexts.words.row_starts(), 0),
             tf.where(has_answer, last_word - first_word + 1, 0),
-            answer_spans.AnswerPieces(
-                texts=self._texts_of(ids, first, tf.where(has_answer, last + 1, first)),
-                first=self._piece(pieces.values, first_word, first),
-                last=self._piece(pieces.values, last_word, last),
-            ),
             self._tokenizer.basic_tokens,
+            texts=self._texts_of(ids, first, tf.where(has_answer, last + 1, first)),
+            first_piece=self._piece(pieces.values, first_word, first),
+            last_piece=self._piece(pieces.values, last_word, last),
         )
         is_blank = contexts.words.row_lengths() == 0
         if not self.predictor.task.version_2_with_negative:
@@ -83,11 +76,14 @@ class SpanSignatures(signatures.TaskSignatures):
     def _best_spans(self, question, context_ids):
         task = self.predictor.task
         question_ids = self._tokenizer.tokenize(question)[:, : task.max_query_length]
-        windows = answer_spans.windows_of(question_ids, context_ids, task.sizes)
-        pieces = graph_packing.part(
-            context_ids, windows.question, windows.first_piece, windows.num_pieces
+        room = task.sizes.row_room - question_ids.row_lengths()
+        windows = graph_packing.windows_over(
+            context_ids.row_lengths(), room, task.sizes.doc_stride
         )
-        questions = tf.gather(question_ids, windows.question)
+        pieces = graph_packing.part(
+            context_ids, windows.text, windows.start, windows.length
+        )
+        questions = tf.gather(question_ids, windows.text)
         features = graph_packing.framed(questions, pieces, **self._frame)
         is_real = features["input_mask"] > 0
         outputs = self.in_parts(features)
@@ -100,10 +96,10 @@ class SpanSignatures(signatures.TaskSignatures):
             )
             for name in LOGITS
         ]
-        best = answer_spans.best_spans(windows, logits, context_ids.nrows(), task)
+        best = answer_spans.best_spans(windows, question_ids, context_ids, logits, task)
         # The lowest score of [CLS] among each question's windows.
         of_cls = tf.add(*(tf.cast(one[:, 0], tf.float64) for one in logits))
-        return best, tf.math.segment_min(of_cls, windows.question)
+        return best, tf.math.segment_min(of_cls, windows.text)
 
     def _scores(self, best, no_answer):
         """Returns the score of the best candidate, and whether "no answer" wins.

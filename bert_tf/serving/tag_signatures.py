@@ -37,11 +37,7 @@ class TagSignatures(signatures.TaskSignatures):
 
     def __init__(self, predictor: Any):
         texts = signatures.texts("text")
-        super().__init__(
-            predictor,
-            serving_default=(self._of_texts, texts),
-            entities=(self._with_entities, texts),
-        )
+        super().__init__(predictor, entities=(self._with_entities, texts))
         self._splitter = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)

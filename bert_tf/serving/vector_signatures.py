@@ -26,27 +26,22 @@ class VectorSignatures(signatures.TaskSignatures):
     """
 
     def __init__(self, predictor: Any):
-        texts = signatures.texts("text")
-        super().__init__(
-            predictor,
-            serving_default=(self._of_passages, texts),
-            query=(self._of_queries, texts),
-        )
+        super().__init__(predictor, query=(self._of_queries, signatures.texts("text")))
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `embedding`."""
         used = {name: features[name] for name in ("input_ids", "input_mask")}
         return {"embedding": self.predictor.model(used)["embeddings"]}
 
-    def _of_passages(self, text):
+    def _of_texts(self, text):
         task = self.predictor.task
-        return self._of_texts(text, task.max_seq_length, task.passage_prompt)
+        return self._vectors(text, task.max_seq_length, task.passage_prompt)
 
     def _of_queries(self, text):
         task = self.predictor.task
-        return self._of_texts(text, task.max_query_length, task.query_prompt)
+        return self._vectors(text, task.max_query_length, task.query_prompt)
 
-    def _of_texts(self, text, max_seq_length, prompt):
+    def _vectors(self, text, max_seq_length, prompt):
         return self.in_parts(
             graph_packing.pack_ragged(
                 self._tokenizer.tokenize(_with_prompt(text, prompt)),
@@ -64,9 +59,7 @@ class ScoreSignatures(signatures.TaskSignatures):
             string [B], and returns `score`, float32 [B]. `ids` returns `score`.
     """
 
-    def __init__(self, predictor: Any):
-        texts = signatures.texts("text", "text_b")
-        super().__init__(predictor, serving_default=(self._of_pairs, texts))
+    TEXTS = ("text", "text_b")
 
     def outputs(self, features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Returns `score`."""
@@ -74,7 +67,7 @@ class ScoreSignatures(signatures.TaskSignatures):
         activation = self.predictor.task.output_activation
         return {"score": output_activation.apply(logits, activation)}
 
-    def _of_pairs(self, text, text_b):
+    def _of_texts(self, text, text_b):
         task = self.predictor.task
         queries = self._tokenizer.tokenize(_with_prompt(text, task.query_prompt))
         passages = self._tokenizer.tokenize(text_b)
