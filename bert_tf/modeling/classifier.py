@@ -15,6 +15,8 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import numerics
 
+TEACHER_LOGITS = "teacher_logits"
+
 
 @keras.saving.register_keras_serializable("bert_tf")
 class BertClassifier(heads.TaskModel):
@@ -203,6 +205,62 @@ class BertRegressor(BertClassifier):
 
 def _mean_of_targets(errors):
     return errors if len(errors.shape) == 1 else ops.mean(errors, axis=-1)
+
+
+@keras.saving.register_keras_serializable("bert_tf")
+class DistilledClassifier(BertClassifier):
+    """A `BertClassifier` whose loss also compares student and teacher.
+
+        loss = (1 - weight) * cross-entropy of the labels
+               + weight * temperature² * KL(teacher || student), both at temperature
+
+    The gradient of the second term shrinks with 1 / temperature², which the factor
+    temperature² compensates. Both terms are reported with their factors.
+
+    Args:
+        config: size of the encoder.
+        num_labels: C.
+        temperature: divides all logits.
+        weight: of the teacher, from 0 to 1.
+        **kwargs: arguments of `BertClassifier`.
+
+    Features: those of `BertClassifier`, and `teacher_logits` float32 [B, C], which only
+    the loss reads.
+
+    Source: Hinton, Vinyals, Dean, "Distilling the Knowledge in a Neural Network", 2015.
+    """
+
+    config_arguments = ("num_labels", "temperature", "weight")
+    loss_names = ("classification_loss", "distillation_loss")
+
+    def __init__(
+        self,
+        config: config_module.BertConfig,
+        *,
+        num_labels: int,
+        temperature: float = 2.0,
+        weight: float = 0.5,
+        **kwargs: Any,
+    ):
+        super().__init__(config, num_labels=num_labels, **kwargs)
+        self.temperature = temperature
+        self.weight = weight
+
+    def loss_sums(
+        self, features: numerics.Features, outputs: numerics.Outputs
+    ) -> numerics.Outputs:
+        """Returns both terms, summed over the examples: float32 scalars."""
+        sums = super().loss_sums(features, outputs)
+        teacher = ops.cast(features[TEACHER_LOGITS], "float32")  # [B, C]
+        student = outputs["logits"] / self.temperature
+        log_teacher = ops.log_softmax(teacher / self.temperature, axis=-1)
+        difference = log_teacher - ops.log_softmax(student, axis=-1)
+        divergence = ops.sum(ops.exp(log_teacher) * difference, axis=-1)  # [B]
+        total = ops.sum(divergence * self.example_weights(features))
+        return {
+            "classification_loss": (1.0 - self.weight) * sums["classification_loss"],
+            "distillation_loss": self.weight * self.temperature**2 * total,
+        }
 
 
 # Kind of label -> the model that predicts it.

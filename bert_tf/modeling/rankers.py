@@ -12,7 +12,6 @@ from keras import ops
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
 from bert_tf.modeling import input_features
-from bert_tf.modeling import kernels
 from bert_tf.modeling import multiple_choice
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
@@ -227,19 +226,14 @@ class BertCrossEncoder(multiple_choice.SequenceScorer):
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> numerics.Outputs:
         """Returns the summed cross-entropy of the first candidates."""
-        losses = kernels.current().cross_entropy(
-            outputs["logits"], self._first(features)
-        )
-        return {"ranking_loss": ops.sum(losses * heads.example_weights(features))}
+        return super().loss_sums(self._labeled(features), outputs)
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
         """Returns `accuracy`: how often the correct passage is the best."""
-        weights = heads.example_weights(features)
-        labels = self._first(features)
-        hits = heads.weighted_hits(outputs["logits"], labels, weights)
-        return {"accuracy": (hits, ops.sum(weights))}
+        return super().metric_sums(self._labeled(features), outputs)
 
-    def _first(self, features):
-        return ops.zeros((ops.shape(features["input_ids"])[0],), "int32")
+    def _labeled(self, features):
+        first = ops.zeros((ops.shape(features["input_ids"])[0],), "int32")
+        return {**features, "label_ids": first}

@@ -1,19 +1,18 @@
 """The models that were released in 2018 to 2020: their sizes and their casing."""
 
 import dataclasses
+import itertools
 import re
 
-# Layers and width.
-_BASE = (12, 768)
-_LARGE = (24, 1024)
-_SMALL_LAYERS = (2, 4, 6, 8, 10, 12)
-_SMALL_WIDTHS = (128, 256, 512, 768)
-# Entries in the released vocab.txt files.
-_UNCASED_VOCAB_SIZE = 30522
-_CASED_VOCAB_SIZE = 28996
-_MULTILINGUAL_CASED_VOCAB_SIZE = 119547
-_MULTILINGUAL_UNCASED_VOCAB_SIZE = 105879
-_CHINESE_VOCAB_SIZE = 21128
+# Names of sizes in the paper and in the release -> layers and width.
+_SIZES = {
+    "tiny": (2, 128),
+    "mini": (4, 256),
+    "small": (4, 512),
+    "medium": (8, 512),
+    "base": (12, 768),
+    "large": (24, 1024),
+}
 # Units of an attention head in every released model.
 UNITS_PER_HEAD = 64
 
@@ -49,48 +48,38 @@ def _model(name, size, vocab_size):
     )
 
 
-_NAMED = (
-    _model("bert-base-uncased", _BASE, _UNCASED_VOCAB_SIZE),
-    _model("bert-large-uncased", _LARGE, _UNCASED_VOCAB_SIZE),
-    _model("bert-base-cased", _BASE, _CASED_VOCAB_SIZE),
-    _model("bert-large-cased", _LARGE, _CASED_VOCAB_SIZE),
-    _model("bert-large-uncased-whole-word-masking", _LARGE, _UNCASED_VOCAB_SIZE),
-    _model("bert-large-cased-whole-word-masking", _LARGE, _CASED_VOCAB_SIZE),
-    _model("bert-base-multilingual-cased", _BASE, _MULTILINGUAL_CASED_VOCAB_SIZE),
-    _model("bert-base-multilingual-uncased", _BASE, _MULTILINGUAL_UNCASED_VOCAB_SIZE),
-    _model("bert-base-chinese", _BASE, _CHINESE_VOCAB_SIZE),
-)
-_SMALL = tuple(
-    _model(
-        f"uncased_L-{layers}_H-{width}_A-{width // UNITS_PER_HEAD}",
-        (layers, width),
-        _UNCASED_VOCAB_SIZE,
-    )
-    for layers in _SMALL_LAYERS
-    for width in _SMALL_WIDTHS
-)
+def _small_name(num_layers, hidden_size):
+    num_heads = hidden_size // UNITS_PER_HEAD
+    return f"uncased_L-{num_layers}_H-{hidden_size}_A-{num_heads}"
 
+
+# Size, and entries in the released vocab.txt.
+_NAMED = {
+    "bert-base-uncased": ("base", 30522),
+    "bert-large-uncased": ("large", 30522),
+    "bert-base-cased": ("base", 28996),
+    "bert-large-cased": ("large", 28996),
+    "bert-large-uncased-whole-word-masking": ("large", 30522),
+    "bert-large-cased-whole-word-masking": ("large", 28996),
+    "bert-base-multilingual-cased": ("base", 119547),
+    "bert-base-multilingual-uncased": ("base", 105879),
+    "bert-base-chinese": ("base", 21128),
+}
+_SMALL = itertools.product((2, 4, 6, 8, 10, 12), (128, 256, 512, 768))
 # Name -> model, for all 33.
-MODELS = {model.name: model for model in (*_NAMED, *_SMALL)}
-
+MODELS = {
+    name: _model(name, size, vocab_size)
+    for name, size, vocab_size in (
+        *((name, _SIZES[size], count) for name, (size, count) in _NAMED.items()),
+        *((_small_name(*size), size, 30522) for size in _SMALL),
+    )
+}
 # Names that the README of the small models gives to four of them.
 ALIASES = {
-    "bert-tiny": "uncased_L-2_H-128_A-2",
-    "bert-mini": "uncased_L-4_H-256_A-4",
-    "bert-small": "uncased_L-4_H-512_A-8",
-    "bert-medium": "uncased_L-8_H-512_A-8",
+    f"bert-{size}": _small_name(*_SIZES[size])
+    for size in ("tiny", "mini", "small", "medium")
 }
 
-
-# Names of sizes in the paper and in the release.
-_SIZES = {
-    "tiny": (2, 128),
-    "mini": (4, 256),
-    "small": (4, 512),
-    "medium": (8, 512),
-    "base": _BASE,
-    "large": _LARGE,
-}
 _SIZE = re.compile(r"L-([1-9]\d*)_H-([1-9]\d*)(?:_A-([1-9]\d*))?")
 
 
@@ -140,7 +129,7 @@ def find(name: str) -> ReleasedModel:
     """
     model = MODELS.get(ALIASES.get(name, name))
     if model is None:
-        known = ", ".join([*(m.name for m in _NAMED), *ALIASES])
+        known = ", ".join([*_NAMED, *ALIASES])
         raise ValueError(
             f"Unknown model name {name!r}; expected one of {known}, or a small model "
             "named uncased_L-{2,4,6,8,10,12}_H-{128,256,512,768}_A-{2,4,8,12}."

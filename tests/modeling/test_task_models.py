@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.modeling import distilled_classifier
+from bert_tf.modeling import classifier
 from bert_tf.modeling import left_to_right
 from bert_tf.modeling.kernels import dropout_masks
 from tests import ring
@@ -72,7 +72,7 @@ MODELS = {
     ),
     "regressor": partial(bert_tf.BertRegressor, SMALL),
     "distilled_classifier": partial(
-        distilled_classifier.DistilledClassifier, SMALL, num_labels=3
+        classifier.DistilledClassifier, SMALL, num_labels=3
     ),
     "span_predictor": partial(bert_tf.BertSpanPredictor, SMALL),
     "span_predictor_with_bilstm": partial(

@@ -21,7 +21,6 @@ from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
-from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import glue
@@ -217,7 +216,7 @@ class Classification(task_module.Task):
     def create_model(self) -> Any:
         if self.teacher is None:
             return super().create_model()
-        return distilled_classifier.DistilledClassifier(
+        return classifier.DistilledClassifier(
             self.config,
             num_labels=self.record.num_outputs,
             dtype=self.options.dtype,
@@ -239,7 +238,7 @@ class Classification(task_module.Task):
         rows, record = self.features("train"), self.record
         columns, limit = dict(rows.columns), record.max_seq_length
         if self.teacher is not None:
-            columns[distilled_classifier.TEACHER_LOGITS] = self.teacher.logits(
+            columns[classifier.TEACHER_LOGITS] = self.teacher.logits(
                 self.examples["train"], self.options
             )
         labels = [str(example.label) for example in self.examples["train"]]

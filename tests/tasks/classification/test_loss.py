@@ -8,7 +8,6 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.modeling import classifier
-from bert_tf.modeling import distilled_classifier
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
@@ -53,7 +52,7 @@ def test_a_student_is_better_with_a_teacher_than_without(
     tmp_path, student_options, teacher, monkeypatch
 ):
     # The labels are too noisy to learn from, so only the teacher counts.
-    defaults = distilled_classifier.DistilledClassifier.__init__.__kwdefaults__
+    defaults = classifier.DistilledClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "weight", 1.0)
     accuracy = {}
     for name, flags in {"alone": {}, "taught": {"teacher": str(teacher)}}.items():
@@ -68,7 +67,7 @@ SMALL = small_config.create()
 
 
 def test_the_loss_is_the_formula():
-    model = distilled_classifier.DistilledClassifier(
+    model = classifier.DistilledClassifier(
         SMALL, num_labels=2, temperature=2.0, weight=0.25
     )
     student = np.array([[1.0, 0.0], [0.0, 0.0]], np.float32)
