@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bert_tf.modeling import bert
-from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import dropout_masks
 from tests import ring
 from tests.modeling import small_config
@@ -14,27 +13,6 @@ from tests.modeling import small_config
 CAUSAL = small_config.create(num_hidden_layers=2, attention="causal")
 IDS = np.array([[2, 7, 9, 11, 3], [2, 5, 3, 0, 0]], "int32")
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]], "int32")
-
-
-def test_each_position_may_look_at_itself_and_real_pieces_before_it():
-    visible = visibility.visible_positions(
-        {"input_ids": IDS[1:, :4], "input_mask": MASK[1:, :4]}, is_causal=True
-    )
-    assert np.asarray(visible).tolist() == [
-        [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
-    ]
-
-
-def test_sequences_that_share_a_row_see_what_is_before_them_in_their_own():
-    features = {
-        "input_ids": IDS[1:, :4],
-        "input_mask": np.array([[1, 1, 1, 0]]),
-        "sequence_ids": np.array([[1, 1, 2, 0]]),
-    }
-    visible = visibility.visible_positions(features, is_causal=True)
-    assert np.asarray(visible).tolist() == [
-        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
-    ]
 
 
 @pytest.mark.parametrize("place", ring.quick(1, 4, of=(1, 2, 3, 4)))

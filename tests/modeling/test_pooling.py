@@ -60,12 +60,6 @@ def test_the_mean_of_many_equal_vectors_is_exact_in_half_precision():
     np.testing.assert_array_equal(pooled, [[1.0]])
 
 
-def test_an_unknown_kind_is_named():
-    outputs = {"sequence_output": ops.ones((1, 1, 1))}
-    with pytest.raises(ValueError, match="'first'; expected one of cls, mean, max"):
-        pooling_module.pool(outputs, ops.ones((1, 1), "int32"), "first")
-
-
 def test_normalized_vectors_have_length_1_and_zeros_stay():
     vectors = ops.array([[3.0, -4.0], [0.0, 0.0], [1e-3, 0.0]])
     np.testing.assert_allclose(
