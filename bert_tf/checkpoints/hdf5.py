@@ -5,6 +5,7 @@ written out by the next conversion.
 """
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,23 +45,33 @@ def opened(path: str, local: str | None = None) -> Iterator[Any]:
             raise companion_files.damaged(path, error) from None
 
 
-def _check_stored(weights: Any, path: str) -> None:
-    """Refuses links, virtual datasets and external storage."""
-    num_objects = 0
+def data_sets(weights: Any) -> dict[str, Any]:
+    """Returns {path: dataset} of an open file. Links are not followed."""
+    found: dict[str, Any] = {}
 
     def visit(name: str, node: Any) -> None:
-        nonlocal num_objects
-        refers = False
-        num_objects += 1
-        if num_objects > _MAX_OBJECTS:
+        if isinstance(node, h5py.Dataset):
+            found[name] = node
+
+    weights.visititems(visit)
+    return found
+
+
+def _check_stored(weights: Any, path: str) -> None:
+    """Refuses links, virtual datasets and external storage."""
+    counter = itertools.count(1)
+
+    def visit(name: str, node: Any) -> None:
+        if next(counter) > _MAX_OBJECTS:
             raise ValueError(
                 f"{path} has more than {_MAX_OBJECTS:,} objects; expected the weights "
                 "of a BERT."
             )
+        refers = False
         if isinstance(node, h5py.Dataset):
             refers = node.is_virtual or bool(node.external)
         elif isinstance(node, h5py.Group):
-            links = [node.get(member, getlink=True) for member in node]
+            links = (node.get(member, getlink=True) for member in node)
             refers = any(isinstance(link, h5py.ExternalLink) for link in links)
         if refers:
             raise ValueError(

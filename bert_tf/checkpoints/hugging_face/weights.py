@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-import h5py
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -263,29 +262,24 @@ def _tensors_of(path: str) -> dict[str, StoredTensor]:
 
 def _tensors_of_h5(path: str) -> dict[str, StoredTensor]:
     tensors: dict[str, StoredTensor] = {}
-
-    def describe(_: str, item: Any) -> None:
-        if not isinstance(item, h5py.Dataset):
-            return
-        name, shape, is_other_layout = item.name, tuple(item.shape), False
-        release_name = _h5_release_name(item.name)
-        if release_name is not None:
-            name = hugging_face_name(release_name)
-            is_output = release_name.endswith(checkpoint_heads.OUTPUT_WEIGHTS)
-            is_other_layout = is_transposed(release_name) or is_output
-        tensor = StoredTensor(
-            path=path,
-            name=name,
-            dtype=_H5_DTYPES.get(item.dtype.name, item.dtype.name),
-            shape=shape[::-1] if is_other_layout else shape,
-            data_set=item.name,
-            is_transposed=is_other_layout,
-        )
-        # A head's group contains a second copy of the shared embeddings.
-        tensors.setdefault(name, tensor)
-
     with hdf5.opened(path) as file:
-        file.visititems(describe)
+        for place, data_set in hdf5.data_sets(file).items():
+            name, shape, is_other_layout = f"/{place}", tuple(data_set.shape), False
+            if (release_name := _h5_release_name(place)) is not None:
+                name = hugging_face_name(release_name)
+                is_output = release_name.endswith(checkpoint_heads.OUTPUT_WEIGHTS)
+                is_other_layout = is_transposed(release_name) or is_output
+            dtype = data_set.dtype.name
+            tensor = StoredTensor(
+                path=path,
+                name=name,
+                dtype=_H5_DTYPES.get(dtype, dtype),
+                shape=shape[::-1] if is_other_layout else shape,
+                data_set=place,
+                is_transposed=is_other_layout,
+            )
+            # A head's group contains a second copy of the shared embeddings.
+            tensors.setdefault(name, tensor)
     if not tensors:
         raise ValueError(f"{path} contains no weights; copy or download it again.")
     return tensors
@@ -293,7 +287,7 @@ def _tensors_of_h5(path: str) -> dict[str, StoredTensor]:
 
 def _h5_release_name(data_set: str) -> str | None:
     """Returns the release's name of a dataset; None if it is not a weight of BERT."""
-    parts = data_set.strip("/").removesuffix(":0").split("/")[1:]
+    parts = data_set.removesuffix(":0").split("/")[1:]
     start = next((i for i, part in enumerate(parts) if part in _H5_SCOPES), None)
     if start is None:
         return None

@@ -32,6 +32,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf.checkpoints import companion_files
+from bert_tf.checkpoints import hdf5
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
@@ -99,33 +100,43 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
-    outline = archive.outline(path, _PACKAGE)
     arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
+    with archive.opened_weights(path) as weights:
+        stored = {
+            place: tuple(data_set.shape)
+            for place, data_set in hdf5.data_sets(weights).items()
+        }
+        # Keras stores a model's name at its own, possibly empty, group of variables.
+        name = weights["vars"].attrs.get("name") if "vars" in weights else None
+        attribute = weights.attrs.get(_PACKAGE)
     if path.endswith(archive.ARCHIVE_SUFFIX):
         serialized, metadata = archive.read_members(path)
-        class_name, arguments = _serialized_model(path, serialized)
+        name, arguments = _serialized_model(path, serialized)
         config = _config(path, arguments["config"])
-        settings = _archive_settings(metadata, arguments)
+        text = arguments.get(pretrained_model.PREPROCESSOR) or {}
+        settings = {key: text[key] for key in _TEXT_SETTINGS if key in text}
+        stated = metadata.get(_PACKAGE)
+        settings |= stated if isinstance(stated, dict) else {}
     else:
-        class_name = outline.model_name or ""
-        settings, config = _attribute(path, outline.attribute)
-        config = config or companion_files.read_config(folder)
-    places = _places(outline.shapes)
+        settings = {} if attribute is None else _attribute(path, attribute)
+        config = (
+            _config(path, settings["config"])
+            if settings
+            else companion_files.read_config(folder)
+        )
+    places = _places(stored)
     if checkpoint_names.WORD_EMBEDDINGS not in places:
         raise ValueError(
             f"{path} does not contain the weights of a model of this package but, for "
-            f"example, {min(outline.shapes, default='nothing')}; expected those of one "
-            f"of {', '.join(_CLASSES)}."
+            f"example, {min(stored, default='nothing')}; expected those of one of "
+            f"{', '.join(_CLASSES)}."
         )
-    shapes = {name: outline.shapes[places[name]] for name in sorted(places)}
-    values = {
-        **companion_files.read_task(folder),
-        **_class_values(class_name),
-        **settings,
-    }
+    shapes = {name: stored[places[name]] for name in sorted(places)}
+    task = companion_files.read_task(folder)
+    values = {**task, **_class_values(name or ""), **settings}
     head = checkpoint_heads.head_of_task(shapes, values)
-    unmapped = sorted(outline.shapes.keys() - places.values())
+    unmapped = sorted(stored.keys() - places.values())
     if config is not None:
         is_plain = not checkpoint_heads.layers_between(unmapped)
         checked = head if is_plain else checkpoint_heads.Head(kind="encoder")
@@ -218,17 +229,6 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     return class_name, arguments
 
 
-def _archive_settings(
-    metadata: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Returns the values that this package added, and those of the preprocessor."""
-    stated, text = metadata.get(_PACKAGE), arguments.get(pretrained_model.PREPROCESSOR)
-    return {
-        **{k: v for k, v in (text or {}).items() if k in _TEXT_SETTINGS},
-        **(stated if isinstance(stated, dict) else {}),
-    }
-
-
 def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
     try:
         return config_module.BertConfig.from_dict(dict(values))
@@ -236,19 +236,15 @@ def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _attribute(
-    path: str, attribute: Any
-) -> tuple[dict[str, Any], config_module.BertConfig | None]:
+def _attribute(path: str, attribute: Any) -> dict[str, Any]:
     """Returns what the package's attribute of a `.weights.h5` file says."""
-    if attribute is None:
-        return {}, None
     try:
         values = json.loads(attribute)
     except (TypeError, ValueError, RecursionError):
         values = None
     if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
         raise ValueError(f"{path}: its attribute {_PACKAGE} is damaged.")
-    return values, _config(path, values["config"])
+    return values
 
 
 def _text(path: str, values: Mapping[str, Any]) -> text_encoding.TextEncoding:

@@ -4,7 +4,6 @@ A `.keras` file is a zip of `config.json`, `metadata.json` and `model.weights.h5
 """
 
 import contextlib
-import dataclasses
 import errno
 import os
 import shutil
@@ -13,8 +12,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import Any
-
-import h5py
 
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
@@ -37,15 +34,6 @@ _ZIP_ERRORS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outline:
-    """The content of a `.weights.h5` file without its values."""
-
-    attribute: Any  # The attribute that was asked for, or None.
-    model_name: str | None  # Name of the saved model.
-    shapes: dict[str, tuple[int, ...]]  # Path in the file -> shape.
-
-
 def read_members(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the JSON members of a `.keras` file.
 
@@ -56,23 +44,6 @@ def read_members(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     with _archive(path) as archive:
         config = _read_json(archive, "config.json", path)
         return config, _read_json(archive, METADATA_MEMBER, path)
-
-
-def outline(path: str, attribute: str) -> Outline:
-    """Returns the `Outline` of a `.weights.h5` file, with one of its attributes."""
-    shapes = {}
-
-    def visit(name: str, node: Any) -> None:
-        # Links are not visited, so no other file is opened.
-        if isinstance(node, h5py.Dataset):
-            shapes[name] = tuple(node.shape)
-
-    with opened_weights(path) as weights:
-        weights.visititems(visit)
-        # Keras stores a model's name at its own, possibly empty, group of variables.
-        name = weights["vars"].attrs.get("name") if "vars" in weights else None
-        value = weights.attrs.get(attribute)
-    return Outline(attribute=value, model_name=name, shapes=shapes)
 
 
 @contextlib.contextmanager

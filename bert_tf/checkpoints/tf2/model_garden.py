@@ -41,8 +41,10 @@ _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"
 # The tensor of a SavedModel that says whether text is lowercased.
 CASING = f"do_lower_case{_SUFFIX}"
-_OPTIMIZER_ROOTS = ("optimizer/", "global_step/", "save_counter/")
-
+# Starts and a part of the keys of slots, counters and rates.
+_OF_OPTIMIZER = re.compile(
+    r"(optimizer|global_step|save_counter)/|.*/\.OPTIMIZER_SLOT/"
+)
 
 # Release's name -> the variable's names in all versions of the Model Garden.
 _PLACES = {
@@ -101,7 +103,6 @@ _HEAD_POOLER_NOTE = (
     "its head has its own pooler, which replaces the encoder's, because the encoder's "
     "was never trained"
 )
-_POOLER = "bert/pooler/dense"
 # Kernels [H, C] of dense layers; [C, H] in the release.
 _TRANSPOSED = ("cls/seq_relationship/output_weights", "output_weights")
 # Part of a variable's name -> the network with such a variable.
@@ -164,23 +165,20 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     config = companion_files.read_config(folder)
     if config is None:
         config, notes = infer_config(weights)
-    vocabulary = companion_files.read_vocabulary(folder)
+    text = text_encoding.TextEncoding(
+        vocabulary=companion_files.read_vocabulary(folder)
+    )
     return weights.source(
-        path=prefix,
-        format="model_garden",
-        config=config,
-        text=text_encoding.TextEncoding(vocabulary=vocabulary),
-        notes=notes,
+        path=prefix, format="model_garden", config=config, text=text, notes=notes
     )
 
 
 def open_weights(prefix: str) -> Weights:
     """Returns the `Weights` of a BERT in an object checkpoint."""
     stored = bundle.read_names_and_shapes(prefix)
-    graph = _read_graph(prefix)
-    slots = _slot_keys(graph)
-    optimizer = {key for key in stored if key in slots or _is_of_optimizer(key)}
-    variables = {k: n for k, n in _variables(graph).items() if k not in optimizer}
+    names, slots = _read_graph(prefix)
+    optimizer = {key for key in stored if key in slots or _OF_OPTIMIZER.match(key)}
+    variables = {key: name for key, name in names.items() if key not in optimizer}
     missing = [key for key in variables if key not in stored]
     if missing:
         raise ValueError(f"{prefix} is damaged: it has no tensor {missing[0]}.")
@@ -208,12 +206,8 @@ def infer_config(
 ) -> tuple[config_module.BertConfig | None, list[str]]:
     """Returns the `BertConfig` that shapes show, and notes about what was assumed.
 
-    Args:
-        weights: `Weights`.
-        num_heads: N, if it is known and shapes do not show it. Without it, there is no
-            configuration.
-        hidden_act: the activation, which no shape shows; None: unknown.
-        layer_norm_epsilon: likewise.
+    The arguments are what else is known: N, which not all shapes show, and without
+    which there is no configuration; the activation; and the epsilon.
     """
     num_heads = weights.num_heads or num_heads
     if num_heads is None:
@@ -231,11 +225,9 @@ def infer_config(
         type_vocab_size=shapes["bert/embeddings/token_type_embeddings"][0],
         layer_norm_epsilon=layer_norm_epsilon or numerics.LAYER_NORM_EPSILON,
     )
-    unknown = ["hidden_dropout_prob", "attention_probs_dropout_prob"]
-    if layer_norm_epsilon is None:
-        unknown.insert(0, "layer_norm_epsilon")
-    if hidden_act is None:
-        unknown.insert(0, "hidden_act")
+    stated = {"hidden_act": hidden_act, "layer_norm_epsilon": layer_norm_epsilon}
+    unknown = [name for name, value in stated.items() if value is None]
+    unknown += ["hidden_dropout_prob", "attention_probs_dropout_prob"]
     assumed = ", ".join(f"{name} {getattr(config, name)}" for name in unknown)
     return config, [
         f"it does not record {assumed}, which are assumed; pass --bert_config_file if "
@@ -253,14 +245,12 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
     if checkpoint_names.WORD_EMBEDDINGS in variables.values():  # The release's names.
         keys = {name: key for key, name in variables.items()}
         return Weights(prefix=prefix, keys=keys, shapes={}, own_names={})
-    keys = {}
-    head_pooler: dict[str, str] = {}
-    unmapped = []
+    keys, head_pooler, unmapped = {}, {}, []
     for key, own_name in sorted(variables.items()):
-        pooler = _HEAD_POOLER.search(own_name)
-        name = _release_name(own_name)
-        if pooler:
-            head_pooler[f"{_POOLER}/{pooler[1]}"] = key
+        matches = ((p.search(own_name), to) for p, to in _PATTERNS.items())
+        name = next((match.expand(to) for match, to in matches if match), None)
+        if pooler := _HEAD_POOLER.search(own_name):
+            head_pooler[f"{checkpoint_names.POOLER}dense/{pooler[1]}"] = key
         elif name is None:
             unmapped.append(own_name)
         elif name in keys:
@@ -270,11 +260,8 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
             )
         else:
             keys[name] = key
-    notes: tuple[str, ...] = ()
-    if head_pooler:
-        unmapped += [variables[keys[name]] for name in head_pooler if name in keys]
-        keys |= head_pooler
-        notes = (_HEAD_POOLER_NOTE,)
+    unmapped += [variables[keys[name]] for name in head_pooler if name in keys]
+    keys |= head_pooler
     return Weights(
         prefix=prefix,
         keys=keys,
@@ -282,7 +269,7 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
         own_names={name: variables[key] for name, key in keys.items()},
         unmapped=tuple(sorted(unmapped)),
         transposed=tuple(name for name in _TRANSPOSED if name in keys),
-        notes=notes,
+        notes=(_HEAD_POOLER_NOTE,) if head_pooler else (),
     )
 
 
@@ -321,60 +308,37 @@ def _release_shape(
     """Returns the shape of a stored weight in the release's layout."""
     if is_transposed:
         return tuple(reversed(stored_shape))
-    product = math.prod(stored_shape)
-    if "/attention/self/" in name:
-        rows = stored_shape[:1] if name.endswith("/kernel") else ()
-        return (*rows, product // math.prod(rows))
-    if name.endswith("/attention/output/dense/kernel"):
-        return (product // stored_shape[-1], stored_shape[-1])
-    return tuple(stored_shape)
+    if name.endswith("/attention/output/dense/kernel"):  # [N, D, H]
+        return (math.prod(stored_shape[:-1]), stored_shape[-1])
+    if "/attention/self/" not in name:
+        return tuple(stored_shape)
+    rows = stored_shape[:1] if name.endswith("/kernel") else ()  # [H, N, D] or [N, D]
+    return (*rows, math.prod(stored_shape[len(rows) :]))
 
 
-def _release_name(own_name: str) -> str | None:
-    """Returns the release's name of a variable, or None if it has none."""
-    matches = ((p.search(own_name), template) for p, template in _PATTERNS.items())
-    return next((match.expand(to) for match, to in matches if match), None)
-
-
-def _variables(graph: Any) -> dict[str, str]:
-    """Returns {tensor: the variable's own name}."""
-    return {
-        attribute.checkpoint_key: attribute.full_name or attribute.checkpoint_key
-        for node in graph.nodes
-        for attribute in node.attributes
-        if attribute.name == _VALUE and attribute.checkpoint_key != CASING
-    }
-
-
-def _read_graph(prefix: str) -> Any:
+def _read_graph(prefix: str) -> tuple[dict[str, str], set[str]]:
+    """Returns {tensor: the variable's own name}, and the tensors of slots."""
     content = bundle.read(prefix, [GRAPH])[GRAPH]
     try:
-        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
+        nodes = trackable_object_graph_pb2.TrackableObjectGraph.FromString(
             content.item() if isinstance(content, np.ndarray) else content
-        )
-        for node in graph.nodes:
+        ).nodes
+        for node in nodes:
             for child in node.children:
-                graph.nodes[child.node_id]
+                nodes[child.node_id]
+        slots = [
+            nodes[slot.slot_variable_node_id]
+            for node in nodes
+            for slot in node.slot_variables
+        ]
     except (message.DecodeError, IndexError) as error:
         raise ValueError(
             f"{prefix}: its object graph is damaged; copy the checkpoint again."
         ) from error
-    return graph
-
-
-def _slot_keys(graph: Any) -> set[str]:
-    numbers = {
-        slot.slot_variable_node_id
-        for node in graph.nodes
-        for slot in node.slot_variables
+    names = {
+        attribute.checkpoint_key: attribute.full_name or attribute.checkpoint_key
+        for node in nodes
+        for attribute in node.attributes
+        if attribute.name == _VALUE and attribute.checkpoint_key != CASING
     }
-    return {
-        attribute.checkpoint_key
-        for number in numbers
-        if 0 <= number < len(graph.nodes)
-        for attribute in graph.nodes[number].attributes
-    }
-
-
-def _is_of_optimizer(key: str) -> bool:
-    return key.startswith(_OPTIMIZER_ROOTS) or "/.OPTIMIZER_SLOT/" in key
+    return names, {part.checkpoint_key for slot in slots for part in slot.attributes}
