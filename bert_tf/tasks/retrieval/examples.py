@@ -70,25 +70,35 @@ def read_examples(
             file and line.
     """
     columns = (QUERY_COLUMN, PASSAGE_COLUMN)[: 1 + with_passages]
-    if path.lower().endswith(".json"):
-        examples = _questions(path, with_passages)
-    elif with_passages or path.lower().endswith(_TABLES):
-        examples = _rows(path, columns, f"{set_type}-", broken_rows)
-    else:
-        examples = [
-            RankingExample(guid=f"{set_type}-{number}", query=text, place=place)
-            for number, text, place in _lines(path)
-        ]
+    examples = _read(path, columns, f"{set_type}-", broken_rows)
     if not examples and not broken_rows:
         raise ValueError(f"{path} has no queries; expected at least one.")
-    return _with_different_ids(examples, broken_rows)
+    return examples
 
 
-def _lines(path):
-    """Yields number, text and place of the lines of a file that are not blank."""
-    for number, text in enumerate(files.read_lines(path), start=1):
-        if text.strip():
-            yield number, text, f"{path}:{number}"
+def _read(path, columns, prefix, broken_rows):
+    """Returns the examples of a file with different ids; only `columns` are read."""
+    if path.lower().endswith(".json"):
+        read = _questions if QUERY_COLUMN in columns else _squad_passages
+        examples = read(path, PASSAGE_COLUMN in columns)
+    elif len(columns) == 2 or path.lower().endswith(_TABLES):
+        examples = _rows(path, columns, prefix, broken_rows)
+    else:
+        examples = []
+        for number, text in enumerate(files.read_lines(path), start=1):
+            values: dict[str, Any] = {columns[0]: text, "place": f"{path}:{number}"}
+            if text.strip():
+                examples.append(RankingExample(guid=f"{prefix}{number}", **values))
+    first: dict[str, RankingExample] = {}
+    for example in examples:
+        with tables.row_faults(broken_rows):
+            if example.guid in first:
+                raise ValueError(
+                    f"{example.place}: the id {example.guid!r} is already used by "
+                    f"{first[example.guid].place}; give every row its own id."
+                )
+            first[example.guid] = example
+    return list(first.values())
 
 
 def _rows(path, columns, prefix, broken_rows):
@@ -102,25 +112,21 @@ def _rows(path, columns, prefix, broken_rows):
     for number, row in enumerate(rows, start=1):
         name = f"{prefix}{number}" if prefix else re.split("[: ]", row.place)[-1]
         with tables.row_faults(broken_rows):
-            texts = {column: row.cells[column] for column in columns}
-            for column, text in texts.items():
-                if not text.strip():
-                    raise ValueError(
-                        f"{row.place}: the {column} is empty; expected text."
-                    )
             example = RankingExample(
                 guid=row.cells.get(ID_COLUMN) or name,
-                query=texts.get(QUERY_COLUMN, ""),
-                passage=texts.get(PASSAGE_COLUMN, ""),
                 negatives=row.lists.get(NEGATIVES_COLUMN, ()),
                 place=row.place,
+                **{column: row.cells[column] for column in columns},
             )
-            _check_negatives(example)
+            _check_texts(example, columns)
             examples.append(example)
     return examples
 
 
-def _check_negatives(example):
+def _check_texts(example, columns):
+    for column in columns:
+        if not getattr(example, column).strip():
+            raise ValueError(f"{example.place}: the {column} is empty; expected text.")
     if not all(text.strip() for text in example.negatives):
         raise ValueError(
             f"{example.place}: a text in negatives is empty; remove it from the list."
@@ -130,20 +136,6 @@ def _check_negatives(example):
             f"{example.place}: the passage is also in negatives; expected only "
             "passages that do not answer the query there."
         )
-
-
-def _with_different_ids(rows, broken_rows):
-    """Returns the rows whose `guid` is not that of an earlier one."""
-    first: dict[str, Any] = {}
-    for row in rows:
-        with tables.row_faults(broken_rows):
-            if row.guid in first:
-                raise ValueError(
-                    f"{row.place}: the id {row.guid!r} is already used by "
-                    f"{first[row.guid].place}; give every row its own id."
-                )
-            first[row.guid] = row
-    return list(first.values())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -164,10 +156,8 @@ class Corpus:
     @functools.cached_property
     def number_of(self) -> dict[str, int]:
         """The `key` of each text -> the index of the first passage with that text."""
-        numbers: dict[str, int] = {}
-        for place, passage in enumerate(self.passages):
-            numbers.setdefault(key(passage), place)
-        return numbers
+        last_first = reversed(list(enumerate(self.passages)))
+        return {key(passage): number for number, passage in last_first}
 
     @functools.cached_property
     def numbers(self) -> list[int]:
@@ -184,11 +174,7 @@ class Corpus:
 
     def missing(self, examples: Iterable[RankingExample]) -> list[RankingExample]:
         """Returns the examples whose passage is not in the corpus."""
-        return [
-            example
-            for example in examples
-            if key(example.passage) not in self.number_of
-        ]
+        return [one for one in examples if key(one.passage) not in self.number_of]
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -232,37 +218,22 @@ def key(text: str) -> str:
 
 
 def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
-    """Returns the passages of a file.
+    """Returns the passages of a file, in one of the formats of `read_examples`.
 
-    The file name extension selects the format:
-
-    * `.jsonl`: one object per line with `passage` and optionally `id`.
-    * `.tsv`, `.csv`: columns with these names.
-    * `.json`: a SQuAD file; its paragraphs are the passages.
-    * any other: text with one passage per line; blank lines are ignored.
-
-    A passage without an id has its line number as id.
+    Tables have the column `passage` and optionally `id`. A text file has one passage
+    per line. The passages of a SQuAD file are its paragraphs. A passage without an id
+    has its line number as id.
 
     Args:
         path: the file.
-        broken_rows: a list that collects the messages about invalid rows, which are
-            then skipped. None: an invalid row raises an error.
+        broken_rows: as for `read_examples`.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: there are no passages, one is empty or malformed, or an id repeats.
             The message has file and line.
     """
-    if path.lower().endswith(".json"):
-        rows = _squad_passages(path)
-    elif path.lower().endswith(_TABLES):
-        rows = _rows(path, (PASSAGE_COLUMN,), "", broken_rows)
-    else:
-        rows = [
-            RankingExample(guid=str(number), passage=text, place=place)
-            for number, text, place in _lines(path)
-        ]
-    rows = _with_different_ids(rows, broken_rows)
+    rows = _read(path, (PASSAGE_COLUMN,), "", broken_rows)
     if not rows:
         raise ValueError(f"{path} has no passages; expected at least one.")
     return Corpus(
@@ -272,7 +243,7 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     )
 
 
-def _squad_passages(path):
+def _squad_passages(path, _):
     """Returns the paragraphs of a SQuAD file.
 
     The id is title and number of the paragraph: "Super_Bowl_50/1". If an article has
@@ -282,12 +253,11 @@ def _squad_passages(path):
     article_of: dict[str, int] = {}  # Title -> number of the first article with it.
     passages = []
     for paragraph in _paragraphs(path):
-        name = number = f"article {paragraph.article}"
-        if paragraph.title:
-            name = paragraph.title
-            first = article_of.setdefault(name, paragraph.article)
-            if first != paragraph.article:
-                name += f" ({number})"
+        name, number = paragraph.title, f"article {paragraph.article}"
+        if name is None:
+            name = number
+        elif article_of.setdefault(name, paragraph.article) != paragraph.article:
+            name += f" ({number})"
         passages.append(
             RankingExample(
                 guid=f"{name}/{paragraph.number}",
@@ -304,18 +274,16 @@ def _questions(path, with_passages):
     A warning says how many questions of SQuAD 2.0 have no answer in their paragraph if
     the paragraphs count as right ones.
     """
-    examples, num_impossible = [], 0
-    for paragraph in _paragraphs(path):
-        for question in paragraph.questions():
-            examples.append(
-                RankingExample(
-                    guid=question.id,
-                    query=question.text,
-                    passage=paragraph.context,
-                    place=path,
-                )
-            )
-            num_impossible += question.record.get("is_impossible") is True
+    asked = [
+        (question, paragraph.context)
+        for paragraph in _paragraphs(path)
+        for question in paragraph.questions()
+    ]
+    examples = [
+        RankingExample(guid=one.id, query=one.text, passage=context, place=path)
+        for one, context in asked
+    ]
+    num_impossible = sum(one.record.get("is_impossible") is True for one, _ in asked)
     if num_impossible and with_passages:
         logger.warning(
             "%s: %d of %d questions have no answer in their paragraph (is_impossible), "
@@ -359,12 +327,7 @@ def given_rows(data: Any) -> list[dict[str, Any]]:
 def given_passages(
     corpus: Any, rows: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns the rows of a corpus in memory; without one, the passages of queries.
-
-    Args:
-        corpus: a table, texts, tuples or dictionaries; or None.
-        rows: the result of `given_rows`.
-    """
+    """Returns the rows of a corpus in memory; without one, the passages of queries."""
     if corpus is None:
         texts = dict.fromkeys(str(row.get("passage")) for row in rows)
         return [{"passage": text} for text in texts]

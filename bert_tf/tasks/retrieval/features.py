@@ -109,10 +109,6 @@ def is_cosine(text: text_encoding.TextEncoding, path: str) -> bool:
     A search computes dot products. At length 1 they are cosines, whatever length the
     encoder's own vectors have.
 
-    Args:
-        text: of the encoder.
-        path: of its checkpoint, for the message.
-
     Raises:
         ValueError: the encoder compares vectors by a distance.
     """
@@ -140,16 +136,15 @@ class TrainingData:
 
     def length_facts(self, task: Record) -> tuple[str, ...]:
         """Returns sentences about truncated queries and relevant passages."""
+        queries = np.array(list(map(len, self.queries)))
+        room = task.max_query_length - 2
         of_queries = text_checks.truncation(
-            list(map(len, self.queries)),
-            room=task.max_query_length - 2,
-            limit=f"--max_query_length={task.max_query_length}",
+            queries, room=room, limit=f"--max_query_length={task.max_query_length}"
         )
         # The row of a cross-encoder has the query as well.
         passages = np.array([len(self.passages[i]) for i in self.passage_ids])
         if not task.is_bi_encoder:
-            queries = np.array([len(pieces) for pieces in self.queries])
-            passages = passages + np.minimum(queries, task.max_query_length - 2)
+            passages = passages + np.minimum(queries, room)
         of_passages = text_checks.truncation(
             passages,
             room=task.max_seq_length - task.num_special,
@@ -183,13 +178,12 @@ def convert_examples_to_features(
         query_prompt: text that is put before every query.
         passage_prompt: text that is put before every passage.
     """
-    texts: dict[str, str] = {}  # The first text with each key, by its key.
-    numbers: dict[str, int] = {}
+    # Number and text of the first passage with each key.
+    passages: dict[str, tuple[int, str]] = {}
 
     def number_of(text: str) -> int:
         key = examples_module.key(text)
-        texts.setdefault(key, text)
-        return numbers.setdefault(key, len(numbers))
+        return passages.setdefault(key, (len(passages), text))[0]
 
     passage_ids = [number_of(example.passage) for example in examples]
     negatives = [tuple(map(number_of, example.negatives)) for example in examples]
@@ -200,7 +194,7 @@ def convert_examples_to_features(
         relevant.setdefault(examples_module.key(example.query), set()).add(number)
     positives = [relevant[examples_module.key(example.query)] for example in examples]
     prompted = [f"{query_prompt}{example.query}" for example in examples]
-    prompted += [f"{passage_prompt}{text}" for text in texts.values()]
+    prompted += [f"{passage_prompt}{text}" for _, text in passages.values()]
     pieces: list[list[int]] = []
     for start in range(0, len(prompted), TEXTS_PER_CALL):
         pieces += packing.token_ids(tokenizer, prompted[start : start + TEXTS_PER_CALL])
@@ -286,16 +280,13 @@ class RankingSource(batching.ComputedSource):
     def candidates(self, step: int, indices: np.ndarray) -> np.ndarray:
         """Returns int32 [B, 1 + num_negatives]: the relevant passage, then wrong ones.
 
-        Args:
-            step: the training step.
-            indices: int64 [B], indices of the examples.
+        `indices` are those of the examples, int64 [B].
         """
         numbers = [
             [self._data.passage_ids[index], *self._negatives(step, int(index))]
             for index in indices
         ]
-        shape = (len(indices), 1 + self._num_negatives)
-        return np.array(numbers, np.int32).reshape(shape)
+        return np.array(numbers, np.int32).reshape(-1, 1 + self._num_negatives)
 
     def _negatives(self, step, index):
         random = np.random.default_rng([self._seed, step, index])
@@ -345,24 +336,22 @@ def pack_pairs(
 ) -> dict[str, np.ndarray]:
     """Returns the features of pairs, int32 [B, S], for a cross-encoder.
 
-    Args:
-        vocabulary: supplies the special tokens.
-        task: its max_query_length and max_seq_length limit query and pair.
-        queries: word piece ids of B queries.
-        passages: word piece ids of B passages.
+    `queries` and `passages` are ids of word pieces.
     """
-    room = task.max_seq_length - NUM_SPECIAL_OF_PAIR
-    pairs: list[tuple[Sequence[int], Sequence[int]]] = []
-    for query, passage in zip(queries, passages, strict=True):
-        if task.longer_keeps_more:
-            pairs.append(packing.truncate_longer(query, passage, room))
-            continue
+    length = task.max_seq_length
+    if task.longer_keeps_more:
+        truncate_pair = packing.truncate_longer
+    else:
         # Truncate the passage to the room that the query leaves. Truncating the longer
         # text first, as for sentence pairs, could cut off the question.
-        query = query[: task.max_query_length - 2]
-        pairs.append((query, passage[: room - len(query)]))
-    firsts, seconds = [a for a, _ in pairs], [b for _, b in pairs]
-    return packing.pack_ids(vocabulary, firsts, task.max_seq_length, seconds)
+        queries = [query[: task.max_query_length - 2] for query in queries]
+
+        def truncate_pair(query, passage, room):
+            return packing.truncate_pair(query, passage[: room - len(query)], room)
+
+    return packing.pack_ids(
+        vocabulary, queries, length, passages, truncate_pair=truncate_pair
+    )
 
 
 def _by_example(columns, shape):

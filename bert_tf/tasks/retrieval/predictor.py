@@ -65,17 +65,9 @@ def _record_of_checkpoint(path, settings, *, searches):
 def answer(
     query: str, numbers: np.ndarray, scores: np.ndarray, corpus: examples_module.Corpus
 ) -> dict[str, Any]:
-    """Returns the prediction for one query.
+    """Returns the prediction for one query: `query` and its `passages`, best first.
 
-    Args:
-        query: the query.
-        numbers: int [K], indices of its passages in the corpus, best first.
-        scores: float32 [K], their scores.
-        corpus: the passages.
-
-    Returns:
-        `query`, and `passages`: a list of dicts with `id`, `score` and `text`, best
-        first.
+    They are dicts with `id`, `score` and `text`, of the passages with these numbers.
     """
     best = [
         {"id": corpus.ids[i], "score": float(score), "text": corpus.passages[i]}
@@ -182,11 +174,10 @@ class EncoderPredictor(RetrievalPredictor):
         # block is tokenized in one call and computed in batches of similar length.
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
-        done = 0
         with progress_module.reporting_to(progress):
-            for block in self.retriever.passages([texts[index] for index in order]):
-                vectors[order[done : done + len(block)]] = block
-                done += len(block)
+            blocks = list(self.retriever.passages([texts[index] for index in order]))
+        if blocks:
+            vectors[order] = np.concatenate(blocks)
         return vectors
 
 
@@ -297,9 +288,7 @@ class CrossEncoderPredictor(RetrievalPredictor):
                 continue
             order = np.argsort(-values, kind="stable")
             ids = tuple(map(str, range(len(passages))))
-            candidates = examples_module.Corpus(
-                path="", ids=ids, passages=tuple(passages)
-            )
+            candidates = examples_module.Corpus(path="", ids=ids, passages=passages)
             answers.append(answer(query, order, values[order], candidates))
         return answers
 

@@ -46,9 +46,7 @@ Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
     """Returns the vectors of a corpus, float32 [M, H], if a folder has them.
 
-    Args:
-        folder: path of the folder.
-        made_by: the `Retriever.fingerprint` of the corpus.
+    `made_by` is the `Retriever.fingerprint` of the corpus.
     """
     path = os.path.join(folder, VECTORS_FILE)
     if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
@@ -78,12 +76,6 @@ def write(
     Old vectors are deleted first and new ones are written last. So vectors are never
     stored beside other passages, even if the process is killed in between.
 
-    Args:
-        folder: path of the folder, created if it does not exist.
-        corpus: M passages.
-        vectors: float32 [M, H], in the order of the passages.
-        made_by: the `Retriever.fingerprint` of the corpus.
-
     Raises:
         OSError: a file cannot be written.
     """
@@ -109,12 +101,12 @@ class Neighbors:
 
 
 def search(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> Neighbors:
-    """Returns the passages with the highest dot products.
+    """Returns the passages with the highest dot products; all if they are fewer than K.
 
     Args:
         queries: float32 [N, H].
         vectors: float32 [M, H], of the passages.
-        top_k: K; M if there are fewer passages.
+        top_k: K.
     """
     num_passages = len(vectors)
     top_k = min(top_k, num_passages)
@@ -202,21 +194,17 @@ class Retriever:
         yield from self._blocks(texts, self._task.max_seq_length, "passages")
 
     def index(self, corpus: examples_module.Corpus, folder: str) -> np.ndarray:
-        """Returns the vectors of a corpus, computed if the folder does not have them.
-
-        They are float32 [M, H].
+        """Returns float32 [M, H], computed if the folder does not have the vectors.
 
         Raises:
             OSError: the vectors cannot be written.
         """
         made_by = self.fingerprint(corpus)
-        vectors = find(folder, made_by)
-        if vectors is not None:
+        if (vectors := find(folder, made_by)) is not None:
             return vectors
         with locks.output_file(os.path.join(folder, VECTORS_FILE), waits=True):
             # Another process may have written it in the meantime.
-            vectors = find(folder, made_by)
-            if vectors is None:
+            if (vectors := find(folder, made_by)) is None:
                 vectors = np.concatenate(list(self.passages(corpus.passages)))
                 write(folder, corpus, vectors, made_by)
         return vectors
@@ -261,13 +249,8 @@ def score_pairs(
 ) -> np.ndarray:
     """Returns a cross-encoder's scores of N pairs, float32 [N].
 
-    Args:
-        apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
-            [B].
-        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        task: the task of the cross-encoder.
-        queries: N queries.
-        passages: N passages.
+    `apply` maps `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], to float32
+    [B]. For the other arguments, see `Retriever`.
     """
     columns = [_with_prompt(queries, task.query_prompt), passages]
     pack = functools.partial(features.pack_pairs, tokenizer.vocabulary, task)
@@ -281,8 +264,7 @@ def score_pairs(
 def _outputs(apply, tokenizer, columns, pack, max_seq_length, *, stage):
     """Yields the outputs of a model for the next 1024 texts, or pairs of texts.
 
-    `columns` are the texts, or the first and the second texts. `apply` computes rows of
-    similar length together.
+    `columns` are the texts, or the first and the second texts.
     """
     unit = stage.split()[1]
     lengths: list[int] = []

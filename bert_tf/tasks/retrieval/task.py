@@ -181,9 +181,8 @@ class Retrieval(task_module.Task):
         """Returns the queries with a wrong first passage, and scores by chance."""
         corpus, right = self.corpus, self.corpus.relevant(self.examples["dev"])
         expected = {row.query: row.passage for row in reversed(self.examples["dev"])}
-        by_chance = scores.scores_by_chance(
-            len(set(corpus.numbers)), list(right.values())
-        )
+        num_passages = len(set(corpus.numbers))
+        by_chance = scores.scores_by_chance(num_passages, list(right.values()))
         baselines = {
             name: plots.baseline("random order", value)
             for name, value in by_chance.items()
@@ -206,14 +205,11 @@ class Retrieval(task_module.Task):
         examples, top_k = self.examples["test"], self.options.top_k
         queries = [example.query for example in examples]
         ranked = self._rank(queries, top_k, predict)
+        best = (ranked.numbers[:, :top_k], ranked.scores[:, :top_k])
         records = (
             {"id": example.guid}
-            | retrieval_predictor.answer(
-                example.query, numbers[:top_k], values[:top_k], self.corpus
-            )
-            for example, numbers, values in zip(
-                examples, ranked.numbers, ranked.scores, strict=True
-            )
+            | retrieval_predictor.answer(example.query, numbers, values, self.corpus)
+            for example, numbers, values in zip(examples, *best, strict=True)
         )
         return task_module.Predicted(
             files={task_module.PREDICTIONS_FILE: task_module.json_lines(records)}
