@@ -1,4 +1,3 @@
-import csv
 import json
 
 import pytest
@@ -52,6 +51,8 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
         assert ("The evaluation uses the training data" in result.stderr) == is_seen
     lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["c", "d"]
+    table = (tmp_path / "run" / "predictions.csv").read_text(encoding="utf-8-sig")
+    assert table.startswith('id,text,predicted_label,probability\nc,"wet, wet",')
     assert "Traceback" not in result.stderr
 
 
@@ -90,39 +91,6 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
 def num_trained(result):
     [line] = [x for x in result.stderr.splitlines() if "Num examples = " in x]
     return int(line.rpartition(" ")[2])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "flags, answer",
-    [
-        ({}, ["predicted_label", "probability"]),
-        ({"regression": "true", "label_column": "Nr"}, ["predicted_value"]),
-        (
-            {"label_separator": "|"},
-            ["predicted_labels", "probability bad", "probability good"],
-        ),
-    ],
-)
-def test_predictions_are_beside_the_columns_of_the_input(
-    classify, tmp_path, flags, answer
-):
-    train_file = write_reviews(tmp_path / "a.csv", 12)
-    (tmp_path / "b.jsonl").write_text(
-        '{"text": "so, so", "stars": 4.0}\n{"text": "bad", "user": "Zoë"}\n'
-    )
-    result = classify(
-        train_file=train_file,
-        predict_file=tmp_path / "b.jsonl",
-        do_predict="true",
-        **flags,
-    )
-    assert result.exit_code == 0, result.stderr
-    path = tmp_path / "run" / "predictions.csv"
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["text", "stars", "user", *answer]
-    assert [row[:3] for row in rows] == [["so, so", "4", ""], ["bad", "", "Zoë"]]
 
 
 @pytest.mark.parametrize(

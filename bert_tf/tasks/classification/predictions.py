@@ -182,24 +182,16 @@ def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
     """
     if record.label_kind == checkpoint_heads.REGRESSION:
         return [{"value": value} for value in predicted_of(logits, record).tolist()]
-    answers = classifier.MODELS[record.label_kind].answers(logits)
-    rows = np.asarray(answers["probabilities"])
-    if record.label_kind == checkpoint_heads.SINGLE_LABEL:
-        return [
-            {
-                "label": record.labels[np.argmax(row)],
-                "probabilities": _by_name(row, record),
-            }
-            for row in rows
-        ]
-    chosen = predicted_of(logits, record)
-    return [
-        {
-            "labels": [record.labels[index] for index in np.flatnonzero(row_chosen)],
-            "probabilities": _by_name(row, record),
-        }
-        for row, row_chosen in zip(rows, chosen, strict=True)
-    ]
+    outputs = classifier.MODELS[record.label_kind].answers(logits)
+    answers = []
+    for row in np.asarray(outputs["probabilities"]).tolist():
+        by_name = dict(zip(record.labels, row, strict=True))
+        answer: dict[str, Any] = {"label": max(record.labels, key=by_name.__getitem__)}
+        if record.label_kind == checkpoint_heads.MULTI_LABEL:
+            likely = [name for name, value in by_name.items() if value >= THRESHOLD]
+            answer = {"labels": likely}
+        answers.append(answer | {"probabilities": by_name})
+    return answers
 
 
 def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
@@ -278,10 +270,6 @@ def submission_lines(
         if "value" in answer:
             text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
         yield f"{number if index is None else index}\t{text}\n"
-
-
-def _by_name(probabilities, record):
-    return dict(zip(record.labels, probabilities.tolist(), strict=True))
 
 
 class Predictor(fine_tuning_predictor.Predictor):

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -243,27 +242,23 @@ class MultipleChoice(task_module.Task):
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """See `Task.evaluate`. The outputs are the logits, [N, C], C endings."""
         columns = self.features("dev").columns
-        source = batching.ArraySource(columns)
-        logits = predict(source, keys=("logits",))["logits"]
+        logits = predict(batching.ArraySource(columns), keys=("logits",))["logits"]
         label_ids = columns["label_ids"]
         losses = np.asarray(kernels.current().cross_entropy(logits, label_ids))
+        is_right = label_ids == np.argmax(logits, axis=-1)
         return task_module.Evaluation(
             scores={
-                "eval_accuracy": float(
-                    np.mean(label_ids == np.argmax(logits, axis=-1))
-                ),
+                "eval_accuracy": float(np.mean(is_right)),
                 "eval_loss": float(np.mean(losses, dtype=np.float64)),
             },
             outputs=logits,
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
-        logits, label_ids = (
-            evaluation.outputs,
-            self.features("dev").columns["label_ids"],
-        )
+        label_ids = self.features("dev").columns["label_ids"]
         share = float(np.max(np.bincount(label_ids)) / len(label_ids))
-        predicted = np.argmax(logits, axis=-1)
+        predicted = np.argmax(evaluation.outputs, axis=-1)
+        baseline = plots.baseline(plots.MAJORITY_CLASS, share)
         return task_module.Details(
             wrong=[
                 model_card.WrongExample(
@@ -275,16 +270,14 @@ class MultipleChoice(task_module.Task):
                 if example.label != chosen
             ],
             num_examples=len(predicted),
-            plots={
-                "baselines": {
-                    "eval_accuracy": plots.baseline(plots.MAJORITY_CLASS, share)
-                }
-            },
+            plots={"baselines": {"eval_accuracy": baseline}},
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         source = batching.ArraySource(self.features("test").columns)
         probabilities = predict(source, keys=("probabilities",))["probabilities"]
+        # As the release's run_classifier.py writes the probabilities of classes.
+        lines = ("\t".join(map(str, row)) + "\n" for row in probabilities)
         examples = self.examples["test"]
         answers = [
             _answer(row, example.endings)
@@ -294,7 +287,7 @@ class MultipleChoice(task_module.Task):
         records = (a | b for a, b in zip(ids, answers, strict=True))
         return task_module.Predicted(
             files={
-                RELEASE_FILE: _release_lines(probabilities),
+                RELEASE_FILE: lines,
                 task_module.PREDICTIONS_FILE: task_module.json_lines(records),
             },
             table=list(map(_cells, answers)) if self.options.predict_file else None,
@@ -322,15 +315,14 @@ class MultipleChoice(task_module.Task):
 
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
-        rows = _rows(run, train)
+        rows, path = _rows(run, train), given_data.file_path(train)
         if given_data.is_share(validation):
             start = run.option("start_column") or "startphrase"
             texts = [[str(row.get(start))] for row in rows]
             rows, held_out = run.divided(rows, texts, validation)
-            train = None
+            path = None
         elif validation is not None:
             held_out = _rows(run, validation)
-        path = given_data.file_path(train)
         run.values["train_file"] = path or _table(run, rows, "train", trains=True)
         if validation is not None:
             path = given_data.file_path(validation)
@@ -342,11 +334,10 @@ def _is_choice(item):
     if not (isinstance(item, tuple | list) and len(item) == 2):
         return False
     start, endings = item
-    if not isinstance(endings, tuple | list):
+    is_list = isinstance(endings, tuple | list)
+    if not is_list or len(endings) < examples_module.MIN_ENDINGS:
         return False
-    texts = [start, *endings]
-    is_text = all(isinstance(text, str) and text.strip() for text in texts)
-    return is_text and len(endings) >= examples_module.MIN_ENDINGS
+    return all(isinstance(text, str) and text.strip() for text in (start, *endings))
 
 
 def _rows(run, data):
@@ -385,33 +376,15 @@ def _answer(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]
         `ending`: its text. `probabilities`: by number.
     """
     chosen = int(np.argmax(probabilities))
-    by_number = {str(i): float(value) for i, value in enumerate(probabilities)}
     return {
         "label": str(chosen),
         "ending": endings[chosen],
-        "probabilities": by_number,
+        "probabilities": {str(i): float(p) for i, p in enumerate(probabilities)},
     }
 
 
-def _release_lines(probabilities: np.ndarray) -> Iterator[str]:
-    """Yields the lines of `test_results.tsv`.
-
-    The file has the format of the release's run_classifier.py: no header, one line per
-    example, and the probabilities of the endings, separated by tabs.
-
-    Args:
-        probabilities: float32 [N, C].
-    """
-    for row in probabilities:
-        yield "\t".join(str(value) for value in row) + "\n"
-
-
 def _cells(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the columns of an answer in `predictions.csv`.
-
-    Args:
-        answer: see `_answer`.
-    """
+    """Returns the columns of an answer in `predictions.csv`."""
     return {
         "predicted_label": answer["label"],
         "predicted_ending": answer["ending"],

@@ -1,12 +1,12 @@
 """What only multiple choice does; see `tests/tasks/test_contract.py` for the rest."""
 
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
-from bert_tf.tasks.multiple_choice import task
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,14 @@ def test_a_folder_as_published_and_a_table_of_named_columns_are_read(
     assert example.endings == ("a", "b", "c", "d")
 
 
-def test_the_first_of_equally_probable_endings_is_the_answer():
-    answer = task._answer(np.array([0.25, 0.75, 0.75], "float32"), ("a", "b", "c"))
-    probabilities = {"0": 0.25, "1": 0.75, "2": 0.75}
-    assert answer == {"label": "1", "ending": "b", "probabilities": probabilities}
-
-
-def test_the_release_has_a_line_of_probabilities_per_example():
-    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]], "float32")
-    assert [*task._release_lines(probabilities)] == ["0.25\t0.75\n", "0.5\t0.5\n"]
+def test_both_files_of_predictions_have_the_same_probabilities(trained):
+    run = trained("multiple_choice")
+    rows = np.loadtxt(run / "test_results.tsv", delimiter="\t")
+    lines = (run / "predictions.jsonl").read_text().splitlines()
+    answers = [json.loads(line) for line in lines]
+    by_number = [[one["probabilities"][str(i)] for i in range(3)] for one in answers]
+    np.testing.assert_allclose(rows, by_number, rtol=1e-6)
+    assert [one["label"] for one in answers] == [str(row.argmax()) for row in rows]
 
 
 def test_a_run_is_applied_to_a_table_without_a_header_line(
