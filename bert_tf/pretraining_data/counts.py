@@ -33,14 +33,7 @@ class Counts:
             setattr(self, field.name, total)
 
     def add_text(self, text: Any, unk_id: int, options: Any, path: str) -> None:
-        """Adds the text of a shard, and checks it with `check_documents`.
-
-        Args:
-            text: `pairs.Text` of NumPy arrays.
-            unk_id: id of [UNK].
-            options: of create_pretraining_data.
-            path: a file of the shard.
-        """
+        """Adds a shard's `pairs.Text`, and checks it with `check_documents`."""
         num_documents = len(text.document_starts) - 1
         self.documents += num_documents
         self.sentences += len(text.sentence_starts) - 1
@@ -50,17 +43,17 @@ class Counts:
 
     def add_columns(self, columns: Mapping[str, np.ndarray]) -> None:
         """Adds sequences, given as columns of `schema.pretraining`."""
+
+        def total(name):
+            return int(np.sum(columns.get(name, 0), dtype=np.float64))
+
         self.rows += len(columns["input_ids"])
-        if "sequence_ids" in columns:
-            self.instances += int(columns["sequence_ids"].max(axis=1).sum())
-        else:
-            self.instances += len(columns["input_ids"])
-        self.filled += int(columns["input_mask"].sum(dtype=np.int64))
-        if "masked_lm_weights" in columns:
-            self.masked += int(columns["masked_lm_weights"].sum(dtype=np.float64))
-        if "next_sentence_labels" in columns:
-            labels = columns["next_sentence_labels"]
-            self.random_next += int(labels.sum(dtype=np.int64))
+        # Rows that are not packed have one sequence each.
+        numbers = columns.get("sequence_ids", columns["input_mask"])
+        self.instances += int(numbers.max(axis=1).sum())
+        self.filled += total("input_mask")
+        self.masked += total("masked_lm_weights")
+        self.random_next += total("next_sentence_labels")
 
 
 def check_unknown(counts: Counts, largest_share: float) -> None:
@@ -79,12 +72,7 @@ def check_unknown(counts: Counts, largest_share: float) -> None:
 
 
 def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:
-    """Checks that B can come from another document than A.
-
-    Args:
-        num_documents: number of documents of the shard.
-        next_sentence: whether sequences have a B.
-        path: a file of the shard, for the message.
+    """Checks that B can come from another document than A, if there is a B.
 
     Raises:
         ValueError: there is only one document. The release then took a random B from

@@ -9,18 +9,13 @@ shard is finished, so the disk contains the records twice for a while.
 import contextlib
 import dataclasses
 import hashlib
-import io
 import json
 import logging
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
@@ -31,7 +26,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 _LOG = logging.getLogger(__name__)
 _FINGERPRINT = "fingerprint"
 # What this tool writes into the folder: the fingerprint, notes and parts.
-_OWN = re.compile(rf"{_FINGERPRINT}|\d+\.npz|\d+-\d+\.part")
+_OWN = re.compile(rf"{_FINGERPRINT}|\d+\.json|\d+-\d+\.part")
 # Increase it whenever a new version of the code produces different records.
 _RECORDS_VERSION = 2
 # Options whose values do not affect the records. Of files, only the contents do.
@@ -50,8 +45,8 @@ _OPTIONS_WITHOUT_EFFECT = (
 class Note:
     """A finished shard."""
 
-    # For each output file, int64 [R]: bytes of each record with header and footer.
-    sizes: Mapping[int, np.ndarray]
+    # For each output file: bytes of each record with header and footer.
+    sizes: Mapping[int, list[int]]
     counts: counts_module.Counts
     process_id: int  # The process that sampled it.
     peak_memory_mb: float  # Of that process so far.
@@ -74,13 +69,12 @@ class Journal:
 
     def __init__(self, output_file: str, fingerprint: str):
         self._fingerprint = fingerprint
-        path = output_file
         self._can_be_kept = True
-        if not files.is_remote(path):
-            path = os.path.realpath(path)
+        if not files.is_remote(output_file):
+            output_file = path = os.path.realpath(output_file)
             # A device such as /dev/null has no folder for a journal beside it.
             self._can_be_kept = os.path.isfile(path) or not os.path.exists(path)
-        folder, name = os.path.split(path)
+        folder, name = os.path.split(output_file)
         self.folder = os.path.join(folder, f".{name}.shards")
         self.num_finished = 0
 
@@ -113,7 +107,7 @@ class Journal:
         _remove(self.folder)
 
     def _count(self):
-        return sum(name.endswith(".npz") for name in files.list_folder(self.folder))
+        return sum(name.endswith(".json") for name in files.list_folder(self.folder))
 
 
 def part_path(folder: str, shard_index: int, file: int) -> str:
@@ -123,7 +117,7 @@ def part_path(folder: str, shard_index: int, file: int) -> str:
 
 def note_path(folder: str, shard_index: int) -> str:
     """Returns the path of the note about a shard."""
-    return os.path.join(folder, f"{shard_index}.npz")
+    return os.path.join(folder, f"{shard_index}.json")
 
 
 def finish(folder: str, shard_index: int, note: Note) -> None:
@@ -132,16 +126,8 @@ def finish(folder: str, shard_index: int, note: Note) -> None:
     Raises:
         OSError: the note cannot be written.
     """
-    described = {
-        "counts": dataclasses.asdict(note.counts),
-        "process_id": note.process_id,
-        "peak_memory_mb": note.peak_memory_mb,
-    }
-    arrays: dict[str, Any] = {str(file): sizes for file, sizes in note.sizes.items()}
-    data = io.BytesIO()  # np.savez needs to seek, which remote files cannot.
-    np.savez(data, described=json.dumps(described), **arrays)
-    with files.complete_or_absent(note_path(folder, shard_index), "wb") as file:
-        file.write(data.getvalue())
+    with files.complete_or_absent(note_path(folder, shard_index)) as file:
+        json.dump({**vars(note), "counts": vars(note.counts)}, file)
 
 
 def finished(folder: str, shard_index: int) -> Note | None:
@@ -150,20 +136,17 @@ def finished(folder: str, shard_index: int) -> Note | None:
     if not files.exists(path):
         return None
     try:
-        with files.open_file(path, "rb") as file:
-            data = io.BytesIO(file.read())
-        with np.load(data) as arrays:
-            described = files.parse_json(str(arrays["described"]), path)
-            names = [name for name in arrays.files if name != "described"]
-            sizes = {int(name): arrays[name].astype(np.int64) for name in names}
-        described["counts"] = counts_module.Counts(**described["counts"])
-        note = Note(sizes=sizes, **described)
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        values = files.read_json(path)
+        values["counts"] = counts_module.Counts(**values["counts"])
+        values["sizes"] = {int(file): sizes for file, sizes in values["sizes"].items()}
+        note = Note(**values)
+        num_bytes = {file: sum(sizes) for file, sizes in note.sizes.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
         _LOG.warning("%s is damaged; the shard is created again.", path)
         return None
-    for file_index, record_sizes in note.sizes.items():
-        part = part_path(folder, shard_index, file_index)
-        if not files.exists(part) or files.size(part) != record_sizes.sum():
+    for file, size in num_bytes.items():
+        part = part_path(folder, shard_index, file)
+        if not files.exists(part) or files.size(part) != size:
             return None
     return note
 
@@ -176,11 +159,7 @@ def fingerprint(
 ) -> str:
     """Returns a digest of everything that the records depend on.
 
-    Args:
-        options: what to create.
-        vocabulary: the vocabulary that the options name.
-        inputs: the text files; their contents count, not their names.
-        shards: the shards that the files are cut into.
+    Of the inputs, the contents count, not the names.
 
     Raises:
         OSError: a file cannot be read.

@@ -11,6 +11,7 @@ which predicts every piece (appendix C.1).
 import dataclasses
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -58,60 +59,39 @@ class MaskShares:
         return self.same / rest if rest else 0.0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTokens:
-    """A sequence with some pieces replaced, and the original pieces."""
-
-    tokens: tuple[str, ...]  # After replacement.
-    positions: tuple[int, ...]  # Chosen positions, ascending.
-    labels: tuple[str, ...]  # Original pieces at these positions.
-
-
-def mask_tokens(
+def mask(
     tokens: Sequence[str],
     rng: random.Random,
-    *,
     vocabulary: vocabulary_module.Vocabulary,
-    masked_lm_prob: float,
-    max_predictions: int,
-    whole_words: bool,
-    shares: MaskShares,
-) -> MaskedTokens:
-    """Returns the sequence with masks.
+    options: Any,
+) -> tuple[list[str], list[int]]:
+    """Returns a sequence with masks, and its chosen positions in ascending order.
 
     Args:
         tokens: [CLS] A [SEP] B [SEP].
         rng: source of all draws, in the release's order.
         vocabulary: vocabulary that random pieces are drawn from.
-        masked_lm_prob: share of the sequence's length to choose.
-        max_predictions: maximum number of positions to choose.
-        whole_words: whether the pieces of a word are chosen together.
-        shares: what replaces the chosen pieces.
+        options: how to mask, of create_pretraining_data.
 
     Source: create_masked_lm_predictions of create_pretraining_data.py, 2018.
     """
-    candidates = _candidates(tokens, whole_words)
+    candidates = _candidates(tokens, options.do_whole_word_mask)
     rng.shuffle(candidates)
-    num_chosen = min(max_predictions, num_wanted(len(tokens), masked_lm_prob))
-    output = list(tokens)
+    wanted = num_wanted(len(tokens), options.masked_lm_prob)
+    room = min(options.max_predictions_per_seq, wanted)
+    output, shares = list(tokens), options.shares
     chosen: list[int] = []
     for positions in candidates:
-        if len(chosen) >= num_chosen:
-            break
-        if len(chosen) + len(positions) > num_chosen:
+        if len(chosen) + len(positions) > room:
             continue  # This whole word does not fit, but a shorter one may.
         # Whole words decide which pieces are chosen, not what replaces them: each piece
         # of a word draws its 80/10/10 separately and is predicted separately. Source:
         # README and create_pretraining_data.py of the release.
         for position in positions:
-            output[position] = _replacement(tokens[position], rng, vocabulary, shares)
-            chosen.append(position)
-    chosen.sort()
-    return MaskedTokens(
-        tokens=tuple(output),
-        positions=tuple(chosen),
-        labels=tuple(tokens[position] for position in chosen),
-    )
+            token = tokens[position]
+            output[position] = _replacement(token, rng, vocabulary, shares)
+        chosen += positions
+    return output, sorted(chosen)
 
 
 def num_wanted(length: int, masked_lm_prob: float) -> int:
@@ -120,11 +100,7 @@ def num_wanted(length: int, masked_lm_prob: float) -> int:
     `max_predictions` limits the number because records and batches need a fixed shape,
     and the model computes its costly scores of the whole vocabulary at these positions
     alone. It should be about max_seq_length * masked_lm_prob, so that full sequences
-    lose no masks (README of the release).
-
-    Args:
-        length: number of pieces, [CLS] and [SEP] included.
-        masked_lm_prob: share to choose.
+    lose no masks (README of the release). The length includes [CLS] and [SEP].
     """
     return max(1, round(length * masked_lm_prob))
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bert_tf.data import corpus as data_corpus
-from bert_tf.data import packing
+from bert_tf.data import schema as schema_module
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
@@ -28,8 +28,8 @@ _ROWS_AT_A_TIME = 1024
 class SentencePair:
     """Two segments and whether the second really follows the first."""
 
-    tokens_a: tuple[str, ...]
-    tokens_b: tuple[str, ...]
+    tokens_a: list[str]
+    tokens_b: list[str]
     is_random_next: bool  # True: B comes from another document.
 
 
@@ -106,9 +106,7 @@ class PairSampler:
             tokens_b = _joined(chunk[a_end:])
         self._truncate(tokens_a, tokens_b)
         pair = SentencePair(
-            tokens_a=tuple(tokens_a),
-            tokens_b=tuple(tokens_b),
-            is_random_next=is_random_next,
+            tokens_a=tokens_a, tokens_b=tokens_b, is_random_next=is_random_next
         )
         # A random B leaves the chunk's sentences after A unused. The next chunk starts
         # with them; otherwise about a quarter of the text would be lost.
@@ -128,12 +126,7 @@ class PairSampler:
                 break
         document = self._documents[other]
         start = self._rng.randint(0, len(document) - 1)
-        tokens: list[str] = []
-        for sentence in document[start:]:
-            tokens += sentence
-            if len(tokens) >= num_wanted:
-                break
-        return tokens
+        return _joined(_chunk(document, start, num_wanted))
 
     def _truncate(self, tokens_a, tokens_b):
         """Removes pieces from the longer list until both fit together.
@@ -153,12 +146,11 @@ class PairSampler:
 
 def _chunk(document, start, target):
     """Returns sentences from `start` on until they have `target` pieces."""
-    num_tokens = 0
-    for end in range(start, len(document)):
-        num_tokens += len(document[end])
-        if num_tokens >= target:
-            return document[start : end + 1]
-    return document[start:]
+    for end in range(start + 1, len(document) + 1):
+        target -= len(document[end - 1])
+        if target <= 0:
+            break
+    return document[start:end]
 
 
 def _joined(sentences):
@@ -166,11 +158,13 @@ def _joined(sentences):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedPair:
+class Instance:
     """A packed and masked sentence pair."""
 
-    masked: release_masks.MaskedTokens
+    ids: np.ndarray  # int32, of all pieces after masking.
     num_first: int  # Length of segment 0: [CLS], A and the first [SEP].
+    positions: list[int]  # Masked positions, ascending.
+    labels: list[int]  # Original ids at these positions.
     is_random_next: bool  # True: B comes from another document.
 
 
@@ -207,10 +201,10 @@ class ReleaseSampler:
         # The first shard has the release's seed: a corpus of one shard is its corpus.
         rng = random.Random(options.random_seed + shard_index)
         rng.shuffle(documents)
-        pairs = self._pairs(documents, rng, on_progress)
-        rng.shuffle(pairs)
-        for done in range(0, len(pairs), _ROWS_AT_A_TIME):
-            yield self._columns(pairs[done : done + _ROWS_AT_A_TIME])
+        instances = self._instances(documents, rng, on_progress)
+        rng.shuffle(instances)
+        for done in range(0, len(instances), _ROWS_AT_A_TIME):
+            yield self._columns(instances[done : done + _ROWS_AT_A_TIME])
 
     def _documents(self, shard, counts, on_progress):
         """Returns lists of sentences, which are lists of word pieces."""
@@ -228,7 +222,7 @@ class ReleaseSampler:
             on_progress(num_characters / (2 * shard.num_bytes))
         return documents
 
-    def _pairs(self, documents, rng, on_progress):
+    def _instances(self, documents, rng, on_progress):
         options = self._options
         sampler = PairSampler(
             documents,
@@ -248,53 +242,39 @@ class ReleaseSampler:
         return result
 
     def _masked(self, pair, rng):
-        options = self._options
-        packed = packing.pack_pair(
-            pair.tokens_a, pair.tokens_b, max_seq_length=options.max_seq_length
+        ids_of = self._tokenizer.convert_tokens_to_ids
+        tokens = ["[CLS]", *pair.tokens_a, "[SEP]", *pair.tokens_b, "[SEP]"]
+        masked, positions = release_masks.mask(
+            tokens, rng, self._vocabulary, self._options
         )
-        masked = release_masks.mask_tokens(
-            packed.pieces,
-            rng,
-            vocabulary=self._vocabulary,
-            masked_lm_prob=options.masked_lm_prob,
-            max_predictions=options.max_predictions_per_seq,
-            whole_words=options.do_whole_word_mask,
-            shares=options.shares,
-        )
-        return MaskedPair(
-            masked=masked,
+        return Instance(
+            ids=np.array(ids_of(masked), np.int32),
             num_first=len(pair.tokens_a) + 2,
+            positions=positions,
+            labels=ids_of(tokens[position] for position in positions),
             is_random_next=pair.is_random_next,
         )
 
-    def _columns(self, pairs):
-        """Returns pairs as columns [B, length] of `schema.pretraining`.
+    def _columns(self, instances):
+        """Returns instances as columns [B, length] of `schema.pretraining`.
 
         Source: write_instance_to_example_files of create_pretraining_data.py, 2018.
         """
-        ids = self._vocabulary.ids
-        rows = [
-            packing.PackedPair(
-                pieces=[ids[token] for token in pair.masked.tokens],
-                segment_ids=[
-                    int(position >= pair.num_first)
-                    for position in range(len(pair.masked.tokens))
-                ],
-            )
-            for pair in pairs
-        ]
-        columns = packing.padded_features(rows, self._options.max_seq_length)
-        shape = (len(pairs), self._options.max_predictions_per_seq)
-        columns["masked_lm_positions"] = np.zeros(shape, np.int32)
-        columns["masked_lm_ids"] = np.zeros(shape, np.int32)
-        columns["masked_lm_weights"] = np.zeros(shape, np.float32)
-        for row, pair in enumerate(pairs):
-            num_chosen = len(pair.masked.positions)
-            labels = [ids[token] for token in pair.masked.labels]
-            columns["masked_lm_positions"][row, :num_chosen] = pair.masked.positions
-            columns["masked_lm_ids"][row, :num_chosen] = labels
+        options = self._options
+        schema = schema_module.pretraining(
+            options.max_seq_length, options.max_predictions_per_seq
+        )
+        columns = {
+            column.name: np.zeros((len(instances), column.length), column.dtype)
+            for column in schema.columns
+        }
+        for row, one in enumerate(instances):
+            length, num_chosen = len(one.ids), len(one.positions)
+            columns["input_ids"][row, :length] = one.ids
+            columns["input_mask"][row, :length] = 1
+            columns["segment_ids"][row, one.num_first : length] = 1
+            columns["masked_lm_positions"][row, :num_chosen] = one.positions
+            columns["masked_lm_ids"][row, :num_chosen] = one.labels
             columns["masked_lm_weights"][row, :num_chosen] = 1.0
-        columns["next_sentence_labels"] = np.array(
-            [[int(pair.is_random_next)] for pair in pairs], np.int32
-        ).reshape(-1, 1)
+            columns["next_sentence_labels"][row] = one.is_random_next
         return columns

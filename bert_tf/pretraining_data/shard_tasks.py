@@ -54,11 +54,7 @@ def write(
 ) -> tuple[counts_module.Counts, float]:
     """Writes the records of all shards, in the order of the shards.
 
-    Args:
-        shards: the text.
-        writers: one per output file.
-        options: what to create.
-        folder: that of the journal.
+    There is one writer per output file, and the folder is that of the journal.
 
     Returns:
         The counts of all shards, and the peak memory of all local processes together,
@@ -95,7 +91,7 @@ def write(
                 return
             for file, sizes in note.sizes.items():
                 path = journal_module.part_path(folder, task.index, file)
-                writers[file].append_part(path, sizes)
+                writers[file].append_part(path, np.array(sizes, np.int64))
             counts.add(note.counts)
             if counts.pieces >= _MIN_PIECES or task is tasks[-1]:
                 counts_module.check_unknown(counts, options.max_unknown_share)
@@ -144,11 +140,9 @@ def schema_of(
 
 
 def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
-    """Samples a shard, unless it is already finished.
+    """Samples a shard, unless it is already finished; reports the bytes that are done.
 
-    Args:
-        task: the shard. The records depend only on it.
-        on_bytes: called with the number of further bytes of the shard that are done.
+    The records depend only on the task.
 
     Raises:
         OSError: as `VectorizedSampler.columns`, or the disk is full.
@@ -167,7 +161,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
 
     counts = counts_module.Counts()
     schema = schema_of(task.options)
-    sizes: dict[int, list[np.ndarray]] = {file: [] for file in task.files}
+    sizes: dict[int, list[int]] = {file: [] for file in task.files}
     first_row = 0
     with contextlib.ExitStack() as stack:
         parts = {}
@@ -184,13 +178,10 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
                     schema, {name: values[rows] for name, values in columns.items()}
                 )
                 parts[file].write(data)
-                sizes[file].append(record_sizes)
+                sizes[file] += record_sizes.tolist()
             first_row += len(columns["input_ids"])
     note = journal_module.Note(
-        sizes={
-            file: np.concatenate([np.zeros(0, np.int64), *blocks])
-            for file, blocks in sizes.items()
-        },
+        sizes=sizes,
         counts=counts,
         process_id=os.getpid(),
         peak_memory_mb=parallel.peak_memory_mb(),

@@ -219,7 +219,7 @@ def interrupt_after_a_shard(tmp_path):
     """Returns a reporter that interrupts once a shard is finished."""
 
     def interrupt(stage, done, total, **_):
-        if any(tmp_path.glob(".*.shards/*.npz")):
+        if any(tmp_path.glob(".*.shards/*.json")):
             raise KeyboardInterrupt
 
     return interrupt
@@ -265,8 +265,8 @@ def _cut_part(folder):
     "damage",
     [
         _cut_part,
-        lambda folder: (folder / "0.npz").write_bytes(b"not a zip"),
-        lambda folder: np.savez(folder / "0.npz", files=[0]),
+        lambda folder: (folder / "0.json").write_text("not JSON"),
+        lambda folder: (folder / "0.json").write_text('{"counts": {}, "sizes": [0]}'),
     ],
 )
 def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage):
@@ -302,7 +302,7 @@ from bert_tf import progress
 from bert_tf.pretraining_data import options, workflow
 
 def kill(stage, done, total, **_):
-    if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.npz")!r}):
+    if glob.glob({str(tmp_path / ".out.tfrecord.shards" / "*.json")!r}):
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
