@@ -43,14 +43,9 @@ def create_source(
 ) -> batching.Source:
     """Returns the source that training or evaluation reads.
 
-    Args:
-        record_files: the records.
-        vocabulary: the vocabulary of the records, or None if it is unknown.
-        options: how to mask, and the seed.
-
     Raises:
-        ValueError: a column is missing, or the records are unmasked and the vocabulary
-            is unknown.
+        ValueError: a column is missing, or the records are unmasked and their
+            vocabulary is None, because it is unknown.
     """
     if is_masked(record_files.schema):
         return batching.TFRecordSource(record_files, columns_read(record_files))
@@ -95,12 +90,8 @@ def check_num_predictions(
 ) -> None:
     """Checks that max_predictions_per_seq allows for masked_lm_prob of a full row.
 
-    Args:
-        path: a file of unmasked records, or of text.
-        options: how to mask.
-
     Raises:
-        ValueError: max_predictions_per_seq is too small.
+        ValueError: it is too small; `path` has unmasked records, or text.
     """
     length, limit = options.max_seq_length, options.max_predictions_per_seq
     wanted = release_masks.num_wanted(length, options.masked_lm_prob)
@@ -115,13 +106,7 @@ def check_num_predictions(
 
 
 class MaskingSource(batching.TFRecordSource):
-    """Rows of unmasked records, masked as they are read.
-
-    Args:
-        record_files: records of create_pretraining_data with --dynamic_masking.
-        vocabulary: that of the records.
-        options: how to mask, and the seed.
-    """
+    """Rows of unmasked records, masked as they are read."""
 
     def __init__(
         self,

@@ -49,10 +49,10 @@ def open_examples(
     source: source_module.Source | None,
     is_phase: bool = False,
 ) -> Examples:
-    """Opens files of examples and checks them.
+    """Opens files of examples, records or text, and checks them.
 
     Args:
-        patterns: names and globs of records, or of text.
+        patterns: names and globs.
         options: lengths, and how text becomes examples.
         config: the model's configuration.
         vocabulary: the vocabulary, or None if it is unknown.
@@ -120,11 +120,6 @@ def check_options(
 ) -> None:
     """Checks that all options apply to the examples.
 
-    Args:
-        options: the options.
-        examples: to train on.
-        eval_examples: to evaluate on.
-
     Raises:
         ValueError: an option would be ignored, or the examples are sentence pairs and
             the run in output_dir has no next-sentence task.
@@ -172,10 +167,6 @@ def recorded_vocabulary(
 ) -> vocabulary_module.Vocabulary | None:
     """Returns the vocabulary of the examples, or None if it is unavailable.
 
-    Args:
-        examples: the examples.
-        source: the checkpoint that training starts from, or None.
-
     Raises:
         OSError: the vocabulary cannot be read.
         ValueError: it is not that of the records or of the checkpoint.
@@ -200,15 +191,10 @@ def recorded_vocabulary(
 def data_set(
     patterns: str, sources: Sequence[Examples], *, window: int | None = None
 ) -> run_file.DataSet:
-    """Returns the data set of examples.
+    """Returns the data set of the examples of each phase; the patterns name it.
 
     Text is identified by its content. Records, which are far larger, are identified by
-    their names and sizes.
-
-    Args:
-        patterns: names and globs; the first one names the data set.
-        sources: the examples of each phase.
-        window: `shuffle_buffer_size`, if they are to train on.
+    their names and sizes, and by their order if `window` is a `shuffle_buffer_size`.
     """
     paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
     order, first = None, sources[0]

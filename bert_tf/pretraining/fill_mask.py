@@ -15,13 +15,7 @@ STANDARD_INPUT = "-"
 def run(
     options: pretraining_options.FillMaskOptions,
 ) -> str:
-    """Fills the masks of texts, or scores texts, as the options say.
-
-    Args:
-        options: what to do.
-
-    Returns:
-        The report: each text with its result, or the file with the results.
+    """Fills the masks of texts, or scores texts; returns a report.
 
     Raises:
         OSError: a file cannot be read or written.

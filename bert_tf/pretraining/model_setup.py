@@ -38,9 +38,6 @@ def find_start(
 ) -> starting_point.StartingPoint:
     """Returns what the run starts from: a checkpoint, a named size, or a new model.
 
-    Args:
-        options: what to train.
-
     Raises:
         OSError: a file cannot be read.
         ValueError: no model is given, or more than one; or something is missing.
@@ -110,13 +107,10 @@ def override(
     *,
     has_weights: bool = False,
 ) -> config_module.BertConfig:
-    """Returns the configuration with the values of `--config_overrides`.
+    """Returns the configuration with the values, "name=value", of `--config_overrides`.
 
-    Args:
-        config: the configuration.
-        overrides: texts of the form "name=value".
-        has_weights: whether the model gets weights from a checkpoint. Then only the
-            dropout rates can change, because the weights depend on the other values.
+    If the weights come from a checkpoint, only the dropout rates can change, because
+    the weights depend on the other values.
 
     Raises:
         OptionError: a name is unknown, fixed or repeated, or a value is invalid.
@@ -159,10 +153,6 @@ def with_attention(
 ) -> config_module.BertConfig:
     """Returns the configuration with the attention that the objective needs.
 
-    Args:
-        config: the configuration from a file or checkpoint.
-        objective: `MASKED_LM`, `LEFT_TO_RIGHT`, or None for the configuration's.
-
     Raises:
         ValueError: the objective is `MASKED_LM` and the model is causal.
     """
@@ -183,13 +173,9 @@ def create_model(
     dtype: str,
     source: source_module.Source | None = None,
 ) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
-    """Returns the model, not yet built, that learns from examples.
+    """Returns the model, not yet built, that learns from examples of a schema.
 
-    Args:
-        config: the model's configuration.
-        schema: the columns of the examples.
-        dtype: a Keras dtype or policy.
-        source: the checkpoint that the weights will come from.
+    The weights will come from the checkpoint `source`, if there is one.
     """
     if config.is_causal:
         return left_to_right.BertLeftToRight(config, dtype=dtype)

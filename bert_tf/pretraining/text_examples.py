@@ -46,14 +46,8 @@ def no_vocabulary(paths: Sequence[str]) -> options_module.OptionError:
 class TextExamples:
     """The examples of text files. Stands in for `tfrecord.RecordFiles`.
 
-    Args:
-        paths: the files, in UTF-8.
-        options: how to make examples.
-        vocabulary: the vocabulary.
-        do_lower_case: whether to lowercase.
-
     Attributes:
-        paths: the files.
+        paths: the files, in UTF-8.
         vocabulary: the vocabulary.
         schema: the columns of an example.
         metadata: as in the side file of records.
@@ -112,10 +106,8 @@ class TextExamples:
     ) -> "TextSource":
         """Returns the source that training reads.
 
-        Args:
-            folder: the run's folder, which keeps the numbers of examples.
-            checksum: identifies the text.
-            is_written: whether this process writes to the folder.
+        The run's folder keeps the numbers of examples, if this process writes to it.
+        The checksum identifies the text.
         """
         return TextSource(
             self._pools,
@@ -127,10 +119,9 @@ class TextExamples:
         )
 
     def evaluation_source(self, max_examples: int | None = None) -> "TextSource":
-        """Returns the source that evaluation reads: the text once, always the same.
+        """Returns the source of evaluation: the text once, always the same.
 
-        Args:
-            max_examples: a number of examples that suffices; None: all.
+        `max_examples` is a number of examples that suffices; None: all.
         """
         self._evaluation.max_examples = max_examples
         return self._evaluation

@@ -27,13 +27,7 @@ logger = logging.getLogger(__name__)
 def run(
     options: pretraining_options.RunPretrainingOptions,
 ) -> str:
-    """Trains and evaluates as `options.do_train` and `options.do_eval` say.
-
-    Args:
-        options: what to do.
-
-    Returns:
-        A report for the user.
+    """Trains and evaluates as the options say; returns a report for the user.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -90,12 +84,6 @@ class Pretraining:
     dropout masks are functions of the step, so two phases of the same length compute
     the same as one. Every evaluation reads examples of the last phase's length, so that
     the scores of a run can be compared.
-
-    Args:
-        options: what to do.
-
-    Raises:
-        OSError, ValueError: as `run`.
     """
 
     def __init__(
@@ -267,14 +255,10 @@ class Pretraining:
         return scores.evaluation_scores(means)
 
     def compare_with_start(self, means: Mapping[str, float]) -> str | None:
-        """Returns what to do if the held-out loss is higher than before the first step.
+        """Returns a sentence if the held-out loss is higher than before the first step.
 
-        Args:
-            means: the scores of an evaluation.
-
-        Returns:
-            A sentence, or None if the loss is lower or that of the start is unknown,
-            also because a resumed run evaluates on other data.
+        Returns None if it is lower, or if that of the start is unknown, also because a
+        resumed run evaluates on other data.
         """
         folder = self.trainer.folder
         if folder.suffix_of(run_folder.EVAL_RESULTS_FILE, self._evaluation_data):

@@ -16,10 +16,7 @@ _NUM_SPECIAL = 3  # [CLS] and two [SEP].
 def run(
     options: pretraining_data_options.CreatePretrainingDataOptions,
 ) -> text_checks.Findings:
-    """Checks the text files; returns the findings.
-
-    Args:
-        options: how examples would be created.
+    """Checks the text files that the options name; returns the findings.
 
     Raises:
         OSError, ValueError: the vocabulary cannot be read.

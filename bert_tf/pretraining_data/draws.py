@@ -84,8 +84,7 @@ class Arrays:
     ) -> np.ndarray:
         """Calls step(state, column) -> (state, flags) for the columns of [B, S].
 
-        Returns:
-            bool [B, S], the flags. They must be False where the state is 0.
+        Returns the flags, bool [B, S]. They must be False where the state is 0.
         """
         flags = np.zeros(columns.shape, bool)
         for number in range(columns.shape[1]):
@@ -119,13 +118,8 @@ class Arrays:
     ) -> list[np.ndarray]:
         """Calls step(index, *state) -> (outputs, state) until the state is empty.
 
-        Args:
-            step: the function.
-            state: arrays of the same length.
-            kinds: int or bool for each output.
-
-        Returns:
-            Each of the outputs, concatenated over the calls.
+        `kinds` has int or bool for each output. Returns each of the outputs,
+        concatenated over the calls.
         """
         steps: list[Sequence[np.ndarray]] = []
         while len(state[0]):
@@ -148,11 +142,7 @@ class Arrays:
 
 
 class Draws:
-    """A stream of random numbers.
-
-    Args:
-        seed: integers that determine the stream.
-    """
+    """A stream of random numbers, determined by the integers of its seed."""
 
     def __init__(self, *seed: int):
         self._bits = np.random.SFC64(np.random.SeedSequence(seed))
@@ -179,12 +169,7 @@ class Draws:
         return (self.uniform(len(limits)) * limits).astype(np.int64)
 
     def uniform_at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Returns a number in [0, 1) for each of N positions: float64 [N].
-
-        Args:
-            rows: int64 [N], rows of the positions in an array [B, S].
-            columns: int64 [N], their columns.
-        """
+        """Returns a number in [0, 1) for each of N positions: float64 [N]."""
         return self.uniform(len(rows))
 
     def uniform_rows(self, num_rows: int, length: int) -> np.ndarray:
@@ -224,10 +209,7 @@ class RowDraws:
 
     Args:
         arrays: `Arrays` or `graph_draws.GraphArrays`.
-        keys: uint64 [B], from `row_keys`.
-
-    Attributes:
-        keys: uint64 [B], those of the next draws.
+        keys: uint64 [B], from `row_keys`. The attribute has those of the next draws.
     """
 
     def __init__(self, arrays: Any, keys: Any):
@@ -279,13 +261,7 @@ def _shuffle_keys(arrays, words, is_item):
 
 
 def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
-    """Returns a key for each row of a step: uint64 [B].
-
-    Args:
-        seed: seed of the run.
-        step: index of the step.
-        rows: int [B], indices of the rows in the step's global batch.
-    """
+    """Returns a key for each row of a step's global batch: uint64 [B]."""
     # Inverted, because `ordering.Order` mixes (seed, epoch, row) in the same way.
     key = ordering.mix(~np.uint64(seed % 2**64))
     with np.errstate(over="ignore"):

@@ -183,11 +183,7 @@ class GraphArrays:
 
 
 class GraphDraws:
-    """A stream of random numbers.
-
-    Args:
-        seed: integers or int tensors, scalar, that determine the stream.
-    """
+    """A stream of random numbers. The integers, or int scalars, determine it."""
 
     def __init__(self, *seed: Any):
         self._key = tf.constant([0, 0], tf.int64)
@@ -241,12 +237,7 @@ class GraphDraws:
 
 
 def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
-    """Returns a key for each row: uint64 [B].
-
-    Args:
-        *seed: integers or int tensors, scalar.
-        rows: int64 [B], indices of the rows.
-    """
+    """Returns a key for each of B row numbers: uint64 [B]."""
     key = tf.zeros([], tf.uint64)
     for number in seed:
         key = GraphArrays.mix(key + tf.cast(number, tf.uint64))

@@ -104,12 +104,9 @@ class TextSampler:
     def rows(
         self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns pairs of a text with these pieces as columns [B, length].
+        """Returns pairs as columns [B, length]; they point into the pieces `ids`.
 
-        Args:
-            ids: int32 [P], the pieces that the pairs point into.
-            pairs: B pairs, or B sequences without a second segment.
-            keys: uint64 [B], from `graph_draws.row_keys`.
+        The keys are from `graph_draws.row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
         draws = draws_module.RowDraws(graph_draws.GraphArrays(), keys)
@@ -186,12 +183,7 @@ class TextPools:
         return pools.prefetch(1)
 
     def blocks(self, pool: Pool, chosen: tf.Tensor) -> tf.data.Dataset:
-        """Returns rows of a pool, as columns [up to 2048, length].
-
-        Args:
-            pool: the pool.
-            chosen: int64, indices of the rows to return.
-        """
+        """Returns the chosen rows of a pool, as columns [up to 2048, length]."""
 
         def block(start):
             numbers = chosen[start : start + ROWS_AT_A_TIME]
@@ -257,14 +249,7 @@ class TextPools:
 
 
 class SpanTable:
-    """Reads the lines of shards with TensorFlow ops.
-
-    Args:
-        shards: the shards.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Reads the lines of shards with TensorFlow ops."""
 
     def __init__(self, shards: Sequence[data_corpus.Shard]):
         spans = [span for shard in shards for span in shard.spans]
@@ -279,12 +264,9 @@ class SpanTable:
             self._opens = tf.constant([span.starts_document for span in spans])
 
     def lines(self, shards: tf.Tensor) -> tf.data.Dataset:
-        """Returns the lines of shards, one element (shard, tf.string [lines]) for each.
+        """Returns a dataset of (index, tf.string [lines]), one element for each shard.
 
         The end of a file does not end a document.
-
-        Args:
-            shards: int64 [S], indices of the shards.
         """
 
         def parts(shard):

@@ -152,12 +152,7 @@ def _check_lowercased(vocabulary):
 
 
 class GraphSampler(vectorized_sampling.VectorizedSampler):
-    """Creates the records of `text_dataset` for create_pretraining_data.
-
-    Args:
-        options: what to create.
-        vocabulary: the vocabulary that the options name.
-    """
+    """Creates the records of `text_dataset`."""
 
     def __init__(
         self,

@@ -43,9 +43,8 @@ class Pairs(NamedTuple):
 class Sampler:
     """Draws pairs, or sequences without a second segment.
 
-    Args:
-        arrays: `draws.Arrays` or `graph_draws.GraphArrays`.
-        options: of create_pretraining_data or run_pretraining.
+    The arrays are `draws.Arrays` or `graph_draws.GraphArrays`; the options those of
+    create_pretraining_data or run_pretraining.
     """
 
     def __init__(self, arrays: Any, options: Any):
@@ -56,12 +55,9 @@ class Sampler:
         self._max_tokens = options.max_seq_length - num_special
 
     def sample(self, text: Text, draws: Any, dupe_factor: int) -> Pairs:
-        """Returns the pairs of some passes over the text, in random order.
+        """Returns the pairs of `dupe_factor` passes over the text, in random order.
 
-        Args:
-            text: the text; at least two documents if pairs are drawn.
-            draws: source of all draws.
-            dupe_factor: number of passes over each document.
+        The text has at least two documents if pairs are drawn.
         """
         sample = self._pairs if self._next_sentence else self._sequences
         return shuffled(self._arrays, sample(text, draws, dupe_factor), draws)

@@ -169,12 +169,7 @@ class Instance:
 
 
 class ReleaseSampler:
-    """Creates the records that the 2018 script created.
-
-    Args:
-        options: what to create.
-        vocabulary: the vocabulary that the options name.
-    """
+    """Creates the records that the 2018 script created."""
 
     def __init__(
         self,

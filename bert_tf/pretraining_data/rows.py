@@ -74,13 +74,7 @@ class RowMaker:
     def rows(
         self, text: pairs_module.Text, pairs: pairs_module.Pairs, draws: Any
     ) -> dict[str, Any]:
-        """Returns pairs as columns [B, length] of `schema.pretraining`.
-
-        Args:
-            text: the text that the pairs point into.
-            pairs: B pairs, or B sequences without a second segment.
-            draws: source of the draws of the masks.
-        """
+        """Returns B pairs, or sequences, of a text as columns [B, length]."""
         arrays = self._arrays
         position = arrays.cast(arrays.arange(self._length), "int32")  # [S]
         # [B, 1], the first [SEP].
@@ -146,23 +140,13 @@ def _candidates(position: Any, end_a: Any, end: Any) -> Any:
     """Returns bool [B, S]: whether a position contains a piece that may be masked.
 
     [CLS] and [SEP] are never masked: they are always in the same role, so predicting
-    them teaches nothing.
-
-    Args:
-        position: int32 [S], 0 to S - 1.
-        end_a: int32 [B, 1], position of the [SEP] after A.
-        end: int32 [B, 1], position of the last [SEP].
+    them teaches nothing. `end_a` and `end`, int32 [B, 1], are the positions of [SEP].
     """
     return (position > 0) & (position != end_a) & (position < end)
 
 
 class MaskSampler:
-    """Draws masks.
-
-    Args:
-        arrays: `draws.Arrays` or `graph_draws.GraphArrays`.
-        vocabulary: vocabulary that random pieces are drawn from.
-        options: how to mask, of create_pretraining_data or run_pretraining.
+    """Draws masks; the arguments are those of `RowMaker`.
 
     Attributes:
         max_predictions: maximum number of positions to choose, M.

@@ -28,12 +28,7 @@ _ROWS_AT_A_TIME = 2048
 
 
 class VectorizedSampler:
-    """Creates records with the distributions of the 2018 script.
-
-    Args:
-        options: what to create.
-        vocabulary: the vocabulary that the options name.
-    """
+    """Creates records with the distributions of the 2018 script."""
 
     def __init__(
         self,

@@ -219,12 +219,7 @@ def casing_warning(
 def pretraining_casing_warning(
     vocabulary: vocabulary_module.Vocabulary, *, do_lower_case: bool
 ) -> str | None:
-    """Returns `casing_warning`, or a sentence if many pieces have stripped accents.
-
-    Args:
-        vocabulary: of the model.
-        do_lower_case: whether text is lowercased, which also strips its accents.
-    """
+    """Returns `casing_warning`, or a sentence if many pieces have stripped accents."""
     warning = casing_warning(vocabulary, do_lower_case=do_lower_case)
     if warning is not None or not do_lower_case:
         return warning

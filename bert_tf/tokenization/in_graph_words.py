@@ -141,10 +141,6 @@ class InGraphWords(tf.Module):
     """Computes the same words as `BasicTokenizer`, with TensorFlow ops.
 
     Create it outside of graphs, because graphs capture its tables.
-
-    Args:
-        do_lower_case: whether to lowercase.
-        strip_accents: whether to strip accents.
     """
 
     def __init__(self, *, do_lower_case: bool, strip_accents: bool):
@@ -238,11 +234,9 @@ class InGraphWords(tf.Module):
         return tf.cond(tf.reduce_any(is_several), expanded, lambda: (mapped, positions))
 
     def with_final_sigmas(self, codes: tf.Tensor) -> tf.Tensor:
-        """Replaces capital sigmas that end a word by the final form.
+        """Replaces capital sigmas that end a word by the final form: int32 [N].
 
-        Args:
-            codes: code points, int32 [N]. White space separates words; it is the first
-                code point and separates all texts.
+        White space separates words; it is the first code point and separates all texts.
         """
         is_sigma = codes == characters.CAPITAL_SIGMA
 
