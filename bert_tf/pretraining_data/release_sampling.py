@@ -260,7 +260,7 @@ class ReleaseSampler:
             options.max_seq_length, options.max_predictions_per_seq
         )
         columns = {
-            column.name: np.zeros((len(instances), column.length), column.dtype)
+            column.name: np.zeros((len(instances), *column.shape), column.dtype)
             for column in schema.columns
         }
         for row, one in enumerate(instances):

@@ -7,6 +7,7 @@ its ICU library and on the locale, and differ from the release's.
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -38,21 +39,17 @@ PROPERTY_BITS = 3  # The bits above: the combining class of a mark that is kept.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PagedTable:
-    """One value per code point, in pages of 2 ** PAGE_BITS values."""
-
-    page_starts: np.ndarray  # int32: the index in `values` where each page starts.
-    values: np.ndarray  # int32: the distinct pages, concatenated.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class CodePointTable:
-    """How a tokenizer with given options maps each code point."""
+    """How a tokenizer with given options maps each code point; all arrays are int32."""
 
-    entries: PagedTable  # Flags, and a difference or a row of `expansions`.
-    properties: PagedTable  # For final sigmas and canonical ordering.
-    expansions: np.ndarray  # int32: the code points of all expansions, concatenated.
-    expansion_splits: np.ndarray  # int32: row r is [splits[r], splits[r + 1]).
+    # Flags, and a difference or a row of `expansions`: the distinct pages.
+    entries: Any
+    entry_pages: Any  # The index in `entries` where each page starts.
+    # For final sigmas and canonical ordering.
+    properties: Any
+    property_pages: Any
+    expansions: Any  # The code points of all expansions, concatenated.
+    expansion_splits: Any  # Row r is [splits[r], splits[r + 1]).
 
 
 @functools.cache
@@ -77,9 +74,13 @@ def code_point_table(*, do_lower_case: bool, strip_accents: bool) -> CodePointTa
         entries[block.start : block.stop] |= ALONE
     entries[list(characters.WHITESPACE)] = SPACE
     entries[list(characters.DELETED)] = DROPPED
+    entries, entry_pages = _paged(entries)
+    properties, property_pages = _paged(_properties())
     return CodePointTable(
-        entries=_paged(entries),
-        properties=_paged(_properties()),
+        entries=entries,
+        entry_pages=entry_pages,
+        properties=properties,
+        property_pages=property_pages,
         expansions=np.array(expansions, np.int32),
         expansion_splits=np.array(splits, np.int32),
     )
@@ -123,18 +124,15 @@ def _properties():
     return properties
 
 
-def _paged(values: np.ndarray) -> PagedTable:
+def _paged(values):
+    """Returns the distinct pages, concatenated, and where each page starts in them."""
     pages = values.reshape(-1, 1 << PAGE_BITS)
     starts: dict[bytes, int] = {}
-    different: list[np.ndarray] = []
-    page_starts = np.zeros(len(pages), np.int32)
-    for number, page in enumerate(pages):
-        content = page.tobytes()
-        if content not in starts:
-            starts[content] = len(different) << PAGE_BITS
-            different.append(page)
-        page_starts[number] = starts[content]
-    return PagedTable(page_starts=page_starts, values=np.concatenate(different))
+    page_starts = [
+        starts.setdefault(page.tobytes(), len(starts) << PAGE_BITS) for page in pages
+    ]
+    distinct = np.frombuffer(b"".join(starts), np.int32)
+    return distinct, np.array(page_starts, np.int32)
 
 
 class InGraphWords(tf.Module):
@@ -150,12 +148,9 @@ class InGraphWords(tf.Module):
         table = code_point_table(
             do_lower_case=do_lower_case, strip_accents=strip_accents
         )
-        self._entry_page_starts = tf.constant(table.entries.page_starts)
-        self._entry_values = tf.constant(table.entries.values)
-        self._property_page_starts = tf.constant(table.properties.page_starts)
-        self._property_values = tf.constant(table.properties.values)
-        self._expansions = tf.constant(table.expansions)
-        self._expansion_splits = tf.constant(table.expansion_splits)
+        self._table = CodePointTable(
+            **{name: tf.constant(values) for name, values in vars(table).items()}
+        )
 
     def words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of texts.
@@ -173,7 +168,8 @@ class InGraphWords(tf.Module):
         codes = decoded.flat_values
         if self._do_lower_case:
             codes = self.with_final_sigmas(codes)
-        entries = _look_up(self._entry_page_starts, self._entry_values, codes)
+        table = self._table
+        entries = _look_up(table.entries, table.entry_pages, codes)
         codes, groups, positions = self._map(codes, entries)
         # A word is a run of code points of one group.
         is_start = tf.concat(
@@ -219,11 +215,14 @@ class InGraphWords(tf.Module):
 
         def expanded():
             row = tf.where(is_several, values, 0)
-            first = tf.gather(self._expansion_splits, row)
-            lengths = tf.gather(self._expansion_splits, row + 1) - first
+            splits = self._table.expansion_splits
+            first = tf.gather(splits, row)
+            lengths = tf.gather(splits, row + 1) - first
             lengths = tf.where(is_several, lengths, 1)
             within = tf.ragged.range(lengths).flat_values
-            several = tf.gather(self._expansions, tf.repeat(first, lengths) + within)
+            several = tf.gather(
+                self._table.expansions, tf.repeat(first, lengths) + within
+            )
             is_several_here = tf.repeat(is_several, lengths)
             one = tf.repeat(mapped, lengths)
             return (
@@ -272,14 +271,14 @@ class InGraphWords(tf.Module):
         return tf.cond(tf.reduce_any(is_mark), sorted_marks, lambda: mapped)
 
     def _properties(self, codes):
-        return _look_up(self._property_page_starts, self._property_values, codes)
+        return _look_up(self._table.properties, self._table.property_pages, codes)
 
 
-def _look_up(page_starts, values, codes):
-    """Looks code points up in a `PagedTable`."""
-    bits = PAGE_BITS
-    starts = tf.gather(page_starts, tf.bitwise.right_shift(codes, bits))
-    return tf.gather(values, starts + tf.bitwise.bitwise_and(codes, (1 << bits) - 1))
+def _look_up(values, page_starts, codes):
+    """Looks code points up in the pages of a table."""
+    starts = tf.gather(page_starts, tf.bitwise.right_shift(codes, PAGE_BITS))
+    within = tf.bitwise.bitwise_and(codes, (1 << PAGE_BITS) - 1)
+    return tf.gather(values, starts + within)
 
 
 def _flag(values, flag):
