@@ -33,6 +33,7 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import wordpiece
 
 MASK = "[MASK]"
+_FEATURES = (*packing.ENCODER_COLUMNS, "masked_lm_positions")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,13 @@ class Task(task_record.TaskRecord):
         return pretrainer.BertPretrainer(
             config, next_sentence=self.next_sentence, dtype=dtype
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row(packing.PackedPair):
+    """The ids of a text with masks, or of a pair of texts."""
+
+    positions: Sequence[int]  # Of the masks; a pair has none.
 
 
 class MaskPredictor(fine_tuning_predictor.Predictor):
@@ -84,20 +92,15 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             settings=settings,
         )
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._top = tf.function(
-            lambda ids, mask, positions, top_k: self.likeliest(
-                _features(ids, mask, positions), top_k
-            ),
-            input_signature=[ids, ids, ids, tf.TensorSpec([], tf.int32)],
-            autograph=False,
-        )
-        self._follow = tf.function(
-            self._next_sentence_probabilities,
-            input_signature=[ids] * 3,
-            autograph=False,
-        )
-        self._log_probabilities = tf.function(
-            self._masked_log_probabilities, input_signature=[ids] * 4, autograph=False
+        features = dict.fromkeys(_FEATURES, ids)
+        signatures = {
+            self.likeliest: [features, tf.TensorSpec([], tf.int32)],
+            self._next_sentence_probabilities: [features],
+            self._masked_log_probabilities: [features, ids],
+        }
+        self._top, self._follow, self._log_probabilities = (
+            tf.function(function, input_signature=signature, autograph=False)
+            for function, signature in signatures.items()
         )
 
     def predict(
@@ -130,7 +133,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             _checked(texts, self.masked_row, self.pair_row),
             lambda rows: self._predictions(rows, top_k),
             progress=progress,
-            length_of=lambda row: len(row[0]),
+            length_of=lambda row: len(row.pieces),
             batches_sorted=1,  # All rows are computed at once.
         )
 
@@ -162,8 +165,8 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             batches_sorted=1,
         )
 
-    def masked_row(self, text: str) -> tuple[list[int], list[int]]:
-        """Returns the ids of a text, and the positions of its masks.
+    def masked_row(self, text: str) -> Row:
+        """Returns the row of a text.
 
         Raises:
             ValueError: there is no [MASK], or the text is too long for the model.
@@ -173,10 +176,10 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         if not positions:
             raise ValueError(f"Expected at least one [MASK] in the text, got {text!r}.")
         self._check_length(len(tokens))
-        return self.tokenizer.convert_tokens_to_ids(tokens), positions
+        return _single(self.tokenizer.convert_tokens_to_ids(tokens), positions)
 
-    def pair_row(self, text_a: str, text_b: str) -> tuple[list[int], None, list[int]]:
-        """Returns the ids of a pair, None for its masks, and its segment ids.
+    def pair_row(self, text_a: str, text_b: str) -> Row:
+        """Returns the row of a pair.
 
         Raises:
             ValueError: the model has no next-sentence head, or the pair is too long.
@@ -195,7 +198,7 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             cls=self.vocabulary.cls_id,
             sep=self.vocabulary.sep_id,
         )
-        return row.pieces, None, row.segment_ids
+        return Row(**vars(row), positions=())
 
     def pieces(self, text: str) -> list[str]:
         """Returns the word pieces of a text to score.
@@ -240,27 +243,26 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
 
     def _predictions(self, rows, top_k):
         """Returns the record of each row of `masked_row` or `pair_row`."""
-        texts = [row for row in rows if len(row) == 2]
-        pairs = [(row[0], row[2]) for row in rows if len(row) == 3]
+        texts = [row for row in rows if row.positions]
+        pairs = [row for row in rows if not row.positions]
         fillings = self._fillings(texts, top_k) if texts else iter(())
         follows = self._followings(pairs) if pairs else iter(())
-        return [next(fillings if len(row) == 2 else follows) for row in rows]
+        return [next(fillings if row.positions else follows) for row in rows]
 
-    def _followings(self, pairs):
-        """Yields the record of each row of ids and segment ids."""
-        ids, mask, segments = _padded(pairs)
-        for probability in self._follow(ids, mask, segments).numpy().tolist():
+    def _followings(self, rows):
+        """Yields the record of each row of a pair."""
+        for probability in self._follow(_features(rows)).numpy().tolist():
             yield {"next_sentence_probability": probability}
 
     def _fillings(self, rows, top_k):
-        """Yields the record of each row of ids and mask positions."""
-        top = self._top(*_padded(rows), min(top_k, len(self.vocabulary)))
+        """Yields the record of each row with masks."""
+        top = self._top(_features(rows), min(top_k, len(self.vocabulary)))
         values, ids = top.values.numpy(), top.indices.numpy()  # [B, M, K]
-        for row, (_, positions) in enumerate(rows):
+        for index, row in enumerate(rows):
             masks = []
-            for mask in range(len(positions)):
-                tokens = self.tokenizer.convert_ids_to_tokens(ids[row, mask].tolist())
-                pairs = zip(tokens, values[row, mask].tolist(), strict=True)
+            for mask in range(len(row.positions)):
+                tokens = self.tokenizer.convert_ids_to_tokens(ids[index, mask].tolist())
+                pairs = zip(tokens, values[index, mask].tolist(), strict=True)
                 masks.append([{"token": t, "probability": p} for t, p in pairs])
             yield {"masks": masks}
 
@@ -272,16 +274,13 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             ids = self.tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
             for position in range(1, len(pieces) + 1):
                 masked = [*ids[:position], mask, *ids[position + 1 :]]
-                rows.append((masked, [position]))
+                rows.append(_single(masked, [position]))
                 labels.append([ids[position]])
         logs: list[float] = []
         for start in range(0, len(rows), self.batch_size):
             part = slice(start, start + self.batch_size)
-            logs += (
-                self._log_probabilities(*_padded(rows[part]), labels[part])
-                .numpy()
-                .tolist()
-            )
+            computed = self._log_probabilities(_features(rows[part]), labels[part])
+            logs += computed.numpy().tolist()
         for pieces in texts:
             scores, logs = logs[: len(pieces)], logs[len(pieces) :]
             num_words = sum(not p.startswith(wordpiece.CONTINUATION) for p in pieces)
@@ -295,15 +294,14 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                 ],
             }
 
-    def _next_sentence_probabilities(self, ids, mask, segments):
+    def _next_sentence_probabilities(self, features):
         """Returns float32 [B]: the probability that segment B follows segment A."""
-        features = _features(ids, mask, tf.zeros_like(ids[:, :1]))
-        outputs = self.model(features | {"segment_ids": segments})
+        outputs = self.model(features)
         return tf.nn.softmax(outputs["next_sentence_logits"])[:, 0]
 
-    def _masked_log_probabilities(self, ids, mask, positions, labels):
+    def _masked_log_probabilities(self, features, labels):
         """Returns float32 [B]: the log-probability of each label at its position."""
-        outputs = self.model(_features(ids, mask, positions))
+        outputs = self.model(features)
         logs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])  # [B, V]
         return tf.gather(logs, labels[:, 0], batch_dims=1)
 
@@ -365,23 +363,15 @@ def _check_fills_masks(settings, path):
             )
 
 
-def _padded(rows: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[np.ndarray]:
-    """Returns the ids and their mask, [B, S], and the positions of masks, [B, M]."""
-    length = max(len(ids) for ids, _ in rows)
-    num_masks = max(len(positions) for _, positions in rows)
-    shapes = [(len(rows), length)] * 2 + [(len(rows), num_masks)]
-    padded = [np.zeros(shape, np.int32) for shape in shapes]
-    for index, (ids, positions) in enumerate(rows):
-        padded[0][index, : len(ids)] = ids
-        padded[1][index, : len(ids)] = 1
-        padded[2][index, : len(positions)] = positions
-    return padded
+def _single(ids, positions):
+    return Row(pieces=ids, segment_ids=[0] * len(ids), positions=positions)
 
 
-def _features(ids, mask, positions):
-    return {
-        "input_ids": ids,
-        "input_mask": mask,
-        "segment_ids": tf.zeros_like(ids),
-        "masked_lm_positions": positions,
-    }
+def _features(rows: Sequence[Row]) -> dict[str, np.ndarray]:
+    """Returns the columns of rows, [B, S], and the positions of masks, [B, M]."""
+    features = packing.padded_features(rows, max(len(row.pieces) for row in rows))
+    num_masks = max(1, *(len(row.positions) for row in rows))
+    positions = np.zeros((len(rows), num_masks), np.int32)
+    for index, row in enumerate(rows):
+        positions[index, : len(row.positions)] = row.positions
+    return features | {"masked_lm_positions": positions}
