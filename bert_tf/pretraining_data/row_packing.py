@@ -16,6 +16,7 @@ masked positions of a row.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,113 +47,88 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     num_predictions = np.zeros(len(is_real), np.int64)
     if "masked_lm_weights" in columns:
         num_predictions = (columns["masked_lm_weights"] > 0).sum(axis=1)
-    layout = _Layout(
+    layout = _layout(
         is_real.sum(axis=1),
         num_predictions,
         limits=(length, most, columns.get("masked_lm_ids", is_real).shape[1]),
     )
-    result = _sequence_columns(columns, layout, is_real)
-    cls_positions = np.zeros((layout.num_rows, most), np.int32)
-    cls_positions[layout.row, layout.number] = layout.offset
-    result["cls_positions"] = cls_positions
+    num_rows = layout.row.max() + 1
+    position = np.arange(length)
+    to = ((layout.row * length + layout.offset)[:, None] + position)[is_real]
+    names = ("input_ids", "input_mask", "segment_ids", "word_starts")
+    values = {name: columns[name] for name in names if name in columns} | {
+        "sequence_ids": np.broadcast_to(layout.number[:, None] + 1, is_real.shape),
+        "position_ids": np.broadcast_to(position, is_real.shape),
+    }
+    result = {name: np.zeros((num_rows, length), np.int32) for name in values}
+    for name, value in values.items():
+        np.put(result[name], to, value[is_real])
+    result["cls_positions"] = np.zeros((num_rows, most), np.int32)
+    result["cls_positions"][layout.row, layout.number] = layout.offset
     if "masked_lm_weights" in columns:
-        result |= _masked_columns(columns, layout)
+        result |= _masked_columns(columns, layout, num_rows)
     if "next_sentence_labels" in columns:
-        labels = np.zeros((layout.num_rows, most), np.uint8)
+        labels = np.zeros((num_rows, most), np.uint8)
         labels[layout.row, layout.number] = columns["next_sentence_labels"][:, 0]
         result["next_sentence_labels"] = labels
     return result
 
 
-class _Layout:
-    """Where each of B sequences goes: its row, its first position and its number there.
+class _Layout(NamedTuple):
+    """Where each of B sequences goes: int64 [B]."""
 
-    The longest sequences come first, each into the fullest row with enough room.
-
-    Attributes:
-        num_rows: R.
-        row: int64 [B], row of each sequence.
-        number: int64 [B], index of each sequence in its row.
-        offset: int64 [B], first position of each sequence in its row.
-        first_prediction: int64 [B], first masked position of each sequence in its row.
-    """
-
-    def __init__(self, lengths, num_predictions, limits):
-        most_pieces, most_sequences, most_predictions = limits
-        # Rows by number of free positions. Bit n of `is_there`: some row has n of them.
-        with_room: list[list[int]] = [[] for _ in range(most_pieces + 1)]
-        is_there = 0
-        rows: list[list[int]] = []  # The sequences of each row.
-        used: list[int] = []  # The number of masked positions of each row.
-        for index in np.argsort(-lengths, kind="stable").tolist():
-            size, wanted = int(lengths[index]), int(num_predictions[index])
-            row, left = None, most_pieces
-            candidates = is_there >> size
-            while candidates:
-                left = size + (candidates & -candidates).bit_length() - 1
-                row = with_room[left][-1]
-                if used[row] + wanted <= most_predictions:
-                    break
-                row, left = None, most_pieces
-                candidates &= candidates - 1
-            if row is None:
-                row = len(rows)
-                rows.append([])
-                used.append(0)
-            else:
-                with_room[left].pop()
-                is_there &= ~(0 if with_room[left] else 1 << left)
-            rows[row].append(index)
-            used[row] += wanted
-            if len(rows[row]) < most_sequences:
-                with_room[left - size].append(row)
-                is_there |= 1 << (left - size)
-        # Order rows by their first sequence. Packing has sorted them by length.
-        rows.sort(key=min)
-        sizes = np.array([len(row) for row in rows])
-        order = np.concatenate([np.array(row, np.int64) for row in rows])
-        self.num_rows = len(rows)
-        self.row, self.number = np.empty((2, len(order)), np.int64)
-        self.row[order] = np.repeat(np.arange(len(rows)), sizes)
-        self.number[order] = _sums_before(np.ones(len(order), np.int64), sizes)
-        self.offset, self.first_prediction = np.empty((2, len(order)), np.int64)
-        self.offset[order] = _sums_before(lengths[order], sizes)
-        self.first_prediction[order] = _sums_before(num_predictions[order], sizes)
+    row: np.ndarray
+    number: np.ndarray  # Index of the sequence in its row.
+    offset: np.ndarray  # Its first position in the row.
+    first_prediction: np.ndarray  # Its first masked position in the row.
 
 
-def _sums_before(values, sizes):
-    """Returns the sum of the values before each value in its group."""
-    sums = np.cumsum(values) - values
-    first = np.cumsum(sizes) - sizes
-    return sums - np.repeat(sums[first], sizes)
+def _layout(lengths, num_predictions, limits):
+    """Puts the longest sequences first, each into the fullest row with enough room."""
+    most_pieces, most_sequences, most_predictions = limits
+    # Rows by number of free positions. Bit n of `is_there`: some row has n of them.
+    with_room: list[list[int]] = [[] for _ in range(most_pieces + 1)]
+    is_there = 0
+    # The number of sequences and of masked positions of each row.
+    counts: list[int] = []
+    used: list[int] = []
+    places = []
+    order = np.argsort(-lengths, kind="stable")
+    for size, wanted in zip(
+        lengths[order].tolist(), num_predictions[order].tolist(), strict=True
+    ):
+        row, left = len(counts), most_pieces
+        candidates = is_there >> size
+        while candidates:
+            room = size + (candidates & -candidates).bit_length() - 1
+            if used[with_room[room][-1]] + wanted <= most_predictions:
+                left = room
+                row = with_room[room].pop()
+                is_there &= ~(0 if with_room[room] else 1 << room)
+                break
+            candidates &= candidates - 1
+        else:
+            counts.append(0)
+            used.append(0)
+        places.append((row, counts[row], most_pieces - left, used[row]))
+        counts[row] += 1
+        used[row] += wanted
+        if counts[row] < most_sequences:
+            with_room[left - size].append(row)
+            is_there |= 1 << (left - size)
+    layout = np.empty((len(order), 4), np.int64)
+    layout[order] = places
+    # Order rows by their first sequence. Packing has sorted them by length.
+    first = np.unique(layout[:, 0], return_index=True)[1]
+    layout[:, 0] = np.argsort(np.argsort(first))[layout[:, 0]]
+    return _Layout(*layout.T)
 
 
-def _sequence_columns(columns, layout, is_real):
-    length = is_real.shape[1]
-    position = np.arange(length)
-    to = ((layout.row * length + layout.offset)[:, None] + position)[is_real]
-    values = {
-        "input_ids": columns["input_ids"],
-        "input_mask": is_real,
-        "segment_ids": columns["segment_ids"],
-        "sequence_ids": np.broadcast_to(layout.number[:, None] + 1, is_real.shape),
-        "position_ids": np.broadcast_to(position, is_real.shape),
-    }
-    if "word_starts" in columns:
-        values["word_starts"] = columns["word_starts"]
-    result = {}
-    for name, value in values.items():
-        flat = np.zeros(layout.num_rows * length, np.int32)
-        flat[to] = value[is_real]
-        result[name] = flat.reshape(-1, length)
-    return result
-
-
-def _masked_columns(columns, layout):
+def _masked_columns(columns, layout, num_rows):
     weights = columns["masked_lm_weights"]
     rows, ranks = np.nonzero(weights)
     to = (layout.row[rows], layout.first_prediction[rows] + ranks)
-    shape = (layout.num_rows, weights.shape[1])
+    shape = (num_rows, weights.shape[1])
     positions, ids = np.zeros((2, *shape), np.int32)
     positions[to] = columns["masked_lm_positions"][rows, ranks] + layout.offset[rows]
     ids[to] = columns["masked_lm_ids"][rows, ranks]
