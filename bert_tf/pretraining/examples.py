@@ -126,19 +126,20 @@ def check_options(
     """
     _check_next_sentence(options.output_dir, examples)
     if isinstance(examples, tfrecord.RecordFiles):
+        where = examples.paths[0]
         masks = pretraining_data_options.MASKING_OPTIONS
         for name in masks if dynamic_masking.is_masked(examples.schema) else ():
             if not options.is_default(name):
                 raise ValueError(
-                    f"--{name} needs unmasked examples, but {examples.paths[0]} is "
-                    "masked; create the examples with --dynamic_masking."
+                    f"--{name} needs unmasked examples, but {where} is masked; create "
+                    "the examples with --dynamic_masking."
                 )
         for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
-            if not options.is_default(name):
-                raise options_module.OptionError(
-                    f"--{name} applies to text, but {examples.paths[0]} contains "
-                    "records; pass it to bert_tf create-data."
-                )
+            options.refuse(
+                name,
+                f"applies to text, but {where} contains records; pass it to bert_tf "
+                "create-data",
+            )
         return
     if options.shuffle_buffer_size:
         raise options_module.OptionError(

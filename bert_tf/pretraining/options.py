@@ -177,15 +177,15 @@ class RunPretrainingOptions(
         if self.phases:
             self._set_lengths()
         if self.device != "multi_worker":
-            self._refuse("worker_timeout_seconds", "needs --device=multi_worker")
+            self.refuse("worker_timeout_seconds", "needs --device=multi_worker")
         if not self.eval_every_steps:
             for name in ("early_stopping_evals", "best_metric"):
-                self._refuse(name, "has no effect without --eval_every_steps")
+                self.refuse(name, "has no effect without --eval_every_steps")
         if self.max_train_minutes is None:
-            self._refuse("warmup_proportion", "needs --max_train_minutes")
+            self.refuse("warmup_proportion", "needs --max_train_minutes")
         else:
             for name in ("num_train_steps", "num_warmup_steps"):
-                self._refuse(
+                self.refuse(
                     name,
                     "cannot be combined with --max_train_minutes; set the warm-up "
                     "with --warmup_proportion",
@@ -194,7 +194,7 @@ class RunPretrainingOptions(
     def _set_lengths(self) -> None:
         """Sets the options that phases determine: the last step, the longest length."""
         for name in ("max_train_minutes", "early_stopping_evals"):
-            self._refuse(name, "cannot be combined with --phases, which set the steps")
+            self.refuse(name, "cannot be combined with --phases, which set the steps")
         phases = self.each_phase()
         longest = max(phases, key=lambda phase: phase.max_seq_length)
         values = {
@@ -204,7 +204,7 @@ class RunPretrainingOptions(
         }
         for name, value in values.items():
             if getattr(self, name) != value:
-                self._refuse(name, "cannot be combined with --phases, which set it")
+                self.refuse(name, "cannot be combined with --phases, which set it")
             # The record is frozen, but its construction is not finished yet.
             object.__setattr__(self, name, value)
 
@@ -215,15 +215,13 @@ class RunPretrainingOptions(
         """
         if not self.phases:
             return [self]
-        pairs = [re.fullmatch(r"([1-9]\d*)@([1-9]\d*)", text) for text in self.phases]
-        if not all(pairs):
+        if not all(re.fullmatch(r"[1-9]\d*@[1-9]\d*", text) for text in self.phases):
             raise options_module.OptionError(
                 f"--phases={','.join(self.phases)}: expected STEPS@LENGTH for each "
                 "phase, such as 900000@128,100000@512."
             )
-        steps, lengths = zip(
-            *(map(int, pair.groups()) for pair in pairs if pair), strict=True
-        )
+        pairs = (map(int, text.split("@")) for text in self.phases)
+        steps, lengths = zip(*pairs, strict=True)
         return [
             dataclasses.replace(
                 self,
@@ -234,10 +232,6 @@ class RunPretrainingOptions(
             )
             for end, length in zip(itertools.accumulate(steps), lengths, strict=True)
         ]
-
-    def _refuse(self, name, reason):
-        if not self.is_default(name):
-            raise options_module.OptionError(f"--{name} {reason}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -155,10 +155,6 @@ class Draws:
         """Returns numbers in [0, 1): float64 [count]."""
         return Arrays.as_uniform(self.words(count))
 
-    def uniform_for(self, values: np.ndarray) -> np.ndarray:
-        """Returns a number in [0, 1) for each of some values: float64 [B]."""
-        return self.uniform(len(values))
-
     def part(self, number: int) -> "Draws":
         """Returns the stream for an iteration of a loop: NumPy's stream goes on."""
         return self

@@ -204,17 +204,13 @@ class GraphDraws:
         )
         return stream
 
-    def uniform(self, shape: Any) -> tf.Tensor:
-        """Returns numbers in [0, 1), float64."""
-        return tf.random.stateless_uniform(shape, self._next(), dtype=tf.float64)
-
-    def uniform_for(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns a number in [0, 1) for each of some values: float64."""
-        return self.uniform(tf.shape(values))
+    def uniform(self, count: Any) -> tf.Tensor:
+        """Returns numbers in [0, 1): float64 [count]."""
+        return tf.random.stateless_uniform([count], self._next(), dtype=tf.float64)
 
     def below(self, limits: tf.Tensor) -> tf.Tensor:
         """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""
-        scaled = self.uniform(tf.shape(limits)) * tf.cast(limits, tf.float64)
+        scaled = self.uniform(tf.size(limits)) * tf.cast(limits, tf.float64)
         return tf.cast(scaled, tf.int64)
 
     def heads(self, counts: tf.Tensor) -> tf.Tensor:
@@ -229,7 +225,7 @@ class GraphDraws:
 
     def permutation(self, count: tf.Tensor) -> tf.Tensor:
         """Returns the numbers 0 to count - 1 in random order: int64 [count]."""
-        return tf.cast(tf.argsort(self.uniform([count])), tf.int64)
+        return tf.cast(tf.argsort(self.uniform(count)), tf.int64)
 
     def _next(self):
         self._num_calls += 1

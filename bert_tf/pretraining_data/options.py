@@ -98,6 +98,11 @@ class ExampleOptions(options_module.Options):
         except ValueError as error:
             raise options_module.OptionError(str(error)) from None
 
+    def refuse(self, name: str, reason: str) -> None:
+        """Raises an OptionError with a reason unless an option has its default."""
+        if not self.is_default(name):
+            raise options_module.OptionError(f"--{name} {reason}.")
+
     @property
     def shares(self) -> release_masks.MaskShares:
         """The three shares."""
@@ -208,17 +213,17 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
     def _check_masking(self):
         how_to_mask = (*MASKING_OPTIONS, "max_predictions_per_seq")
         for name in how_to_mask if self.dynamic_masking else ():
-            if not self.is_default(name):
-                raise options_module.OptionError(
-                    f"--{name} cannot be combined with --dynamic_masking; pass it to "
-                    "bert_tf pretrain, which draws the masks."
-                )
+            self.refuse(
+                name,
+                "cannot be combined with --dynamic_masking; pass it to bert_tf "
+                "pretrain, which draws the masks",
+            )
         for name in _UNSUPPORTED.get(self.sampler, ()):
-            if not self.is_default(name):
-                raise options_module.OptionError(
-                    f"--{name} is not supported by --sampler={self.sampler}; use "
-                    "--sampler=vectorized."
-                )
+            self.refuse(
+                name,
+                f"is not supported by --sampler={self.sampler}; use "
+                "--sampler=vectorized",
+            )
         masks_words = self.do_whole_word_mask or self.masking == "span"
         if self.whole_word_segmenter and not (masks_words or self.dynamic_masking):
             raise options_module.OptionError(

@@ -65,12 +65,8 @@ class Sampler:
     def _pairs(self, text, draws, dupe_factor):
         arrays, starts = self._arrays, text.sentence_starts
         take = arrays.take
-        groups = [
-            self._chunks(text, passes, draws)
-            for passes in arrays.passes(text.document_starts, dupe_factor)
-        ]
-        document, target, first, middle, last, is_random_next = map(
-            arrays.concatenate, zip(*groups, strict=True)
+        document, target, first, middle, last, is_random_next = self._in_passes(
+            self._chunks, text, draws, dupe_factor
         )
         start_a, start_b = take(starts, first), take(starts, middle)
         length_a, length_b = start_b - start_a, take(starts, last) - start_b
@@ -92,7 +88,22 @@ class Sampler:
         """
         arrays = self._arrays
         text = self._with_split_sentences(text)
-        starts = text.sentence_starts
+        start_a, length_a = self._in_passes(self._runs, text, draws, dupe_factor)
+        nothing = arrays.zeros_like(start_a)
+        return Pairs(start_a, length_a, nothing, nothing, nothing > 0)
+
+    def _in_passes(self, cut, text, draws, dupe_factor):
+        """Returns the columns that `cut` makes of passes over all documents."""
+        arrays = self._arrays
+        groups = [
+            cut(text, passes, draws)
+            for passes in arrays.passes(text.document_starts, dupe_factor)
+        ]
+        return map(arrays.concatenate, zip(*groups, strict=True))
+
+    def _runs(self, text, passes, draws):
+        """Returns start and length of the runs of passes over documents."""
+        arrays, starts = self._arrays, text.sentence_starts
 
         def step(index, first, end, target):
             begin = arrays.take(starts, first)
@@ -102,19 +113,13 @@ class Sampler:
             goes_on = after < end
             return (begin, length), (after[goes_on], end[goes_on], target[goes_on])
 
-        groups = []
-        for passes in arrays.passes(text.document_starts, dupe_factor):
-            target = self._targets(passes, draws)
-            state = (*self._range_of(text, passes), target)
-            groups.append(arrays.loop(step, state, (int, int)))
-        start_a, length_a = map(arrays.concatenate, zip(*groups, strict=True))
-        nothing = arrays.zeros_like(start_a)
-        return Pairs(start_a, length_a, nothing, nothing, nothing > 0)
+        target = self._targets(passes, draws)
+        return arrays.loop(step, (*self._range_of(text, passes), target), (int, int))
 
     def _targets(self, passes, draws):
         """Returns the target length of each pass in pieces: int64."""
         arrays = self._arrays
-        is_short = draws.uniform_for(passes) < self._short_seq_prob
+        is_short = draws.uniform(arrays.size(passes)) < self._short_seq_prob
         limits = arrays.full_like(passes, self._max_tokens - 1)
         return arrays.where(is_short, 2 + draws.below(limits), limits + 1)
 
@@ -135,7 +140,7 @@ class Sampler:
             last = arrays.minimum(arrays.searchsorted(starts, wanted, "left"), end)
             num_sentences = last - first
             middle = first + 1 + own_draws.below(arrays.maximum(num_sentences - 1, 1))
-            is_random_next = own_draws.uniform_for(first) < _RANDOM_NEXT_PROB
+            is_random_next = own_draws.uniform(arrays.size(first)) < _RANDOM_NEXT_PROB
             is_random_next |= num_sentences == 1
             # If B is random, the sentences after A are unused: the next chunk has them.
             after = arrays.where(is_random_next, middle, last)
