@@ -62,6 +62,8 @@ class Columns:
     # Column of the row index in GLUE's test files. None for your own data, where the
     # optional column `id` names the examples.
     index: str | None = None
+    # All columns of files without a header line. GLUE's test files have one.
+    header: tuple[str, ...] | None = None
 
     @property
     def label_columns(self) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ class Columns:
 
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
-        return dataclasses.replace(self, label=None)
+        return dataclasses.replace(self, label=None, header=None)
 
 
 class DataProcessor:
@@ -90,7 +92,6 @@ class DataProcessor:
     columns: Columns = Columns()  # Of the tables.
     dev_columns: Columns | None = None  # Of "dev", if it has other ones.
     labels: tuple[str, ...] = ()  # In the order of the outputs; () for one number.
-    header: tuple[str, ...] | None = None  # Of train and dev files without a header.
     task_name: str | None = None  # Determines the scores. None for your own data.
     languages: tuple[str, ...] = ()  # ISO codes of the training texts, if known.
     # Of the sets to evaluate and to predict, if the task has several languages.
@@ -125,7 +126,6 @@ class DataProcessor:
             columns.without_label() if is_test else columns,
             part,
             labels=self.get_labels(),
-            header=None if is_test else self.header,
             broken_rows=self.broken_rows,
         )
 
@@ -289,7 +289,6 @@ def read_examples(
     set_type: str,
     *,
     labels: Sequence[str] = (),
-    header: Sequence[str] | None = None,
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
     """Returns the examples of a table. Logs the number of empty texts.
@@ -300,7 +299,6 @@ def read_examples(
         set_type: "train", "dev" or "test". Without a column `id`, examples are named
             SET-ROW as in the release, where the header is row 0.
         labels: class names. If empty, all labels are accepted.
-        header: column names of a file without a header line.
         broken_rows: collects the errors of broken rows, which are skipped. None: a
             broken row raises.
 
@@ -313,14 +311,11 @@ def read_examples(
     rows = tables.read_table(
         path,
         columns.names(),
-        header=header,
+        header=columns.header,
         number_lists=columns.label_columns if is_regression else (),
         broken_rows=broken_rows,
     )
-    first = 1 if header is None else 0
-    return examples_of(
-        rows, columns, set_type, labels=labels, first_row=first, broken_rows=broken_rows
-    )
+    return examples_of(rows, columns, set_type, labels=labels, broken_rows=broken_rows)
 
 
 def examples_of(
@@ -329,12 +324,12 @@ def examples_of(
     set_type: str,
     *,
     labels: Sequence[str] = (),
-    first_row: int = 0,
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
     """Returns the examples of the rows of a table. Arguments as in `read_examples`."""
     examples: list[InputExample] = []
     place_of_id: dict[str, str] = {}
+    first_row = 1 if columns.header is None else 0
     for number, row in enumerate(rows, start=first_row):
         with tables.row_faults(broken_rows):
             guid = None if columns.index else row.cells.get(ID_COLUMN)

@@ -21,8 +21,6 @@ from bert_tf.tasks.classification import options as classification_options
 
 logger = logging.getLogger(__name__)
 
-# Of GLUE's files of CoLA, only test.tsv has a header.
-_COLA_HEADER = ("source", "label", "original_label", "sentence")
 _INDEX = "index"
 _ONE_SENTENCE = examples_module.Columns(text="sentence", index=_INDEX)
 _TWO_SENTENCES = examples_module.Columns(
@@ -37,21 +35,14 @@ _PARTS_OF_MNLI = {
     "test_mismatched": "test_mismatched.tsv",
 }
 _PARTS_OF_AX = {"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"}
-# Columns of the texts in TensorFlow Datasets.
-TFDS_TEXTS = {
-    "glue/ax": ("premise", "hypothesis"),
-    "glue/cola": ("sentence", None),
-    "glue/mnli": ("premise", "hypothesis"),
-    "glue/mrpc": ("sentence1", "sentence2"),
-    "glue/qnli": ("question", "sentence"),
-    "glue/qqp": ("question1", "question2"),
-    "glue/rte": ("sentence1", "sentence2"),
-    "glue/sst2": ("sentence", None),
-    "glue/stsb": ("sentence1", "sentence2"),
-    "glue/wnli": ("sentence1", "sentence2"),
+# Columns of the texts in TensorFlow Datasets, where they have other names.
+_TFDS_TEXTS = {
+    "ax": ("premise", "hypothesis"),
+    "mnli": ("premise", "hypothesis"),
+    "mrpc": ("sentence1", "sentence2"),
 }
 # GLUE configurations whose names differ from those of --task_name.
-TFDS_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
+_TFDS_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 # In the order of the release's MnliProcessor and XnliProcessor.
 ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 
@@ -80,8 +71,9 @@ class GlueProcessor(examples_module.DataProcessor):
 class ColaProcessor(GlueProcessor):
     """CoLA: is a sentence acceptable English? Score: Matthews correlation."""
 
-    columns = _ONE_SENTENCE
-    header = _COLA_HEADER
+    columns = dataclasses.replace(
+        _ONE_SENTENCE, header=("source", "label", "original_label", "sentence")
+    )
     submitted_as = ("CoLA.tsv",)
 
 
@@ -135,7 +127,6 @@ class QqpProcessor(GlueProcessor):
             self.columns,
             part,
             labels=self.get_labels(),
-            first_row=1,
             broken_rows=self.broken_rows,
         )
         if broken:
@@ -279,7 +270,6 @@ class XnliProcessor(examples_module.DataProcessor):
                 columns,
                 kind,
                 labels=self.labels,
-                first_row=1,
                 broken_rows=self.broken_rows,
             )
         return sets
@@ -315,12 +305,17 @@ def tfds_processor(
         ImportError, OSError, ValueError: the data set cannot be read.
     """
     name = str(options.tfds_name)
-    base = name.partition(":")[0]  # Without the version.
+    builder, _, config = name.partition(":")[0].partition("/")  # Without the version.
+    task_name = _TFDS_TASK_NAMES.get(config, config)
+    task = PROCESSORS.get(task_name) if builder == "glue" else None
     data = named_datasets.open_data_set(name, options.data_dir)
     texts: Any = (options.text_column, options.text_b_column)
     if texts[0] is None:
         texts = known and known.text in data.features and (known.text, known.text_b)
-        texts = TFDS_TEXTS.get(base, texts) or (data.only_text(), None)
+        if task is not None:
+            of_task = (task.columns.text, task.columns.text_b)
+            texts = _TFDS_TEXTS.get(task_name, of_task)
+        texts = texts or (data.only_text(), None)
     label = options.label_column or (known and known.label) or "label"
     columns = examples_module.Columns(
         text=texts[0], text_b=texts[1], label=label, kind=checkpoint_heads.REGRESSION
@@ -334,9 +329,7 @@ def tfds_processor(
         columns=columns,
         labels=targets if labels is None else labels,
     )
-    if base in TFDS_TEXTS:
-        config = base.rpartition("/")[2]
-        processor.task_name = TFDS_TASK_NAMES.get(config, config)
+    processor.task_name = task_name if task is not None else None
     return processor
 
 
