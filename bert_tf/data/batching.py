@@ -30,10 +30,8 @@ _RAISED_BY_READING: tuple[type[Exception], ...] = (ValueError, *files.RAISED)
 def clear_errors() -> Iterator[None]:
     """Turns errors that tf.data raises for records or files into a ValueError.
 
-    Use it around the iteration over a dataset of this module.
-
-    Raises:
-        ValueError: with file and byte, as `RecordFiles.read` raised it inside tf.data.
+    Use it around the iteration over a dataset of this module. The message is that which
+    `RecordFiles.read` raised inside tf.data, with file and byte.
     """
     try:
         yield
@@ -73,9 +71,6 @@ class Source:
         Args:
             indices: int64 [B], indices of the rows.
             num_rows: B.
-
-        Returns:
-            [B] or [B, length] for each column.
         """
         raise NotImplementedError
 
@@ -94,22 +89,11 @@ class Source:
         return self.rows(indices, len(places))
 
     def order(self, *, seed: int, window: int) -> ordering.Order:
-        """Returns the order in which training reads the rows.
-
-        Args:
-            seed: determines the order.
-            window: as `shuffle_buffer_size` of `training_batches`.
-        """
+        """Returns the order of training; `window` is its `shuffle_buffer_size`."""
         return ordering.Order(self.num_examples, seed=seed, window=window)
 
     def read_ahead(self, order: ordering.Order, position: int, count: int) -> None:
-        """Starts to read what training needs next, if that takes time.
-
-        Args:
-            order: the order of the rows.
-            position: the position that is read now.
-            count: number of rows that are read now.
-        """
+        """Starts to read what training needs after the `count` rows at a position."""
 
     def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `training_batches(self, ...)`."""
@@ -122,9 +106,9 @@ class Source:
     clear_errors = staticmethod(clear_errors)
 
     def row_lengths(self) -> np.ndarray | None:
-        """Returns the number of positions that each row uses: int [N]; None: unknown.
+        """Returns how many positions each row uses, in its longest part: int [N].
 
-        They are known for rows in memory with an `input_mask`.
+        They are known for rows in memory with an `input_mask`; otherwise None.
         """
         return None
 
@@ -257,14 +241,11 @@ class ArraySource(ComputedSource):
         self._arrays = arrays
 
     def row_lengths(self) -> np.ndarray | None:
-        """Returns the number of positions that the longest part of each row uses.
-
-        None without an `input_mask`.
-        """
+        """See `Source.row_lengths`."""
         if "input_mask" not in self._arrays:
             return None
         lengths = np.sum(self._arrays["input_mask"] > 0, axis=-1)
-        return lengths if lengths.ndim == 1 else np.max(lengths, axis=-1)
+        return np.max(lengths.reshape(len(lengths), -1), axis=-1)
 
 
 def training_batches(

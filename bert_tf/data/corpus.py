@@ -7,6 +7,7 @@ document.
 
 import dataclasses
 import io
+import itertools
 import logging
 import re
 from collections.abc import Iterator
@@ -63,28 +64,18 @@ class Shard:
 
 
 def read_documents(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Yields the documents of files as lists of sentences, none of them empty.
-
-    Args:
-        paths: the files, in order.
+    """Yields the documents of files, in order, as lists of sentences, none empty.
 
     Raises:
         OSError: a file cannot be read.
         ValueError: a line is not UTF-8; the message has file and line.
     """
-    spans = tuple(
-        Span(path=path, start=0, end=files.size(path), first_line=1) for path in paths
-    )
-    yield from read_shard(Shard(spans=spans))
+    spans = (Span(path=p, start=0, end=files.size(p), first_line=1) for p in paths)
+    yield from read_shard(Shard(spans=tuple(spans)))
 
 
 def check_utf8(paths: Sequence[str]) -> None:
-    """Checks that files are UTF-8.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: a line is not UTF-8; the message has file and line.
-    """
+    """Raises the errors of `read_documents`."""
     for path in paths:
         first_line = 1
         for _, block in _blocks(path):
@@ -150,10 +141,10 @@ def shards(
 
 
 def balanced_shards(paths: Sequence[str], shard_mb: float = 64.0) -> list[Shard]:
-    """Returns shards of at most 8 MB; at least 16 of a corpus of more than 24 MB.
+    """Returns `shards` of at most 8 MB; at least 16 of a corpus of more than 24 MB.
 
     Their number depends only on the text and on `shard_mb`, so that records do not
-    depend on the number of workers. The arguments are those of `shards`.
+    depend on the number of workers.
     """
     megabytes = sum(files.size(path) for path in paths) / _MEGABYTE
     num_shards = _SHARDS_OF_A_SMALL_CORPUS
@@ -168,15 +159,10 @@ def _shard(spans):
     """Returns a shard; adjacent spans of one file become one."""
     merged: list[Span] = []
     for span in spans:
-        last = merged[-1] if merged else None
-        if (
-            last
-            and (last.path, last.end) == (span.path, span.start)
-            and not span.starts_document
-        ):
-            merged[-1] = dataclasses.replace(last, end=span.end)
-        else:
-            merged.append(span)
+        ends = [(last.path, last.end) for last in merged[-1:]]
+        if (span.path, span.start) in ends and not span.starts_document:
+            span = dataclasses.replace(merged.pop(), end=span.end)
+        merged.append(span)
     return Shard(spans=tuple(merged))
 
 
@@ -206,36 +192,29 @@ def _document_spans(paths, most_bytes):
 
 
 def _pieces(paths):
-    """Yields (span, is_blank): text without blank lines, and runs of blank lines."""
+    """Yields (span, is_blank): text without blank lines, and runs of blank lines.
+
+    The first blank line after text is a span of its own: it ends the document.
+    """
     for path in paths:
         line = 1
         for start, block in _blocks(path):
-            place = 0
-            for begin, end in [*_blank_lines(block), (len(block), len(block))]:
-                for piece_start, piece_end, is_blank in (
-                    (place, begin, False),
-                    (begin, end, True),
-                ):
-                    if piece_end > piece_start:
-                        span = Span(
-                            path=path,
-                            start=start + piece_start,
-                            end=start + piece_end,
-                            first_line=line,
-                        )
-                        yield span, is_blank
-                        line += block.count(b"\n", piece_start, piece_end)
-                place = end
-
-
-def _blank_lines(block):
-    """Yields (first byte, byte after the end) of each blank line."""
-    for match in _BLANK_LINES.finditer(b"\n" + block):
-        begin, end = match.start(), match.end() - 1
-        while begin < end:
-            line_end = block.index(b"\n", begin) + 1
-            yield begin, line_end
-            begin = line_end
+            cuts = [0]
+            for match in _BLANK_LINES.finditer(b"\n" + block):
+                first, end = match.start(), match.end() - 1
+                cuts += [first, block.index(b"\n", first) + 1, end]
+            ends = [*cuts[1:], len(block)]
+            kinds = itertools.cycle((False, True, True))
+            for first, end, is_blank in zip(cuts, ends, kinds, strict=False):
+                if first < end:
+                    span = Span(
+                        path=path,
+                        start=start + first,
+                        end=start + end,
+                        first_line=line,
+                    )
+                    yield span, is_blank
+                    line += block.count(b"\n", first, end)
 
 
 def _cut(span, room, most_bytes):

@@ -33,14 +33,10 @@ _BLOCKS_AHEAD = 4
 
 
 def order_of(record_files: Any, window: int) -> str | None:
-    """Returns the name of the order in which training reads records.
+    """Returns the name of the order of training, such as "16 blocks of 700".
 
-    Args:
-        record_files: `tfrecord.RecordFiles`.
-        window: as `shuffle_buffer_size` of `batching.training_batches`.
-
-    Returns:
-        Such as "16 blocks of 700". None: that of local files.
+    It is None for that of local files. The arguments are `tfrecord.RecordFiles` and the
+    `shuffle_buffer_size` of `batching.training_batches`.
     """
     if window or not record_files.is_remote:
         return None
@@ -52,14 +48,7 @@ def _rows_per_block(record_files):
 
 
 class BlockReader:
-    """Reads records of remote files by index.
-
-    Args:
-        record_files: `tfrecord.RecordFiles`.
-
-    Attributes:
-        rows_per_block: number of records in a block.
-    """
+    """Reads records of remote `tfrecord.RecordFiles` by index."""
 
     def __init__(self, record_files: Any):
         self._files = record_files
@@ -73,12 +62,9 @@ class BlockReader:
         self._threads = concurrent.futures.ThreadPoolExecutor(files.REQUESTS_AT_ONCE)
 
     def order(self, *, seed: int, window: int) -> ordering.Order:
-        """Returns the order in which training reads the records, and logs it.
+        """See `batching.Source.order`; logs the order.
 
-        Args:
-            seed: determines the order.
-            window: as `shuffle_buffer_size` of `batching.training_batches`. With 0, the
-                records of 16 random blocks are shuffled together.
+        With a window of 0, the records of 16 random blocks are shuffled together.
         """
         how, blocks_per_pool = "They keep their order.", 1
         if not window:
@@ -100,8 +86,7 @@ class BlockReader:
     def prefetch(self, ranges: list[range]) -> None:
         """Starts to read rows that will be needed soon.
 
-        Args:
-            ranges: ranges of rows. Up to one and a half times as many rows are kept.
+        Up to one and a half times as many rows are kept.
         """
         num_rows = sum(map(len, ranges))
         with self._lock:
@@ -119,12 +104,9 @@ class BlockReader:
             framed = {rows: self._needed(rows) for rows in dict.fromkeys(blocks)}
             self._drop_oldest()
         for rows, result in framed.items():
-            try:
-                result.result()
-            except BaseException:
+            if result.exception() is not None:
                 with self._lock:  # Another attempt may succeed.
                     self._blocks.pop(rows, None)
-                raise
         pieces = [
             framed[rows].result()[row - rows.start]
             for rows, row in zip(blocks, indices.tolist(), strict=True)
@@ -139,10 +121,8 @@ class BlockReader:
     def _needed(self, rows):
         """Returns a block, which is started if it was not prefetched."""
         size, end = self.rows_per_block, self._files.num_records
-        is_sequential = not rows.start or range(rows.start - size, rows.start) in (
-            self._blocks
-        )
-        if rows not in self._blocks and is_sequential:
+        before = range(rows.start - size, rows.start)
+        if rows not in self._blocks and (not rows.start or before in self._blocks):
             last = min(rows.stop + _BLOCKS_AHEAD * size, end)
             for first in range(rows.stop, last, size):
                 self._start(self._block_of(first))

@@ -6,25 +6,14 @@ from bert_tf import files
 
 
 class Unchanged:
-    """Size and time of files, to compare with later.
-
-    Args:
-        paths: the files.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Size and time of files, to compare with later."""
 
     def __init__(self, paths: Sequence[str]):
         facts = files.map_paths(files.size_and_time, paths)
         self._facts = dict(zip(paths, facts, strict=True))
 
     def check(self, paths: Sequence[str] | None = None) -> None:
-        """Raises a ValueError if a file was changed or removed.
-
-        Args:
-            paths: some of the files; None: all.
-        """
+        """Raises a ValueError if a file, or one of `paths`, has changed or is gone."""
         paths = list(self._facts if paths is None else paths)
         now = files.map_paths(_facts_or_none, paths)
         for path, facts in zip(paths, now, strict=True):
