@@ -28,20 +28,20 @@ _PACKED_TAG = 0x0A
 # Varints of smaller numbers, such as the ids of usual vocabularies, come from a table.
 _MAX_TABLE_BITS = 18
 _TABLE_WIDTH = 4
+_DECODED = {"float_list": np.float32, "int64_list": np.int64}
 
 
 def framed_records(
     schema: schema_module.Schema, columns: Mapping[str, np.ndarray]
 ) -> tuple[bytes, np.ndarray]:
-    """Returns rows as the bytes of a TFRecord file.
+    """Returns rows as the bytes of a TFRecord file, and the sizes of its records.
 
     Args:
         schema: the columns and their order.
         columns: an array [B] or [B, length] for each column; no negative integers.
 
     Returns:
-        The framed records one after another, and their sizes with header and footer,
-        int64 [B].
+        The records one after another, and int64 [B], both with header and footer.
 
     Raises:
         ValueError: an array does not match the schema, or has a negative integer.
@@ -85,16 +85,10 @@ def _checksum(data: bytes) -> bytes:
 
 
 def decode(record: bytes) -> dict[str, np.ndarray]:
-    """Returns the features of one serialized tf.train.Example.
-
-    Args:
-        record: the message; lists of integers or floats, packed or not.
-
-    Returns:
-        int64 or float32 [N] by feature name.
+    """Returns the features of a serialized tf.train.Example: int64 or float32 [N].
 
     Raises:
-        ValueError: the bytes are not such a message.
+        ValueError: the bytes are not such a message of integers or floats.
     """
     import tensorflow as tf
     from google.protobuf.message import DecodeError
@@ -103,20 +97,16 @@ def decode(record: bytes) -> dict[str, np.ndarray]:
         features = tf.train.Example.FromString(record).features.feature
     except DecodeError:
         features = {}
-    # Protobuf's own order differs from run to run.
-    values = {name: _numbers(features[name]) for name in sorted(features)}
+    values: dict[str, np.ndarray] = {}
+    for name in sorted(features):  # Protobuf's own order differs from run to run.
+        kind = features[name].WhichOneof("kind")
+        if kind not in _DECODED:
+            values = {}
+            break
+        values[name] = np.array(getattr(features[name], kind).value, _DECODED[kind])
     if not values:
         raise ValueError("not a tf.train.Example of numbers")
     return values
-
-
-def _numbers(feature):
-    kind = feature.WhichOneof("kind")
-    if kind == "float_list":
-        return np.array(feature.float_list.value, np.float32)
-    if kind == "int64_list":
-        return np.array(feature.int64_list.value, np.int64)
-    raise ValueError("not a tf.train.Example of numbers")
 
 
 def _feature_entry(column, values):
@@ -152,7 +142,6 @@ class _Rows:
         self.lengths = np.zeros(num_rows, np.int64)
 
     def extend(self, other):
-        """Appends all parts of another object."""
         self.parts += other.parts
         self.lengths += other.lengths
 

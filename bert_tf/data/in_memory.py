@@ -65,16 +65,13 @@ def json_rows(
     required: Sequence[str],
     optional: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """Returns the values of some columns as JSON values.
+    """Returns the values of some columns of `rows_of` as JSON values.
 
-    Args:
-        rows: from `rows_of`.
-        required: columns that each row must have.
-        optional: further columns to keep, where they have a value. Others are left
-            out.
+    Optional columns are kept where they have a value; all others are left out.
 
     Raises:
-        ValueError: a column is missing, or a value is not text, a number or a list.
+        ValueError: a required column is missing, or a value is not text, a number or a
+            list.
     """
     chosen = []
     for number, row in enumerate(rows, start=1):
@@ -98,12 +95,9 @@ def json_rows(
 def json_value(value: Any, place: str) -> Any:
     """Returns a value in memory as a JSON value; None for a missing one.
 
-    Args:
-        value: text, a number, a date, a list, a dictionary, or NumPy's forms of them.
-        place: where it is, for the error message.
-
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not text, a number, a date, a list, a dictionary, or NumPy's
+            form of one; the message has its place.
     """
     if type(value).__name__ in _MISSING:
         return None
@@ -145,10 +139,7 @@ def with_label_texts(
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """Returns rows whose labels are texts, and whether they were lists of labels.
 
-    Args:
-        rows: from `rows_of`.
-        label: column of the label, a value or a list of values.
-        separator: between the labels of a list in its text; None: lists stay lists.
+    The separator is put between the labels of a list; with None, lists stay lists.
 
     Raises:
         ValueError: only some labels are lists, a label of a list contains the

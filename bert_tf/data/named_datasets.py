@@ -42,11 +42,7 @@ _FOLDER = os.path.join("bert_tf", "v1")
 
 @functools.cache
 def open_data_set(name: str, data_dir: str | None) -> "DataSet":
-    """Returns a data set, which is downloaded unless it is prepared.
-
-    Args:
-        name: such as "glue/mrpc" or "squad/v1.1:3.0.0".
-        data_dir: the folder of TensorFlow Datasets. None: its default.
+    """Returns a data set, such as "glue/mrpc", which is downloaded unless it is there.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
@@ -93,13 +89,10 @@ class DataSet:
         return self.builder.info.features
 
     def split_of(self, part: str, *, is_needed: bool) -> str | None:
-        """Returns the split of a set, "train", "dev" or "test"; None if it is missing.
+        """Returns the split of a set, "train", "dev" or "test".
 
-        A data set without a development set is evaluated on its test set.
-
-        Args:
-            part: the set.
-            is_needed: whether a missing split is a ValueError.
+        A data set without a development set is evaluated on its test set. A missing
+        split is None, or a ValueError if it is needed.
         """
         splits = self.builder.info.splits
         split = next(filter(splits.__contains__, _SPLITS[part]), None)
@@ -192,8 +185,7 @@ def part_files(
         options: of the run, with `tfds_name` and `data_dir`.
         lines: yields the text of a split's file.
         extension: of the files, such as ".jsonl".
-        needed: the sets whose splits must exist; the path of another set may be None.
-            None: those that the run reads.
+        needed: the sets whose splits must exist. None: those that the run reads.
 
     Raises:
         ImportError, OSError, ValueError: as `open_data_set`; or a split does not

@@ -98,7 +98,7 @@ class _HashRanges:
     def __init__(self, key, num_rows, num_parts):
         self._key, self._num_rows = key, num_rows
         self._bits = num_parts.bit_length() - 1
-        counts = np.array([num_rows])
+        counts: Any = [num_rows]
         if num_parts > 1:
             parts = (self._parts_of(hashes) for _, hashes in self._hashes())
             counts = sum(np.bincount(one, minlength=num_parts) for one in parts)

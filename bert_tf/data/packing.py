@@ -39,9 +39,6 @@ def truncate_pair(
         tokens_b: word pieces, or their ids.
         max_tokens: maximum number of pieces of both together.
 
-    Returns:
-        Two new lists.
-
     Raises:
         ValueError: `max_tokens` is negative.
     """
@@ -66,11 +63,6 @@ def truncate_longer(
 
     It differs from `truncate_pair` if both are cut to half of an odd maximum: the
     longer segment keeps the additional piece, or B if both are equally long.
-
-    Args:
-        tokens_a: word pieces, or their ids.
-        tokens_b: word pieces, or their ids.
-        max_tokens: maximum number of pieces of both together.
 
     Source: "longest_first" of Hugging Face's fast tokenizers.
     """
@@ -166,12 +158,9 @@ def pack(
         ids_b = token_ids(tokenizer, texts_b)
     if lengths is not None:
         lengths += [len(a) + len(b or ()) for a, b in zip(ids_a, ids_b, strict=True)]
+    vocabulary = tokenizer.vocabulary
     return pack_ids(
-        tokenizer.vocabulary,
-        ids_a,
-        max_seq_length,
-        ids_b,
-        truncate_pair=truncate_pair,
+        vocabulary, ids_a, max_seq_length, ids_b, truncate_pair=truncate_pair
     )
 
 
@@ -183,15 +172,7 @@ def pack_ids(
     *,
     truncate_pair: TruncatePair = truncate_pair,
 ) -> dict[str, np.ndarray]:
-    """Returns `pack` of texts that are ids of word pieces already.
-
-    Args:
-        vocabulary: provides [CLS] and [SEP].
-        ids_a: ids of B texts.
-        max_seq_length: length of the rows, S.
-        ids_b: ids of B second segments, or None.
-        truncate_pair: see `pack_pair`.
-    """
+    """Returns `pack` of texts that are ids of word pieces already."""
     rows = [
         pack_pair(
             a,
@@ -209,12 +190,7 @@ def pack_ids(
 def padded_features(
     rows: Sequence[PackedPair], max_seq_length: int
 ) -> dict[str, np.ndarray]:
-    """Returns `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
-
-    Args:
-        rows: B sequences of ids.
-        max_seq_length: length of the rows, S.
-    """
+    """Returns the features of B rows of ids, padded: int32 [B, S] each."""
     features = {
         name: np.zeros((len(rows), max_seq_length), np.int32)
         for name in ENCODER_COLUMNS
@@ -228,12 +204,7 @@ def padded_features(
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of each text's word pieces.
-
-    Args:
-        tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
-        texts: the texts.
-    """
+    """Returns the ids of each text's word pieces, from any of the tokenizers."""
     if len(texts) == 0:
         return []
     if hasattr(tokenizer, "convert_tokens_to_ids"):

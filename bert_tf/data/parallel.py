@@ -90,8 +90,7 @@ def run(
         work: a module-level function that takes a task and a callback. It calls the
             callback with the number of further bytes of the task that it has finished.
         tasks: picklable arguments of `work`.
-        execution: where the tasks run: `RunnerOptions` with `num_workers`. Without
-            `num_workers`, or with 1, the tasks run in this process.
+        execution: `RunnerOptions`. With at most one worker, tasks run in this process.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
 
@@ -102,28 +101,28 @@ def run(
     """
     done = 0
 
+    def report():
+        progress_module.report(
+            stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB"
+        )
+
     def on_done(now):
         nonlocal done
         # A progress bar restarts if its end is reported twice.
         if (now := min(now, num_bytes)) > done:
             done = now
-            progress_module.report(
-                stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB"
-            )
-
-    def on_start():
-        progress_module.report(stage, 0, num_bytes / _MEGABYTE, unit="MB")
+            report()
 
     num_workers = min(execution.num_workers or 1, len(tasks))
     if execution.runner != LOCAL:
-        on_start()
+        report()
         _run_on_beam(work, tasks, execution.runner, execution.pipeline_options)
     elif num_workers <= 1:
-        on_start()
+        report()
         for task in tasks:
             work(task, lambda more: on_done(done + more))
     else:
-        _run_in_processes(work, tasks, num_workers, on_start, on_done)
+        _run_in_processes(work, tasks, num_workers, report, on_done)
     on_done(num_bytes)
 
 
@@ -132,10 +131,9 @@ def peak_memory_mb() -> float:
     try:
         # Not getrusage alone: after a fork it includes what the parent held.
         with open("/proc/self/status", encoding="ascii") as status:
-            for line in status:
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) / 1000
-    except OSError:
+            [line] = (line for line in status if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1000
+    except (OSError, ValueError):
         pass
     try:
         import resource

@@ -45,11 +45,8 @@ def save(
 ) -> None:
     """Writes the side file of a TFRecord file.
 
-    Args:
-        path: the TFRecord file.
-        sizes: int [R], bytes of each record with header and footer.
-        schema: its columns.
-        metadata: JSON values that say how the records were created.
+    `sizes` are the bytes of each record with header and footer, and `metadata` JSON
+    values that say how the records were created.
 
     Raises:
         OSError: the side file cannot be written.
@@ -94,9 +91,8 @@ def are_text(paths: Sequence[str]) -> bool:
         ValueError: some are text and some are not.
     """
     is_text = dict(zip(paths, files.map_paths(_is_text, paths), strict=True))
-    texts, others = (
-        [path for path in paths if is_text[path] is kind] for kind in (True, False)
-    )
+    texts = [path for path in paths if is_text[path] is True]
+    others = [path for path in paths if is_text[path] is False]
     if texts and others:
         raise ValueError(
             f"{texts[0]} contains text, but {others[0]} contains records; pass files "
@@ -117,10 +113,7 @@ def _is_text(path):
 
 
 def load_or_scan(path: str) -> RecordIndex:
-    """Returns the index of a TFRecord file.
-
-    Args:
-        path: the file. Without a side file it is scanned; no side file is written.
+    """Returns the index of a TFRecord file, which is scanned if it has no side file.
 
     Raises:
         OSError: the file cannot be read.

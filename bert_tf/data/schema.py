@@ -85,10 +85,7 @@ class Schema:
         return schema
 
     def rows(self, columns: Mapping[str, np.ndarray]) -> int:
-        """Checks arrays against the schema and returns their number of rows.
-
-        Args:
-            columns: one array [B] or [B, length] for each column.
+        """Checks arrays [B] or [B, length] against the schema, and returns B.
 
         Raises:
             ValueError: a column is missing, unknown, or has a different shape.
@@ -110,19 +107,22 @@ class Schema:
 
 
 def infer(columns: Mapping[str, np.ndarray]) -> Schema:
-    """Returns the schema of one record.
+    """Returns the schema of one record: int64 or float32 [length] by name."""
+    return _of_lengths(
+        {name: len(values) for name, values in columns.items()},
+        [name for name, values in columns.items() if values.dtype == np.float32],
+    )
 
-    Args:
-        columns: the values of the record, int64 or float32 [length] by name.
-    """
+
+def _of_lengths(lengths, floats):
     return Schema(
         columns=tuple(
             Column(
                 name=name,
-                length=len(values),
-                dtype="float32" if values.dtype == np.float32 else "int32",
+                length=length,
+                dtype="float32" if name in floats else "int32",
             )
-            for name, values in columns.items()
+            for name, length in lengths.items()
         )
     )
 
@@ -160,13 +160,4 @@ def pretraining(
         lengths["cls_positions"] = sequences_per_row
     if next_sentence:
         lengths["next_sentence_labels"] = sequences_per_row or 1
-    return Schema(
-        columns=tuple(
-            Column(
-                name=name,
-                length=length,
-                dtype="float32" if name == "masked_lm_weights" else "int32",
-            )
-            for name, length in lengths.items()
-        )
-    )
+    return _of_lengths(lengths, ["masked_lm_weights"])

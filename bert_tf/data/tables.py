@@ -124,15 +124,12 @@ def write_answers(
     rows, and a row has empty cells for columns that it lacks.
 
     Args:
-        path: of the file to write.
+        path: of the file to write; it is returned.
         input_path: the table that the answers are about; see `read_table`.
         answers: one per row, with text by column.
         names: columns of the answers. An input column with the same name is kept; the
             name of the answer then ends in "_2".
         header: as for `read_table`.
-
-    Returns:
-        `path`.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -162,11 +159,9 @@ def write_answers(
 
 @contextlib.contextmanager
 def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
-    """Collects the error of a row, so that a reader can continue with the next one.
+    """Adds the message of a ValueError in the block to a list; None lets it through.
 
-    Args:
-        broken_rows: a list that collects the message of a ValueError raised in the
-            block. None lets the error through.
+    A reader can so continue with the next row.
     """
     try:
         yield
@@ -185,24 +180,20 @@ def _csv_records(path):
     lines = _without_blank_end(files.read_lines(path))
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARACTERS))
     reader = csv.reader((line + "\n" for _, line in lines), strict=True)
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if "larger than field limit" in str(error):
-                raise ValueError(
-                    f"{path}:{reader.line_num}: a cell has more than "
-                    f"{csv.field_size_limit():,} characters; close the quotation mark "
-                    "at its start, or split the text."
-                ) from None
-            raise ValueError(
-                f"{path}:{reader.line_num}: wrong CSV quoting ({error}); put a cell "
-                'with a comma or a quotation mark in "…", and write "" for each '
-                "quotation mark in it."
-            ) from None
-        yield reader.line_num, cells or [""]
+    try:
+        for cells in reader:
+            yield reader.line_num, cells or [""]
+    except csv.Error as error:
+        reason = (
+            f"wrong CSV quoting ({error}); put a cell with a comma or a quotation mark "
+            'in "…", and write "" for each quotation mark in it.'
+        )
+        if "larger than field limit" in str(error):
+            reason = (
+                f"a cell has more than {csv.field_size_limit():,} characters; close "
+                "the quotation mark at its start, or split the text."
+            )
+        raise ValueError(f"{path}:{reader.line_num}: {reason}") from None
 
 
 def _json_rows(values, required, columns, broken_rows):
@@ -337,9 +328,9 @@ def _shown(value):
 
 def _json_cell(value):
     """Returns any value as text, and None for null."""
-    text = _json_text(value)
-    is_container = isinstance(value, dict | list)
-    return json.dumps(value, ensure_ascii=False, default=str) if is_container else text
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return _json_text(value)
 
 
 def _json_texts(place, name, value):
@@ -395,9 +386,5 @@ def _check_columns(place: str, columns: Sequence[str], names: Sequence[str]) -> 
 
 def _unused(name, columns):
     """Returns a name that no column has."""
-    number = 2
-    unused = name
-    while unused in columns:
-        unused = f"{name}_{number}"
-        number += 1
-    return unused
+    others = (f"{name}_{number}" for number in itertools.count(2))
+    return next(n for n in itertools.chain([name], others) if n not in columns)

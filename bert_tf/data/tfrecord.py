@@ -80,10 +80,7 @@ class Writer:
             record_index.save(self.path, sizes, self._schema, self.metadata)
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Appends rows.
-
-        Args:
-            columns: an array [B] or [B, length] for each column of the schema.
+        """Appends rows: an array [B] or [B, length] for each column of the schema.
 
         Raises:
             ValueError: an array does not match the schema.
@@ -94,15 +91,7 @@ class Writer:
         self._add(sizes)
 
     def append_part(self, path: str, sizes: np.ndarray) -> None:
-        """Appends a file of framed records unchanged.
-
-        Args:
-            path: the file.
-            sizes: int64 [R], bytes of each record with header and footer.
-
-        Raises:
-            OSError: as for `write`.
-        """
+        """Appends a file of framed records, whose sizes are int64 [R], unchanged."""
         with files.open_file(path, "rb") as part:
             shutil.copyfileobj(part, self._file, 1 << 20)
         self._add(sizes)
@@ -168,12 +157,6 @@ class RecordFiles:
 
         Records of a remote file that follow each other are one request. `remote_blocks`
         also reads ahead.
-
-        Args:
-            indices: int64 [B].
-
-        Raises:
-            OSError: a file cannot be read.
         """
         which = np.searchsorted(self._ends, indices, side="right")
         if self.is_remote:
@@ -190,11 +173,7 @@ class RecordFiles:
         return self.paths[first : last + 1]
 
     def payloads(self, framed: Sequence[bytes], indices: np.ndarray) -> list[bytes]:
-        """Returns serialized records after verifying their checksums.
-
-        Args:
-            framed: as `read_framed` returns them.
-            indices: their indices, int64 [B].
+        """Returns the records that `read_framed` returned, after verifying them.
 
         Raises:
             ValueError: a record is damaged; the message has file and byte.
@@ -213,9 +192,6 @@ class RecordFiles:
 
     def decoded(self, index: int) -> dict[str, np.ndarray]:
         """Returns the values of one record: int64 or float32 [N] by column name.
-
-        Args:
-            index: index of the record.
 
         Raises:
             ValueError: the record is damaged, or is not an Example of numbers.
