@@ -115,10 +115,7 @@ class Run:
     def add_file(self, name: str, content: bytes, *, trains: bool = False) -> str:
         """Adds a file to the data of the run, written when it starts; returns its path.
 
-        Args:
-            name: of the file.
-            content: its bytes.
-            trains: whether the run trains on it.
+        `trains` says whether the run trains on it.
         """
         folder = os.path.join(self.values["output_dir"], given_data.FOLDER)
         path = os.path.join(folder, name)
@@ -130,13 +127,9 @@ class Run:
     def divided(
         self, rows: Sequence[Any], texts: Sequence[Sequence[str]], share: float
     ) -> tuple[list[Any], list[Any]]:
-        """Returns the rows to train on and those to evaluate on.
+        """Returns the rows to train on and the share to evaluate on.
 
-        Args:
-            rows: N examples.
-            texts: the texts of each example. Examples that share one are on the same
-                side.
-            share: share of the rows to evaluate on.
+        Rows that share one of their `texts` are on the same side.
 
         Raises:
             ValueError: see `hold_out.held_out`.
@@ -158,7 +151,7 @@ class Run:
 def _function(
     name: str, task: str, doc: str, *, more_data: Sequence[str] = ()
 ) -> Callable[..., Any]:
-    """Returns the function that fine-tunes for a task.
+    """Returns the function that fine-tunes for a task, a key of `tasks.TASKS`.
 
     Args:
         name: of the function.

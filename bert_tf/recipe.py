@@ -44,21 +44,15 @@ _REPLACES = {
 
 
 def choose(
-    options_class: type[options_module.Options],
-    values: Mapping[str, Any],
+    options_class: type[options_module.Options], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the values of options that the caller leaves open.
+    """Returns the options, by name, that the given `values` leave open.
 
-    Args:
-        options_class: record of the tool's options.
-        values: those that are given.
-
-    Returns:
-        Values by name: those that the run in `output_dir` has recorded, else new ones.
-        None of a tool that does not train.
+    They are those that the run in `output_dir` has recorded, else new ones.
 
     Raises:
-        OSError, ValueError: the text or the checkpoint cannot be read.
+        OSError, ValueError: the text or the checkpoint cannot be read, or the tool does
+            not train.
     """
     declared = {d.name for d in options_module.declarations(options_class)}
     if "bias_correction" not in declared:

@@ -7,7 +7,7 @@
 - `trials`: searches.
 - `model_card`: the README of a run.
 - `run_report`: the report of a run as a web page.
-- `predictor`: the base of the predictors that `bert_tf.load` returns; `input_items`:
+- `predictor`: the base of the predictors that `bert_tf.load` returns; `given_data`:
   what they accept.
 - `checks`: what the data checks of the tasks share.
 """

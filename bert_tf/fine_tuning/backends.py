@@ -65,11 +65,7 @@ def policy_of(dtype: str | None) -> str | None:
 
 
 def check(backend: str, policy: str | None) -> None:
-    """Checks a `backend` argument before any work; see `bert_tf.load`.
-
-    Args:
-        backend: the argument.
-        policy: the Keras policy of the computation; None: the default.
+    """Checks `backend` and the Keras policy before any work; see `bert_tf.load`.
 
     Raises:
         ValueError: it is not one of `BACKENDS`, or does not support this policy.
@@ -150,17 +146,14 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
     all weights do. A graph cannot contain more than 2 GB and is copied several times
     while it is optimized.
 
-    Args:
-        function: takes features and calls `model`.
-        model: a built Keras model.
     """
 
     def apply(features):
         with tf.init_scope():
             values = [(weight, weight.numpy()) for weight in model.weights]
-        if _num_bytes(values) > _MAX_CONSTANT_BYTES:
+        if not _is_small(values):
             values = [pair for pair in values if pair[0].name != _WORD_TABLE]
-        if _num_bytes(values) > _MAX_CONSTANT_BYTES:
+        if not _is_small(values):
             with kernels.use(inference.Inference()):
                 return function(features)
         mapping = [(weight, tf.constant(value)) for weight, value in values]
@@ -190,8 +183,8 @@ def _fuses_bfloat16():
         return False
 
 
-def _num_bytes(values):
-    return sum(value.nbytes for _, value in values)
+def _is_small(values):
+    return sum(value.nbytes for _, value in values) <= _MAX_CONSTANT_BYTES
 
 
 def _openvino_function(graph, columns, precision):
@@ -226,10 +219,6 @@ def converted(graph: Callable, columns: Sequence[str]) -> Any:
 
     Its inputs have the names of the features, and its outputs those of the function;
     the result of a function that returns one tensor is named "output".
-
-    Args:
-        graph: takes features and returns a tensor, or a dict of tensors.
-        columns: names of the features, each int32 [B, S].
     """
 
     def named(*values):
@@ -243,12 +232,10 @@ def converted(graph: Callable, columns: Sequence[str]) -> Any:
     ).get_concrete_function()
     openvino = import_package("openvino")
     model = openvino.convert_model(concrete)
-    outputs = []
     # The converter also lists inner tensors as outputs.
-    for name in concrete.structured_outputs:
-        output = model.output(name)
+    outputs = [model.output(name) for name in concrete.structured_outputs]
+    for name, output in zip(concrete.structured_outputs, outputs, strict=True):
         output.set_names({name})
-        outputs.append(output)
     return openvino.Model(outputs, model.get_parameters(), "bert_tf")
 
 
@@ -262,9 +249,9 @@ def with_int8_weights(model: Any) -> Any:
     logger = logging.getLogger("nncf")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    # It draws progress bars on standard output.
-    with contextlib.redirect_stdout(io.StringIO()):
-        try:
+    try:
+        # It draws progress bars on standard output.
+        with contextlib.redirect_stdout(io.StringIO()):
             return nncf.compress_weights(model)
-        finally:
-            logger.setLevel(level)
+    finally:
+        logger.setLevel(level)

@@ -2,8 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +10,8 @@ from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
 
 
-def run(
-    declaration: Any,
-    options: Any,
-) -> text_checks.Findings:
-    """Checks all data that the options name; returns the findings.
-
-    Args:
-        declaration: class of the task.
-        options: of its tool.
-    """
+def run(declaration: Any, options: Any) -> text_checks.Findings:
+    """Checks all data that the options of a task name; returns the findings."""
     task = declaration(options.reading_all())
     task.find_start(logs_casing=False)  # The casing becomes a finding.
     if task.trained is not None:
@@ -60,19 +50,6 @@ def _check_examples(task, findings):
         findings.error("length", error)
 
 
-def check_labels(
-    findings: text_checks.Findings,
-    items: Mapping[str, Sequence[text_checks.Item]],
-) -> None:
-    """Checks the labels of items of "train" and "dev", each of which names a class."""
-    labels = {
-        name: [item.label for item in rows if item.label is not None]
-        for name, rows in items.items()
-        if not name.startswith("test")
-    }
-    text_checks.check_labels(findings, labels)
-
-
 def _check_pieces(task, findings, name, items, tokenizer):
     """Reports truncated texts and [UNK]."""
     texts = [text for item in items for text in item.texts]
@@ -103,26 +80,18 @@ def read_file(
     path: str,
     read: Callable[..., Any],
 ) -> Any:
-    """Reads a file, and reports its errors and broken rows.
+    """Reads the file of a set, and reports its errors and broken rows.
 
-    Args:
-        findings: the list to extend.
-        name: of the set, such as "train".
-        path: of the file, for the report.
-        read: called with an empty list `broken_rows`. It skips broken rows, appends
-            their errors to the list, and returns the rest.
-
-    Returns:
-        The result of `read`. None if the file cannot be read.
+    `read` skips broken rows and appends their errors to its argument `broken_rows`.
+    Returns its result, or None if the file cannot be read.
     """
     broken: list[str] = []
     examples = None
     try:
         examples = read(broken_rows=broken)
+        findings.passed("files", f"{name}: {path}")
     except (OSError, ValueError) as error:
         findings.error(f"reading {name}", error)
-    else:
-        findings.passed("files", f"{name}: {path}")
     for fault in broken:
         findings.error(f"reading {name}", fault)
     return examples

@@ -1,8 +1,8 @@
-"""Data that a Python caller hands over in memory, as files in the run's folder.
+"""Data that a Python caller hands over: inputs of `predict`, and examples to train on.
 
 A run records the names and checksums of its data and compares them when it is resumed,
-so the data is written to the folder `data` of the run, in a format that the readers of
-the task know. The same data gives the same bytes.
+so examples in memory are written to the folder `data` of the run, in a format that the
+readers of the task know. The same data gives the same bytes.
 """
 
 import json
@@ -22,6 +22,74 @@ from bert_tf.data import tables
 FOLDER = "data"
 CORPUS = "corpus.jsonl"
 TABLES = (".csv", ".tsv", ".jsonl")
+# What the calls that embed, fill or score texts expect.
+TEXTS = "a list of texts, a table, or the path of a .csv, .tsv or .jsonl file"
+
+
+def read(inputs: Iterable[Any], expected: str) -> list[Any]:
+    """Returns the items of an iterable as texts, and as lists and tuples of texts.
+
+    Args:
+        inputs: a list, a generator, a NumPy array, a pandas Series, a
+            `tf.data.Dataset` or another iterable. Bytes are decoded as UTF-8, without
+            invalid bytes, because that is how TensorFlow represents texts. Items that
+            contain no text are returned as they are.
+        expected: what the items should be, for error messages: "a list of texts".
+
+    Raises:
+        ValueError: `inputs` is one text, a table, or not iterable; or a text contains
+            half of a surrogate pair.
+
+    Example:
+        >>> read(np.array([["one", "two"]]), "a list of pairs")
+        [['one', 'two']]
+    """
+    if isinstance(inputs, str | bytes):
+        raise ValueError(f"Expected {expected}, got one string.")
+    kind = type(inputs).__name__
+    if in_memory.is_table(inputs):
+        raise ValueError(
+            f"Expected {expected}, got a {kind}, whose items are the names of its "
+            "columns; pass a column, such as table['text'], or several with "
+            "zip(table['text'], table['text_b'])."
+        )
+    if not isinstance(inputs, Iterable) and not hasattr(inputs, "__iter__"):
+        raise ValueError(f"Expected {expected}, got a value of type {kind}.")
+    items = [_as_python(item) for item in inputs]
+    for index, item in enumerate(items):
+        if not _is_unicode(item):
+            raise ValueError(
+                f"Input {index} has half of a surrogate pair, got {item!r:.60}; pass "
+                "whole characters."
+            )
+    return items
+
+
+def texts_of(inputs: Any, text_column: str) -> list[Any]:
+    """Returns the texts of a table, or other inputs as `read` returns them.
+
+    Args:
+        inputs: a data frame, a dictionary of columns, the path of a .csv, .tsv or
+            .jsonl file, or what `read` takes.
+        text_column: column of a table with the texts.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the table lacks the column or has no rows; or as for `read`.
+    """
+    path = file_path(inputs)
+    if path is not None and is_table_or_in_memory(path):
+        rows = tables.read_table(path, [text_column])
+        inputs = [row.cells[text_column] for row in rows]
+    elif in_memory.is_table(inputs):
+        values = in_memory.json_rows(in_memory.rows_of(inputs, ()), [text_column])
+        inputs = [row[text_column] for row in values]
+    return read(inputs, TEXTS)
+
+
+def total_length(item: Any) -> int:
+    """Returns the number of characters in a text or in a sequence of texts."""
+    return len(item) if isinstance(item, str) else sum(map(total_length, item))
 
 
 def file_path(data: Any) -> str | None:
@@ -36,11 +104,7 @@ def is_table_or_in_memory(data: Any) -> bool:
 
 
 def columns_of_file(path: str) -> list[str]:
-    """Returns the names of the columns of a table.
-
-    Raises:
-        OSError, ValueError: see `tables.read_table`.
-    """
+    """Returns the names of the columns of a table; see `tables.read_table`."""
     return list(next(tables.read_table(path, [])).cells)
 
 
@@ -100,10 +164,7 @@ def write(
 ) -> None:
     """Writes the files of given data, except those that have this content already.
 
-    Args:
-        output_dir: folder of the run.
-        contents: the content of each file, by its path in the folder `data`.
-        training: the paths among them of the training data.
+    `contents` are by path; the paths in `training` are the training data.
 
     Raises:
         OSError: a file cannot be written, or another process trains in the folder.
@@ -140,3 +201,26 @@ def _content(path):
         return None
     with files.open_file(path, "rb") as file:
         return file.read()
+
+
+def _is_unicode(item: Any) -> bool:
+    """Returns whether all texts in an item can be encoded; "\\ud800" cannot."""
+    if isinstance(item, list | tuple):
+        return all(map(_is_unicode, item))
+    try:
+        return not isinstance(item, str) or item.isascii() or bool(item.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _as_python(item: Any) -> Any:
+    if isinstance(item, str):
+        return str(item)  # np.str_ is a subclass.
+    if isinstance(item, bytes):
+        return item.decode("utf-8", "ignore")
+    if isinstance(item, list | tuple):
+        return (list if isinstance(item, list) else tuple)(map(_as_python, item))
+    for convert in ("numpy", "tolist"):  # Of a tensor; of an array or a Series.
+        if hasattr(item, convert):
+            return _as_python(getattr(item, convert)())
+    return item

@@ -20,6 +20,7 @@ from bert_tf import files
 from bert_tf import json_values
 from bert_tf import locks
 from bert_tf import options as options_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.training import options as training_options
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
@@ -139,28 +140,22 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
         trained without a card, other data was evaluated, the card was edited manually,
         or this process is not the chief.
     """
-    if not folder.is_written:
-        return None
-    with _locked(folder):
-        earlier = read_facts(folder.path)
+
+    def facts(earlier):
         if earlier is None and card.training is None:
             return None
         if card.results is not None and _write_wrong_examples(folder, card):
             return None
-        return _write(folder.path, _merged(earlier, _facts(card, folder)))
+        return _merged(earlier, _facts(card, folder))
+
+    return _rewrite(folder, facts)
 
 
 def rewrite_scores(
     folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
 ) -> str | None:
     """Replaces the scores of a card; several values are those of several seeds."""
-    if not folder.is_written:
-        return None
-    with _locked(folder):
-        facts = read_facts(folder.path)
-        if facts is None:
-            return None
-        return _write(folder.path, facts | {"scores": dict(scores)})
+    return _rewrite(folder, lambda facts: facts and facts | {"scores": dict(scores)})
 
 
 def settings(options: options_module.Options) -> dict[str, Any]:
@@ -197,27 +192,30 @@ def render(template: str, **values: Any) -> str:
     return environment.get_template(template).render(values)
 
 
-def _locked(folder):
-    """Locks the card, so that no other process changes it meanwhile."""
-    path = os.path.join(folder.path, FACTS_FILE)
-    return locks.output_file(path, flag="output_dir", waits=True)
+def _rewrite(folder, change):
+    """Writes what `change` makes of the facts, if it is not None, and their text.
 
-
-def _write(output_dir, facts):
-    """Writes facts and text. Returns the path of the text; None if it was edited."""
-    with files.complete_or_absent(os.path.join(output_dir, FACTS_FILE)) as file:
-        text = json.dumps(json_values.with_null(facts), indent=2, ensure_ascii=False)
-        file.write(text + "\n")
-    path = os.path.join(output_dir, CARD_FILE)
-    if files.exists(path):
-        with files.open_file(path) as file:
-            *lines, seal = file.read().splitlines(keepends=True) or [""]
-        if seal != _seal("".join(lines)):
-            logger.warning("%s was edited manually; it is not changed.", path)
+    No other process changes the card meanwhile. Returns the path of the text; None if
+    it is not written.
+    """
+    facts_path = os.path.join(folder.path, FACTS_FILE)
+    path = os.path.join(folder.path, CARD_FILE)
+    if not folder.is_written:
+        return None
+    with locks.output_file(facts_path, flag="output_dir", waits=True):
+        facts = change(read_facts(folder.path))
+        if facts is None:
             return None
-    text = _text(os.path.basename(os.path.abspath(output_dir)), facts)
-    with files.complete_or_absent(path) as file:
-        file.write(text + _seal(text))
+        companion_files.write_json(facts_path, json_values.with_null(facts))
+        if files.exists(path):
+            with files.open_file(path) as file:
+                *lines, seal = file.read().splitlines(keepends=True) or [""]
+            if seal != _seal("".join(lines)):
+                logger.warning("%s was edited manually; it is not changed.", path)
+                return None
+        text = _text(os.path.basename(os.path.abspath(folder.path)), facts)
+        with files.complete_or_absent(path) as file:
+            file.write(text + _seal(text))
     return path
 
 

@@ -19,7 +19,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import input_features
 from bert_tf.tokenization import in_graph
@@ -65,9 +65,8 @@ class LoadSettings:
     def task_values(self, longest: int | None = None) -> dict[str, Any]:
         """Returns the fields of `TaskRecord` for a checkpoint without a run.
 
-        Args:
-            longest: maximum length if neither the caller nor the checkpoint sets one.
-                None: the number of the model's positions.
+        If neither the caller nor the checkpoint sets a length, it is `longest`, or the
+        number of the model's positions.
 
         Raises:
             ValueError: `max_seq_length` exceeds the model's positions.
@@ -87,7 +86,7 @@ DEFAULT_SETTINGS = LoadSettings()
 class Predictor:
     """A trained model with its tokenizer.
 
-    `predict` accepts any iterable (see `input_items.read`), computes long inputs first
+    `predict` accepts any iterable (see `given_data.read`), computes long inputs first
     in batches of similar length, and returns a list of answers in the order of the
     inputs. Each task defines `items`, `answers`, `outputs` and `record_of_checkpoint`.
 
@@ -186,10 +185,7 @@ class Predictor:
         """
         items = self.items(inputs)
         return self._answered(
-            items,
-            self.answers,
-            progress=progress,
-            length_of=self.length,
+            items, self.answers, progress=progress, length_of=self.length
         )
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
@@ -202,7 +198,7 @@ class Predictor:
 
     def length(self, item: Any) -> int:
         """Returns the approximate length of an item; long items are computed first."""
-        return input_items.total_length(item)
+        return given_data.total_length(item)
 
     def answers(self, items: Sequence[Any]) -> Iterable[Any]:
         """Returns the answers to some items; see `_answered`."""
@@ -244,7 +240,7 @@ class Predictor:
         answers_of: Callable[[list[Any]], Iterable[Any]],
         *,
         progress: progress_module.Progress,
-        length_of: Callable[[Any], int] = input_items.total_length,
+        length_of: Callable[[Any], int] = given_data.total_length,
         batches_sorted: int = BATCHES_SORTED,
     ) -> list[Any]:
         """Returns the answers to items, in their order.
@@ -253,12 +249,12 @@ class Predictor:
         that a batch that does not fit into memory fails at once.
 
         Args:
-            items: N checked items.
+            items: checked items.
             answers_of: from at most `batch_size * batches_sorted` items to their
                 answers. It divides them into batches.
             progress: called with the number of answered items.
             length_of: approximate length of an item.
-            batches_sorted: groups have this many times `batch_size` items.
+            batches_sorted: see `answers_of`.
         """
         self._num_truncated = 0
         lengths = [length_of(item) for item in items]
@@ -285,14 +281,10 @@ class Predictor:
     def _applied(
         self, function: Callable, features: Mapping[str, np.ndarray]
     ) -> np.ndarray:
-        """Returns the outputs for N rows, computed in batches of similar length.
+        """Returns outputs [N, ...], computed in batches of similar length.
 
-        Args:
-            function: maps features of B rows to a tensor [B, ...].
-            features: columns int32 [N, S], N at least 1.
-
-        Returns:
-            An array [N, ...].
+        `function` maps features of B rows to a tensor [B, ...]. Features are columns
+        int32 [N, S], N at least 1.
         """
         lengths = np.sum(features["input_mask"], axis=1)
         batches = row_batches(lengths, self.batch_size)
@@ -329,10 +321,7 @@ def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Returns the indices of the rows of each batch, the longest rows first.
 
     Batches of many short rows or of few long ones need about the same time and memory.
-
-    Args:
-        lengths: number of pieces in each row.
-        batch_size: rows per batch, for rows of `ROW_LENGTH` pieces.
+    A batch has `batch_size` rows if they have `ROW_LENGTH` pieces.
 
     Example:
         >>> row_batches([64, 256, 64, 128, 64], batch_size=2)

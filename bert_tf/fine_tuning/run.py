@@ -33,16 +33,17 @@ from bert_tf.training import timing
 logger = logging.getLogger(__name__)
 
 TABLE_FILE = "predictions.csv"
+# Of the results on a set. Those on other data have other names.
+_MAIN_FILES = {
+    "dev": run_folder.EVAL_RESULTS_FILE,
+    "test": task_module.PREDICTIONS_FILE,
+}
 
 
 def run(options: Any) -> str:
     """Does what the options of a task's tool say; returns a report.
 
-    Args:
-        options: of the tool.
-
-    Returns:
-        The report. An `options.FailureReport` if --check found errors.
+    It is an `options.FailureReport` if --check found errors.
 
     Raises:
         ValueError, OSError: options, data or checkpoint are invalid.
@@ -113,21 +114,9 @@ def prepare(options: Any) -> task_module.Task:
 
 
 class Run:
-    """Data and model of one run.
+    """The `task` with the data of one run, and its `trainer` with the model."""
 
-    Args:
-        options: of the run.
-
-    Attributes:
-        options: of the run.
-        task: the data.
-        trainer: of the run.
-    """
-
-    def __init__(
-        self,
-        options: Any,
-    ):
+    def __init__(self, options: Any):
         self.task = prepare(options)
         self.options = self.task.options
         self.trainer = self.task.trainer = self._create_trainer()
@@ -175,6 +164,7 @@ class Run:
         the mean over batches.
         """
         folder, data_set = self.trainer.folder, self.task.identities["dev"]
+        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         self.task.before_final_evaluation()
         evaluation = self.task.evaluate(self.trainer.predict)
         results = self._write_results(evaluation.scores, data_set)
@@ -185,7 +175,6 @@ class Run:
             wrong=details.wrong,
             num_examples=details.num_examples,
         )
-        suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         self._write_files({n: [text] for n, text in details.files.items()}, suffix)
         plots.update_data(folder, details.plots, data_set)
         self._lines = list(details.lines)
@@ -201,20 +190,17 @@ class Run:
         """Writes the predictions; returns lines about them for the report."""
         batch_size = getattr(self.options, self.task.PREDICTION_BATCH)
         predicted = self.task.predict(self.task.prediction(batch_size).predict)
-        self.trainer.folder.create()
-        data_set = self.task.identities["test"]
-        main_file = task_module.PREDICTIONS_FILE
-        suffix = self.trainer.folder.suffix_of(main_file, data_set)
+        folder, data_set = self.trainer.folder, self.task.identities["test"]
+        folder.create()
+        suffix = folder.suffix_of(task_module.PREDICTIONS_FILE, data_set)
         paths = self._write_files(predicted.files, suffix)
         for name in set(self.task.PREDICTION_FILES) - set(predicted.files):
-            name = self.task.file_name(name, suffix)
-            path = os.path.join(self.options.output_dir, name)
+            path = self._path(name, suffix)
             if files.exists(path):
                 files.remove(path)
         if predicted.table is not None:
-            name = self.task.file_name(TABLE_FILE, suffix)
             path = tables.write_answers(
-                os.path.join(self.options.output_dir, name),
+                self._path(TABLE_FILE, suffix),
                 self.options.predict_file,
                 predicted.table,
                 names=list(predicted.table[0]),
@@ -228,7 +214,7 @@ class Run:
         results = self._write_results(predicted.scores, other_data)
         if not other_data:  # The card has the scores on the run's own data.
             scores = {name: (value,) for name, value in results.items()}
-            model_card.rewrite_scores(self.trainer.folder, scores)
+            model_card.rewrite_scores(folder, scores)
         return run_folder.score_lines(predicted.scores) + lines
 
     def _create_trainer(self):
@@ -255,22 +241,16 @@ class Run:
             best_metrics=trials.BEST_METRICS,
             source=task.start.source,
         )
-        batches = {
-            "eval_batch_size": options.do_eval,
-            task.PREDICTION_BATCH: options.do_predict,
-        }
-        for name in (name for name, is_used in batches.items() if is_used):
-            size = getattr(options, name)
-            distribution.check_batch_size(name, size, trainer.strategy)
+        batches = [("eval_batch_size", options.do_eval)]
+        for name, is_used in [*batches, (task.PREDICTION_BATCH, options.do_predict)]:
+            if is_used:
+                size = getattr(options, name)
+                distribution.check_batch_size(name, size, trainer.strategy)
         return trainer
 
     def _trained(self):
         """Writes the run's settings and trains to the last step."""
         options, task, trainer = self.options, self.task, self.trainer
-        main_files = {
-            "dev": run_folder.EVAL_RESULTS_FILE,
-            "test": task_module.PREDICTIONS_FILE,
-        }
         source = task.start.source
         settings = run_folder.Settings(
             task=task.record.to_dict(),
@@ -280,21 +260,23 @@ class Run:
             training_data=task.identities["train"],
             # The data sets whose result files get no suffix.
             results={
-                main_files[name]: data_set
-                for name, data_set in task.identities.items()
-                if name in main_files
+                file_name: task.identities[name]
+                for name, file_name in _MAIN_FILES.items()
+                if name in task.identities
             },
             hub_name=None if source is None else source.hub_name,
         )
         if not trainer.may_train(settings):
             return trainer.nothing_left()
-        counts = task.counts()  # May refuse the data.
+        counts = {
+            **task.counts(),  # May refuse the data.
+            "Batch size": options.train_batch_size,
+            "Num steps": trainer.num_train_steps,
+        }
         trainer.folder.write_settings(settings, step=trainer.step)
         logger.info("***** Running training *****")
         for name, value in counts.items():
             logger.info("  %s = %d", name, value)
-        logger.info("  Batch size = %d", options.train_batch_size)
-        logger.info("  Num steps = %d", trainer.num_train_steps)
         self._training_data = task.training_data()
         for fact in self._training_data.facts:
             logger.info("  %s", fact)
@@ -310,10 +292,7 @@ class Run:
 
         Scores of the development set begin with `eval_`, those of the test set with
         `test_`. Writing one kind keeps the other if it belongs to the same step.
-
-        Args:
-            scores: by name. `eval_loss` is also written as `loss`, as in the release.
-            data_set: what was evaluated; see `run_file`. None: the run's own data.
+        `eval_loss` is also written as `loss`, as in the release.
         """
         folder, step = self.trainer.folder, self.trainer.step
         results = {**scores, "global_step": step}
@@ -337,12 +316,14 @@ class Run:
         """Writes result files; returns their paths."""
         paths = []
         for name, pieces in texts.items():
-            name = self.task.file_name(name, suffix)
-            path = os.path.join(self.options.output_dir, name)
-            with files.complete_or_absent(path) as file:
+            paths.append(self._path(name, suffix))
+            with files.complete_or_absent(paths[-1]) as file:
                 file.writelines(pieces)
-            paths.append(path)
         return paths
+
+    def _path(self, name, suffix):
+        name = self.task.file_name(name, suffix)
+        return os.path.join(self.options.output_dir, name)
 
 
 def num_train_steps(
@@ -352,11 +333,6 @@ def num_train_steps(
 
     The rows of all epochs form one sequence, which is divided into batches. Only the
     last batch of the whole sequence may be incomplete. It is dropped.
-
-    Args:
-        num_rows: rows per epoch.
-        options: of the run.
-        unit: of `num_rows`, for the error message.
 
     Raises:
         ValueError: all epochs together do not fill one batch.

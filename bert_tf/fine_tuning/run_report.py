@@ -16,6 +16,7 @@ from bert_tf.training import options as training_options
 from bert_tf.training import plots
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
+from bert_tf.training import stopping
 
 FILE = "report.html"
 CURVES_FILE = "curves.png"
@@ -116,15 +117,11 @@ def verdict(
 ) -> str:
     """Returns "not learned" if a score is hardly better than its baseline, else "".
 
-    Args:
-        name: of the score. A loss or a perplexity is better if it is lower.
-        score: of the model.
-        baseline: the score of the simplest prediction. None: unknown.
-        perfect: the best possible score. None: 100 if one is above 1, else 1.
+    The best possible score is `perfect`; by default 100 if one is above 1, else 1.
     """
     if baseline is None:
         return ""
-    if name.endswith(("loss", "perplexity")):
+    if name.endswith(stopping.LOWER_IS_BETTER):
         learned = score < baseline * (1 - MARGIN)
     else:
         perfect = perfect or (100 if max(score, baseline) > 1 else 1)

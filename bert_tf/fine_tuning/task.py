@@ -382,7 +382,12 @@ class Task(abc.ABC):
             findings: the list to extend.
             items: `item` of each of the `examples`.
         """
-        fine_tuning_checks.check_labels(findings, items)
+        labels = {
+            name: [item.label for item in rows if item.label is not None]
+            for name, rows in items.items()
+            if not name.startswith("test")
+        }
+        text_checks.check_labels(findings, labels)
 
     def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
         """Returns the pieces of the longest sequence of each example, [N].

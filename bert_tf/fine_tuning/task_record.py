@@ -76,21 +76,18 @@ class TaskRecord:
                 if (field.default, field.default_factory) == _REQUIRED:
                     raise ValueError(f"{source} lacks {name}; train again.")
                 continue
-            value = values[name]
+            value, expected = values[name], None
+            least = _SHORTEST if name == "max_seq_length" else 0
             if json_values.unexpected(value, _shape_of(hint)):
                 expected = hint.__name__ if isinstance(hint, type) else hint
+            elif isinstance(value, int) and not least <= value <= _LARGEST:
+                expected = f"{least} to {_LARGEST}"
+            if expected is not None:
                 raise ValueError(
                     f"{source}: {name} is {value!r:.60}, expected {expected}; restore "
                     "the file, or train again."
                 )
             known[name] = tuple(value) if isinstance(value, list) else value
-        for name, value in known.items():
-            least = _SHORTEST if name == "max_seq_length" else 0
-            if isinstance(value, int) and not least <= value <= _LARGEST:
-                raise ValueError(
-                    f"{source}: {name} is {value}, expected {least} to {_LARGEST}; "
-                    "restore the file, or train again."
-                )
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,14 +102,10 @@ class TaskRecord:
         return {"task": self.KIND} | values
 
     def check_resumes(self, run_dir: str, may_change: Collection[str]) -> None:
-        """Checks that training in a folder can be resumed as this task.
-
-        Args:
-            run_dir: folder of a run with a checkpoint.
-            may_change: fields that may differ.
+        """Checks that training in the folder of a run can be resumed as this task.
 
         Raises:
-            ValueError: another field differs.
+            ValueError: a field differs that is not in `may_change`.
         """
         recorded, wanted = type(self).read(run_dir).to_dict(), self.to_dict()
         for name in {**recorded, **wanted}:
@@ -141,9 +134,7 @@ class TaskRecord:
     ) -> heads.TaskModel:
         """Returns the task's model with new weights, not yet built.
 
-        Args:
-            config: size of the encoder.
-            dtype: a Keras dtype or policy. None: the global policy.
+        `dtype` is a Keras dtype or policy. None: the global policy.
         """
         raise NotImplementedError
 
@@ -186,15 +177,14 @@ def trained(
     A run is always applied with its own values. If another value of a flag had no
     effect, the results would be read as those of that value.
 
+    Returns None if the options describe the task, because the run trains, or because
+    `output_dir` contains no run.
+
     Args:
         options: the tool's options. A flag with its default counts as not given, unless
             the default is `implicit`.
         record: class of the task's record.
         fixed: options that are also fields of the record.
-
-    Returns:
-        None if the options describe the task, because the run trains, or because
-        `output_dir` contains no run.
 
     Raises:
         OSError, ValueError: see `TaskRecord.read`; or a flag has another value.
@@ -205,9 +195,8 @@ def trained(
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     for name in fixed:
         value, recorded = getattr(options, name), getattr(task, name)
-        if isinstance(defaults[name], options_module.Implicit):
-            is_given = options_module.is_given(value)
-        else:
+        is_given = options_module.is_given(value)
+        if options_module.is_given(defaults[name]):  # It is not `implicit`.
             is_given = value != defaults[name]
         if is_given and value != recorded:
             raise ValueError(
@@ -225,12 +214,8 @@ def find_start(
 ) -> starting_point.StartingPoint:
     """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
 
-    Later steps (checking its head, loading its weights) use the opened source.
-
-    Args:
-        options: the tool's options.
-        trained: the record of a finished run, or None.
-        logs_casing: see `starting_point.find`.
+    Later steps (checking its head, loading its weights) use the opened source. If there
+    is a record of a finished run, all else is that of the run.
 
     Raises:
         OSError, ValueError, ImportError: see `starting_point.find_from_options`.
@@ -264,11 +249,8 @@ def head_to_apply(
 ) -> checkpoint_heads.Head | None:
     """Returns the head of an `init_checkpoint` that is applied without training.
 
-    None if the run trains, or if `output_dir` contains a checkpoint.
-
-    Args:
-        options: the tool's options.
-        source: the opened `init_checkpoint`, or None.
+    None if the run trains, or if `output_dir` contains a checkpoint. `source` is the
+    opened `init_checkpoint`.
 
     Raises:
         ValueError: there is no checkpoint to apply.
@@ -324,14 +306,9 @@ def check_label_order(
     every answer would get the name of another label. Names that only one side has are
     logged, because they may be two names of one label.
 
-    Args:
-        path: the checkpoint, for messages.
-        head: of the checkpoint, applied without training.
-        labels: those of the task, in the order of the model's outputs.
-        advice: how to pass the labels; they follow it in the message.
-
     Raises:
-        ValueError: a label is in another place.
+        ValueError: a label is in another place. `advice` says how to pass the labels,
+            which follow it in the message.
     """
     if head.labels is None or len(head.labels) != len(labels):
         return  # Unknown, or an error when the weights are loaded.

@@ -13,7 +13,6 @@ scores of their last checkpoints. The folder `best/` of a run is copied, not com
 """
 
 import gc
-import json
 import logging
 import os
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from collections.abc import Mapping
 from bert_tf import files
 from bert_tf import json_values
 from bert_tf import options as options_module
+from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
@@ -67,16 +67,12 @@ def run(
     *,
     data_sets: Callable[..., Mapping[str, run_file.DataSet]],
 ) -> str:
-    """Runs all unfinished trials, and keeps the best one.
+    """Runs all unfinished trials, and keeps the best one; returns a report.
 
     Args:
         options: of the whole search.
         run_one: trains and evaluates one run, given its options. Returns its scores.
         data_sets: returns the data that the options of one run name, by set.
-
-    Returns:
-        A report: one line per trial, the best trial, and the mean and standard
-        deviation over its seeds.
 
     Raises:
         ValueError: the folder contains a single run, or the folder of a trial contains
@@ -127,8 +123,10 @@ def _run(trial, run_one):
     with run_folder.locked(trial.options):
         results = dict(run_one(trial.options))
     gc.collect()  # Frees the model and its optimizer before the next run starts.
-    record = {"settings": run_file.flags_of(trial.options), "results": results}
-    _write_json(os.path.join(trial.options.output_dir, RECORD_FILE), record)
+    settings = run_file.flags_of(trial.options)
+    record = json_values.with_null({"settings": settings, "results": results})
+    path = os.path.join(trial.options.output_dir, RECORD_FILE)
+    companion_files.write_json(path, record)
     return results
 
 
@@ -153,10 +151,7 @@ def _finished(trial):
 def _check_data(trial, data_sets, known):
     """Checks that a finished trial was trained and evaluated on the search's data.
 
-    Args:
-        trial: a finished trial.
-        data_sets: the data that its options name, by set.
-        known: data sets whose checksums are computed already, by themselves.
+    `known` are the data sets whose checksums are computed already, by themselves.
     """
     folder = trial.options.output_dir
     run_record = run_file.read_run(folder)
@@ -210,11 +205,11 @@ def _keep(output_dir, best):
             f"run was better; remove its {RECORD_FILE} to train it again."
         )
     # Marks the output_dir as that of a search, also if the process is killed now.
-    _write_json(kept_path, {"kept": None})
+    companion_files.write_json(kept_path, {"kept": None})
     _remove_weights(output_dir)
     _remove_results(output_dir)
     _copy(folder, output_dir)
-    _write_json(kept_path, {"kept": best.name})
+    companion_files.write_json(kept_path, {"kept": best.name})
     _remove_weights(folder)
 
 
@@ -273,11 +268,6 @@ def _report(metric, results, best, spread):
     for name, values in sorted(spread.items()):
         lines.append(f"{name} = {model_card.with_spread(values)}")
     return "\n".join(lines)
-
-
-def _write_json(path, value):
-    with files.complete_or_absent(path) as file:
-        file.write(json.dumps(json_values.with_null(value), indent=2) + "\n")
 
 
 def _read(path, shape):

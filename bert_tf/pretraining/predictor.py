@@ -24,7 +24,7 @@ from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
@@ -327,7 +327,7 @@ def load(
 def _checked(texts, check, check_pair=None):
     """Returns what `check` makes of each text; names a text that is unsuitable."""
     rows = []
-    for index, text in enumerate(input_items.read(texts, "a list of texts")):
+    for index, text in enumerate(given_data.read(texts, "a list of texts")):
         is_pair = isinstance(text, tuple | list) and len(text) == 2
         is_pair = is_pair and all(isinstance(part, str) for part in text)
         if not isinstance(text, str) and (check_pair is None or not is_pair):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.serving import predictors
 
 _HEAD = "masked_lm"
@@ -41,7 +41,7 @@ def fill_masks(
         >>> bert_tf.fill_masks("bert-base-uncased", ["Paris is in [MASK]."], top_k=1)
         [{'masks': [[{'token': 'france', 'probability': 0.8}]]}]
     """
-    items = input_items.texts_of(texts, text_column)
+    items = given_data.texts_of(texts, text_column)
     model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
     return model.predict(items, top_k=top_k)
 
@@ -80,6 +80,6 @@ def score_texts(
         >>> a["pseudo_log_likelihood"] > b["pseudo_log_likelihood"]
         True
     """
-    items = input_items.texts_of(texts, text_column)
+    items = given_data.texts_of(texts, text_column)
     model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
     return model.score(items)

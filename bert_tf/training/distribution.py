@@ -145,13 +145,9 @@ def check_batch_size(
     *,
     micro_batches: int = 1,
 ) -> None:
-    """Raises ValueError if a global batch cannot be divided evenly.
+    """Raises ValueError if the global batch of a flag cannot be divided evenly.
 
-    Args:
-        name: flag of the batch size.
-        batch_size: rows of a global batch.
-        strategy: the devices.
-        micro_batches: parts that each replica splits its batch into.
+    Each replica splits its part into `micro_batches`.
     """
     parts = strategy.num_replicas_in_sync * micro_batches
     if batch_size % parts:
@@ -190,11 +186,7 @@ def distribute_shares(
 ) -> Any:
     """Does the same as `distribute`, but each host reads only its own share.
 
-    Args:
-        read_rows: function from a range of rows of the global batch to the dataset of
-            these rows.
-        batch_size: rows of a global batch.
-        strategy: the devices.
+    `read_rows` returns the dataset of a range of rows of the global batch.
     """
 
     def host_share(host, hosts):
@@ -205,12 +197,7 @@ def distribute_shares(
 
 
 def steps_iterator(batches: Any, num_steps: int) -> Any:
-    """Returns the iterator that a function of `num_steps` steps reads.
-
-    Args:
-        batches: returned by `distribute` or `distribute_shares`.
-        num_steps: number of batches that the function takes.
-    """
+    """Returns what a function of `num_steps` steps reads of distributed batches."""
     return batches.take(num_steps) if isinstance(batches, SentBatches) else batches
 
 
@@ -284,12 +271,7 @@ class SentBatches:
     Rows are read by Python functions within tf.data, which run only in the process
     that created the dataset. The hosts of a TPU that is not in this machine run none of
     our Python. They get the batches of one call of the step function as tensors; the
-    batches of the next call are read in the meantime.
-
-    Args:
-        strategy: the devices.
-        host_share: function (host, number of hosts) -> dataset of the host's share of
-            each batch; shapes are static.
+    batches of the next call are read in the meantime. Their shapes are static.
     """
 
     def __init__(

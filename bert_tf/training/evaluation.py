@@ -1,8 +1,6 @@
 """Scores and predictions of a model over all examples of a source."""
 
 import functools
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +21,7 @@ class Evaluation:
     """Runs a model over examples, without dropout.
 
     Args:
-        model: built model, created in the strategy's scope.
+        model: built, created in the strategy's scope.
         strategy: the devices.
         options: the batch size.
         length_buckets: lengths that batches are padded to; empty: the full length.
@@ -44,18 +42,13 @@ class Evaluation:
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
         self._progress = functools.partial(progress_module.report, stage)
-        self._predict_steps: dict[tuple[str, ...], Callable] = {}
+        self._predict_step = functools.cache(self._build_predict_step)
         self._workers = workers.Workers(strategy)
 
     def evaluate(
         self, examples: Any, *, max_examples: int | None = None
     ) -> dict[str, float]:
-        """Returns means over examples: `loss`, each loss term, each metric.
-
-        Args:
-            examples: the examples.
-            max_examples: number of examples to use, from the first; None: all.
-        """
+        """Returns means over the first or all examples: loss, its terms, metrics."""
         totals: dict[str, float] = {}
         order = None if max_examples else self._order(examples)
         for values in self._run(
@@ -80,7 +73,7 @@ class Evaluation:
         """Returns the model's outputs for all examples, in order.
 
         Args:
-            examples: the examples.
+            examples: source of batches.
             keys: names of outputs, each [B, ...].
 
         Returns:
@@ -91,10 +84,7 @@ class Evaluation:
         Raises:
             ValueError: an output is NaN. An argmax would hide that.
         """
-        keys = tuple(keys)
-        if keys not in self._predict_steps:
-            self._predict_steps[keys] = self._build_predict_step(keys)
-        predict_step = self._predict_steps[keys]
+        predict_step = self._predict_step(tuple(keys))
         lengths = {column.name: column.length for column in examples.columns}
         full_length = tf.constant(lengths.get("input_ids", 0))
         rows: dict[str, list[np.ndarray]] = {key: [] for key in keys}
@@ -121,14 +111,7 @@ class Evaluation:
         lengths = examples.row_lengths() if self._length_buckets else None
         return None if lengths is None else np.argsort(-lengths, kind="stable")
 
-    def _run(
-        self,
-        examples: Any,
-        step_function: Callable,
-        *,
-        order: np.ndarray | None,
-        max_examples: int | None = None,
-    ) -> Iterator[dict[str, tf.Tensor]]:
+    def _run(self, examples, step_function, *, order, max_examples=None):
         """Yields the step function's result for each batch."""
         batch_size = self._batch_size
         distribution.check_batch_size("eval_batch_size", batch_size, self._strategy)
@@ -149,11 +132,10 @@ class Evaluation:
             self._progress(index + 1, num_steps, unit="batches")
 
     @functools.cached_property
-    def _evaluate_step(self) -> Callable[[Any], dict[str, tf.Tensor]]:
+    def _evaluate_step(self):
         """A function from an iterator to one batch's sums over all replicas.
 
-        The sums are a dict with `sum/NAME` and `weight/NAME`, float32 scalars, for
-        every loss term and every metric.
+        They are `sum/NAME` and `weight/NAME`, float32 scalars, of losses and metrics.
         """
         model, strategy = self._model, self._strategy
 
@@ -177,14 +159,11 @@ class Evaluation:
 
         return evaluate_step
 
-    def _build_predict_step(
-        self, keys: Sequence[str]
-    ) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
+    def _build_predict_step(self, keys):
         """Returns a function (iterator, S) -> one batch's outputs, rows in order.
 
-        If a length bucket cut the batch, outputs per position are padded to the full
-        length, int32 S: logits with `model.padding_logit`, other outputs with 0.
-        `is_real_example` is added to the `keys`.
+        S, int32, is the full length of outputs per position. `is_real_example` is added
+        to the `keys`.
         """
         model, strategy = self._model, self._strategy
         has_workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)

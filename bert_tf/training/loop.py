@@ -25,14 +25,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
 from bert_tf.optimization import create
-from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import options as training_options
@@ -77,6 +75,7 @@ class Trainer:
         resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
         budget: `timing.TimeBudget`, the time of the run.
+        evaluate, predict: methods of its `evaluation.Evaluation`.
 
     Raises:
         ValueError: the device does not exist, a batch cannot be divided among the
@@ -108,7 +107,6 @@ class Trainer:
         self.options = options
         self.num_train_steps = num_train_steps
         self._last_step = num_train_steps
-        self.time_limit = time_limit
         self._best_metrics, self._patience = best_metrics, patience
         self.strategy = distribution.create_strategy(options)
         self.workers = workers.Workers(self.strategy)
@@ -121,22 +119,25 @@ class Trainer:
             options.output_dir, is_written=self.workers.is_chief
         )
         self.optimizer: Any = None
-        self.budget = timing.TimeBudget()
         self._pace = timing.Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
             self.model = create_model()
             self.model.build()
             self.model.bert.encoder.recomputes_layers = options.recompute_layers
+            self.budget = timing.TimeBudget(
+                time_limit, options.learning_rate, self.workers.broadcast_from_chief
+            )
             if num_train_steps:
                 self._create_optimizer(num_warmup_steps)
         if options.eval_every_steps:
             distribution.check_batch_size(
                 "eval_batch_size", options.eval_batch_size, self.strategy
             )
-        self._evaluation = training_evaluation.Evaluation(
+        evaluation = training_evaluation.Evaluation(
             self.model, self.strategy, options, length_buckets=options.length_buckets
         )
+        self.evaluate, self.predict = evaluation.evaluate, evaluation.predict
         self.resumed = False
         self.step = self._load(source)
         # The first step of a run is logged. A resumed run has logged it before.
@@ -152,27 +153,17 @@ class Trainer:
         )
         advice = create.advice_on_rate(
             options.learning_rate,
-            0 if self.time_limit else self.num_train_steps,
+            0 if self.budget.schedule else self.num_train_steps,
             num_warmup_steps,
             is_corrected=options.bias_correction or options.optimizer == "lamb",
         )
         if advice is not None:
             logger.warning("%s", advice)
-        schedule = None
-        if self.time_limit is not None:
-            schedule = schedules.WarmupLinearDecayOfTime(
-                options.learning_rate, self.time_limit.warmup_proportion
-            )
-            self.budget = timing.TimeBudget(
-                self.time_limit.minutes,
-                schedule,
-                agree=self.workers.broadcast_from_chief,
-            )
         self.optimizer = create.create_optimizer(
             options.learning_rate,
             self.num_train_steps,
             num_warmup_steps,
-            schedule=schedule,
+            schedule=self.budget.schedule,
             name=options.optimizer,
             bias_correction=options.bias_correction,
         )
@@ -302,7 +293,6 @@ class Trainer:
             random_seed=self.options.random_seed,
             micro_batches=self.options.gradient_accumulation_steps,
             jit_compile=distribution.compiles_step(self.options, self.strategy),
-            on_tpu=distribution.runs_on(self.strategy, "TPU"),
         )
         self._clear_errors = examples.clear_errors
         return train_steps, distribution.distribute_shares(
@@ -356,17 +346,12 @@ class Trainer:
             self._last_step - self.step,
         )
 
-    def _log(
-        self,
-        history: dict[str, np.ndarray],
-        num_steps: int,
-        examples_per_second: float,
-    ) -> None:
+    def _log(self, history, num_steps, examples_per_second):
         """Logs the first, the last and some steps in between."""
         for index in range(num_steps):
             step = self.step + index + 1
             # With a time limit, the number of steps is unknown.
-            total = self.num_train_steps if self.time_limit is None else step
+            total = step if self.budget.schedule else self.num_train_steps
             every = self.options.log_every_steps
             if step in self._logged_steps or timing.is_logged(step, total, every=every):
                 values = {n: float(column[index]) for n, column in history.items()}
@@ -397,25 +382,8 @@ class Trainer:
         self.folder.write_metrics()  # A resumed run does not log these steps again.
         self._writer.save(self.step, train_seconds=self.budget.used_seconds)
 
-    def evaluate(
-        self, examples: Any, *, max_examples: int | None = None
-    ) -> dict[str, float]:
-        """Returns means over examples; see `evaluation.Evaluation.evaluate`."""
-        return self._evaluation.evaluate(examples, max_examples=max_examples)
-
-    def predict(
-        self,
-        examples: Any,
-        keys: tuple[str, ...] = ("probabilities",),
-    ) -> dict[str, np.ndarray]:
-        """Returns outputs, row by row; see `evaluation.Evaluation.predict`."""
-        return self._evaluation.predict(examples, keys)
-
     def facts(self) -> run_file.TrainingFacts:
-        """Returns facts about the training, for a model card.
-
-        The speed is that of this process's median step.
-        """
+        """Returns facts about the training, for a model card."""
         return run_file.TrainingFacts(
             num_parameters=self.model.count_params(),
             num_trained_parameters=sum(

@@ -14,7 +14,6 @@ Shape letters: N examples, C classes.
 """
 
 import io
-import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import json_values
+from bert_tf.checkpoints import companion_files
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
 
@@ -66,21 +66,17 @@ def update_data(
     values: Mapping[str, Any],
     data_set: run_file.DataSet | None = None,
 ) -> None:
-    """Replaces values in plot_data.json. Baselines of other scores are kept.
+    """Replaces values in plot_data.json, by key. Baselines of other scores are kept.
 
-    Args:
-        folder: of the run.
-        values: by key; see the module.
-        data_set: what was evaluated. Nothing is written if it is not the run's own.
+    Nothing is written if `data_set` is not the run's own.
     """
     if not is_written(folder, data_set):
         return
     merged = read_data(folder.path)
     baselines = merged.get("baselines", {}) | values.get("baselines", {})
     merged |= {**values, "baselines": baselines}
-    text = json.dumps(json_values.with_null(merged), indent=1, ensure_ascii=False)
-    with files.complete_or_absent(os.path.join(folder.path, FILE)) as file:
-        file.write(text + "\n")
+    path = os.path.join(folder.path, FILE)
+    companion_files.write_json(path, json_values.with_null(merged))
 
 
 def is_written(folder: run_folder.RunFolder, data_set: run_file.DataSet | None) -> bool:
@@ -95,12 +91,9 @@ def is_written(folder: run_folder.RunFolder, data_set: run_file.DataSet | None) 
 def baseline(
     name: str, value: float, *, perfect: float | None = None
 ) -> dict[str, Any]:
-    """Returns an entry of `baselines`.
+    """Returns an entry of `baselines`: name and score of the simplest prediction.
 
-    Args:
-        name: of the simplest prediction.
-        value: its score.
-        perfect: the best possible score, if it is not 1.
+    `perfect` is the best possible score, if it is not 1.
     """
     entry = {"name": name, "value": float(value)}
     return entry if perfect is None else entry | {"perfect": perfect}
@@ -185,13 +178,8 @@ def save(figure: Any, path: str) -> None:
 def write_tensorboard(run_dir: str) -> str:
     """Writes the baselines of a run as flat lines, and its figures as images.
 
-    Training writes the curves itself; see `run_folder.RunFolder.log`.
-
-    Args:
-        run_dir: `output_dir` of a run.
-
-    Returns:
-        A sentence that says how to look at the run.
+    Training writes the curves itself; see `run_folder.RunFolder.log`. Returns a
+    sentence that says how to look at the run.
 
     Raises:
         OSError: a file cannot be written.

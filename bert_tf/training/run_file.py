@@ -204,14 +204,12 @@ def changed_flags(
     recorded: Mapping[str, Any],
     options: options_module.Options,
     *,
-    may_change: Collection[str] = (options_module.FREE,),
+    may_change: Collection[str],
 ) -> Changes:
     """Returns {flag: (recorded, now)} of flags that differ and must not.
 
-    Args:
-        recorded: flags of a run; empty: unknown, thus not compared.
-        options: of the command.
-        may_change: the kinds of flags (`on_resume`) that may differ.
+    The kinds of flags (`on_resume`) in `may_change` may. Without recorded flags,
+    nothing is known, thus nothing compared.
     """
     declared = options_module.declarations(type(options))
     fixed = {one.name for one in declared if one.on_resume not in may_change}
@@ -224,9 +222,7 @@ def data_difference(
 ) -> tuple[str, str] | None:
     """Returns descriptions of two data sets; None if they are the same, in one order.
 
-    Args:
-        recorded: an entry of run.json. None: the data is unknown, thus not compared.
-        data_set: of the command.
+    An entry of run.json, or a data set, that is None is unknown, thus not compared.
     """
     if recorded is None or data_set is None:
         return None
@@ -263,7 +259,8 @@ class TrainingFacts:
     num_parameters: int
     num_trained_parameters: int  # Fewer with --feature_based.
     num_steps: int  # Optimizer steps, including those before a restart.
-    examples_per_second: float | None  # None: this process took no step.
+    # Of this process's median step; None: it took no step.
+    examples_per_second: float | None
     devices: str  # See `describe_devices`.
     versions: Mapping[str, str | None]  # See `package_versions`.
     date: str  # Day of the last step, such as "2024-05-31".

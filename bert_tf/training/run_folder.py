@@ -138,11 +138,8 @@ class RunFolder:
     ) -> None:
         """Checks that the run in the folder can be resumed with these settings.
 
-        Args:
-            settings: of the command.
-            step: finished optimizer steps.
-            has_steps_left: whether the command has steps to train. Otherwise it must
-                not ask for a shorter run either.
+        A command without steps left must not ask for a shorter run either. `step`
+        counts the finished optimizer steps.
 
         Raises:
             ValueError: see `check_same_model`; or a flag differs that may not change;
@@ -185,10 +182,7 @@ class RunFolder:
             )
 
     def check_same_model(self, config: Any) -> run_file.Changes:
-        """Checks that a configuration computes the same as that of the run.
-
-        Args:
-            config: `BertConfig` of the model that gets the run's weights.
+        """Checks that a `BertConfig` computes the same as that of the run.
 
         Returns:
             {name: (recorded, now)} of the differences that are allowed: dropout rates
@@ -398,7 +392,8 @@ class RunFolder:
         return os.path.join(self.path, name)
 
     def _write_json(self, name, value):
-        self._write_text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        if self.is_written:
+            companion_files.write_json(self._file(name), value)
 
     def _write_text(self, name, text):
         if self.is_written:

@@ -37,12 +37,6 @@ class CheckpointWriter:
     barrier runs in the main thread, at the next call: in the writing thread its
     collective operation would interleave with those of the training steps.
 
-    Args:
-        model: built model.
-        optimizer: built optimizer.
-        options: the folder, and how many checkpoints to keep.
-        workers: the processes of the run.
-
     Example:
         with CheckpointWriter(model, optimizer, options, workers) as writer:
             writer.save(10)

@@ -54,24 +54,24 @@ def build_train_steps(
     random_seed: int,
     micro_batches: int = 1,
     jit_compile: bool = False,
-    on_tpu: bool = False,
 ) -> Callable[[Any, tf.Tensor], dict[str, tf.Tensor]]:
     """Returns a function that takes many optimizer steps in one call.
 
     Args:
-        model: built model, created in the strategy's scope.
-        optimizer: built optimizer, created in the strategy's scope.
+        model: built, created in the strategy's scope.
+        optimizer: likewise.
         strategy: the devices.
         random_seed: seed of dropout.
         micro_batches: number of parts that each replica splits its batch into.
-        jit_compile: whether XLA compiles the forward and backward pass.
-        on_tpu: whether the devices are TPUs, where XLA always compiles everything.
+        jit_compile: whether XLA compiles the forward and backward pass. On TPUs it
+            always compiles everything.
 
     Returns:
         `train_steps(iterator, num_steps)`, a `tf.function`. It returns a dict of
         float32 [num_steps]: `loss`, each loss term, `learning_rate`,
         `global_grad_norm` before clipping, and in float16 `loss_scale`.
     """
+    on_tpu = distribution.runs_on(strategy, "TPU")
     compute_gradients = build_gradient_function(
         model, random_seed, jit_compile, on_tpu=on_tpu
     )
@@ -152,10 +152,9 @@ def build_gradient_function(
     variables = [variable.value for variable in model.trainable_variables]
 
     def compute_gradients(batch, weights):
-        if jit_compile or on_tpu:
-            with model.xla_step():
-                return compute_plainly(batch, weights)
-        return compute_plainly(batch, weights)
+        is_compiled = jit_compile or on_tpu
+        with model.xla_step() if is_compiled else contextlib.nullcontext():
+            return compute_plainly(batch, weights)
 
     def compute_plainly(batch, weights):
         # Dropout is a function of (seed, step, index of the example in the global
@@ -196,12 +195,6 @@ def apply_gradients(
 
     With `optimizer.loss_scale` they are gradients of the scaled loss. If their sum is
     not finite, no weight and no slot changes, on any replica.
-
-    Args:
-        model: the model.
-        optimizer: of `create.create_optimizer`, built.
-        gradients: of this replica.
-        rate: learning rate, float32 scalar.
 
     Returns:
         The global norm before clipping, float32 scalar.
@@ -291,11 +284,7 @@ class LossScale:
     doubled after 2,000 steps without one. Both depend on the gradient that is summed
     over all replicas, so all replicas take a step or skip it together.
 
-    Create it in the strategy's scope.
-
-    Attributes:
-        scale: float32 variable.
-        steps: int32 variable, steps since the scale changed.
+    Create it in the strategy's scope. `steps` counts those since the scale changed.
     """
 
     def __init__(self) -> None:
@@ -304,11 +293,9 @@ class LossScale:
         self.steps = keras.Variable(0, dtype="int32", **settings)
 
     def update(self, strategy: tf.distribute.Strategy, is_finite: tf.Tensor) -> None:
-        """Sets the scale of the next step. Call it in a merge call.
+        """Sets the scale of the next step, in a merge call.
 
-        Args:
-            strategy: the devices.
-            is_finite: bool scalar, the same on all replicas.
+        `is_finite` is a bool scalar, the same on all replicas.
         """
 
         def set_scale(scale, is_finite, steps):

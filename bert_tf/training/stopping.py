@@ -57,13 +57,10 @@ class Interrupts:
         return self._received is not None
 
     def interrupt(self, saved: str) -> NoReturn:
-        """Raises KeyboardInterrupt(number of the signal, `saved`).
+        """Raises KeyboardInterrupt(number of the signal, what is saved).
 
         The command line turns the number into the exit code, 130 or 143. If this
         process received no signal, another worker did; that counts as a SIGTERM.
-
-        Args:
-            saved: says what is saved, for the user. Without a full stop.
         """
         raise KeyboardInterrupt(self._received or signal.SIGTERM, saved)
 
@@ -92,13 +89,7 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
 
 
 def stop_training(output_dir: str, step: int, values: Mapping[str, float]) -> NoReturn:
-    """Raises the ValueError of a step with a non-finite loss or gradient.
-
-    Args:
-        output_dir: folder of the run.
-        step: number of the step, from 1.
-        values: what the step computed.
-    """
+    """Raises the ValueError of a step, from 1, with a non-finite loss or gradient."""
     remedy = "a lower --learning_rate"
     if steps.LOSS_SCALE in values:
         remedy += " or --dtype=mixed_bfloat16"

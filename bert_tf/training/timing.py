@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf import progress as progress_module
+from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 
 # Target duration of a call from the host: short enough for the progress bar to move
@@ -24,19 +25,12 @@ _WARM_UP_STEPS, _TIMED_STEPS = 2, 5
 
 
 class Pace:
-    """Measures calls of several steps each, and sets the length of the next one.
-
-    Args:
-        batch_size: examples per step.
-
-    Attributes:
-        num_steps: int, steps that the next call may take.
-    """
+    """Measures calls of several steps each, and sets the length of the next one."""
 
     def __init__(self, batch_size: int):
         self._batch_size = batch_size
         self._speeds: list[float] = []
-        self.num_steps = 1
+        self.num_steps = 1  # That the next call may take.
 
     def record_call(self, num_steps: int, seconds: float) -> float:
         """Records a call and returns its examples per second."""
@@ -60,12 +54,7 @@ def is_logged(step: int, num_steps: int, *, every: int = 0) -> bool:
     """Returns whether a step is among those that a run logs.
 
     A short run logs 50 steps or more, so that its curves show something, and a long run
-    every hundredth step, as the release did.
-
-    Args:
-        step: from 1.
-        num_steps: of the run.
-        every: number of steps between two logged ones; 0: as described above.
+    every hundredth step, as the release did; or each run logs `every` so many steps.
     """
     return step % (every or min(100, max(1, num_steps // 50))) == 0
 
@@ -85,20 +74,27 @@ class TimeBudget:
     rates, depends on the speed of the machine.
 
     Args:
-        minutes: length of the run; None: the run takes a number of steps.
-        schedule: `schedules.WarmupLinearDecayOfTime`; None without `minutes`.
+        limit: None: the run takes a number of steps.
+        learning_rate: at its peak.
         agree: returns one number for all workers, given each worker's own.
+
+    Attributes:
+        schedule: the learning rate; None without a limit.
     """
 
     def __init__(
         self,
-        minutes: float | None = None,
-        schedule: Any = None,
-        *,
-        agree: Callable[[float], float] = float,
+        limit: TimeLimit | None,
+        learning_rate: float,
+        agree: Callable[[float], float],
     ):
-        self.seconds = None if minutes is None else 60.0 * minutes
-        self._schedule = schedule
+        self.seconds: float | None = None
+        self.schedule: Any = None
+        if limit is not None:
+            self.seconds = 60.0 * limit.minutes
+            self.schedule = schedules.WarmupLinearDecayOfTime(
+                learning_rate, limit.warmup_proportion
+            )
         self._clock = lambda: agree(_now())
         self._used_before = 0.0
         self._started: float | None = None
@@ -129,18 +125,13 @@ class TimeBudget:
     def set_rate(self) -> None:
         """Sets the learning rate of the next steps."""
         if (share := self.share_used) is not None:
-            self._schedule.share_done.assign(min(share, 1.0))
+            self.schedule.share_done.assign(min(share, 1.0))
 
     def is_warmed_up(self, step: int, num_warmup_steps: int) -> bool:
-        """Returns whether the learning rate has reached its peak.
-
-        Args:
-            step: number of steps so far.
-            num_warmup_steps: of a run that takes a number of steps.
-        """
+        """Returns whether the learning rate has reached its peak."""
         if (share := self.share_used) is None:
             return step >= num_warmup_steps
-        return share >= self._schedule.warmup_proportion
+        return share >= self.schedule.warmup_proportion
 
     def amount_done(self, step: int, num_train_steps: int) -> tuple[float, float, str]:
         """Returns what a progress bar shows: amount done, total amount, unit."""
@@ -156,10 +147,8 @@ def _now():
 def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str:
     """Takes a few steps, which are not saved; returns the size and time of the run.
 
-    Args:
-        trainer: `loop.Trainer` of the run.
-        examples: what it trains on.
-        num_steps: steps on these examples; default: those that the trainer has left.
+    It has `num_steps` on these examples; default: those that the `loop.Trainer` has
+    left.
     """
     if num_steps is None:
         num_steps = max(trainer.num_train_steps - trainer.step, 0)
@@ -177,8 +166,7 @@ def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str
         )
     timed = durations[_WARM_UP_STEPS:] or durations[-1:] or [0.0]
     seconds = num_steps * statistics.median(timed)
-    if trainer.time_limit is not None and seconds:
-        limit = 60.0 * trainer.time_limit.minutes
+    if (limit := trainer.budget.seconds) is not None and seconds:
         num_steps, seconds = int(num_steps * limit / seconds), limit
     lines = [
         f"parameters        {trainer.model.count_params():,}",

@@ -45,16 +45,10 @@ class Workers:
     """The processes of a run, and how they communicate.
 
     All workers must make the same calls in the same order. Each call is a barrier.
-
-    Args:
-        strategy: the devices.
-
-    Attributes:
-        count: int; 1 for a run of one process, regardless of its devices.
-        index: int, position of this process; 0 is the chief, which alone writes files.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
+        # One process, regardless of its devices. Worker 0 is the chief.
         self.count, self.index = 1, 0
         self._strategy = strategy
         self._gather_function: Any = None
@@ -64,7 +58,7 @@ class Workers:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes checkpoints, metrics and scores."""
+        """Whether this process writes checkpoints, metrics and scores, it alone."""
         return self.index == 0
 
     def gather(self, value: float) -> np.ndarray:
@@ -127,12 +121,8 @@ class Workers:
         Other flags or data would give other results without an error, or make workers
         wait for each other forever, for example at a checkpoint that only one saves.
 
-        Args:
-            what: the value in words, for the error message.
-            value: a JSON value.
-
         Raises:
-            ValueError: they did not.
+            ValueError: they did not; the message names `what` it is.
         """
         text = json.dumps([what, value], sort_keys=True)
         checksums = self.gather(float(zlib.crc32(text.encode("utf-8"))))
@@ -161,14 +151,10 @@ class Workers:
             ) from error
 
 
-def create_strategy(
-    timeout_seconds: int,
-) -> tf.distribute.MultiWorkerMirroredStrategy:
+def create_strategy(timeout_seconds: int) -> tf.distribute.Strategy:
     """Waits for all workers in TF_CONFIG and returns their common strategy.
 
-    Args:
-        timeout_seconds: time without a sign of life after which a worker counts as
-            lost.
+    A worker without a sign of life for `timeout_seconds` counts as lost.
 
     Raises:
         ValueError: TF_CONFIG does not list the workers.
@@ -204,12 +190,7 @@ def wait_for_all(
 
     Worker 0 listens at its own address; the others call it until it answers. This
     happens over plain sockets before TensorFlow starts, because TensorFlow's own wait
-    lasts an hour and ignores Ctrl-C and SIGTERM.
-
-    Args:
-        hosts: "name:port" of every worker; worker 0 comes first.
-        index: position of this worker among them.
-        seconds: how long to wait.
+    lasts an hour and ignores Ctrl-C and SIGTERM. Hosts are "name:port".
 
     Raises:
         OSError: not all of them connected in time, or the port of worker 0 is in use.
@@ -308,11 +289,12 @@ def _build_gather(strategy):
         context = tf.distribute.get_replica_context()
         return context.all_gather(tf.identity(row), axis=0)
 
-    return tf.function(
-        lambda row: strategy.experimental_local_results(
-            strategy.run(gather, args=(row,))
-        )[0]
-    )
+    @tf.function
+    def gather_all(row):
+        rows = strategy.run(gather, args=(row,))
+        return strategy.experimental_local_results(rows)[0]
+
+    return gather_all
 
 
 def _reports_a_lost_worker(error):

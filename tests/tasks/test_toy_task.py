@@ -14,7 +14,7 @@ from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import tables
 from bert_tf.data import text_checks
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -51,7 +51,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     RECORD = Record
 
     def items(self, inputs):
-        texts = input_items.read(inputs, "a list of texts")
+        texts = given_data.read(inputs, "a list of texts")
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"Expected a list of texts, got {texts!r:.60}.")
         return texts

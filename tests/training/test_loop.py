@@ -4,89 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import progress
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
-from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
-from bert_tf.training import timing
-from tests import runs
-
-
-class Watched:
-    """A short pretraining run with a record of its batches, calls and metrics."""
-
-    def __init__(self, golden, output_dir, monkeypatch, **flags):
-        self.done = {"train": [], "evaluate": []}
-        self.train_batches = []
-        source = batching.TFRecordSource.training_batches
-
-        def training_batches(*args, **kwargs):
-            dataset = source(*args, **kwargs)
-            self.train_batches.append(dataset.element_spec["input_ids"].shape.as_list())
-            return dataset
-
-        defaults = {
-            "input_file": str(golden / "model" / "examples.tfrecord"),  # 48 examples.
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
-            "output_dir": str(output_dir),
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
-            "do_train": True,
-            "do_eval": True,
-            "learning_rate": 1.0,
-            "num_train_steps": 6,
-            "num_warmup_steps": 0,
-            "train_batch_size": 2,
-        }
-        options = pretraining_options.RunPretrainingOptions(**defaults | flags)
-        with monkeypatch.context() as patch:
-            patch.setattr(batching.TFRecordSource, "training_batches", training_batches)
-            # Calls become longer, also on a busy machine.
-            patch.setattr(timing, "SECONDS_PER_CALL", 1e6)
-            with progress.reporting_to(self._progress):
-                pretraining_workflow.run(options)
-        self.metrics = runs.metrics(output_dir)
-
-    def _progress(self, stage, done, total, **unused):
-        self.done.setdefault(stage, []).append(done)
-
-    @property
-    def rates(self):
-        return [round(line["learning_rate"], 4) for line in self.metrics]
-
-
-@pytest.mark.slow
-def test_sizes_of_batches_and_of_calls_follow_their_flags(
-    golden, tmp_path, monkeypatch
-):
-    run = Watched(golden, tmp_path / "a", monkeypatch)
-    assert run.train_batches == [[2, 64]]
-    assert run.done["evaluate"] == [1, 2, 3, 4, 5, 6]  # 48 examples, 8 per batch.
-    assert run.done["train"] == [1, 3, 6]  # Calls of 1, 2, 3 steps.
-    assert run.rates == [0.8333, 0.6667, 0.5, 0.3333, 0.1667, 0.0]
-
-    run = Watched(
-        golden,
-        tmp_path / "b",
-        monkeypatch,
-        train_batch_size=4,
-        eval_batch_size=16,
-        # 146 examples of another text.
-        eval_input_file=str(golden / "default.tfrecord"),
-        max_eval_steps=0,
-        iterations_per_loop=1,
-        num_warmup_steps=4,
-    )
-    assert run.train_batches == [[4, 64]]
-    assert run.done["evaluate"] == list(range(1, 11))  # 146 / 16, rounded up.
-    assert run.done["train"] == [1, 2, 3, 4, 5, 6]
-    assert run.rates == [0.25, 0.5, 0.75, 0.3333, 0.1667, 0.0]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.data import batching
 from bert_tf.data import packing
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
@@ -308,7 +308,7 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
         """See `Predictor.items`."""
-        items = input_items.read(inputs, "a list of texts")
+        items = given_data.read(inputs, "a list of texts")
         is_pair, trained_on = self.task.is_pair, "the model was trained on"
         if not self._settings.has_task_file and items:
             # A checkpoint without a run does not say whether it was trained on pairs.

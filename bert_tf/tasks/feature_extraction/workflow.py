@@ -31,7 +31,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
@@ -98,7 +98,7 @@ def extract(
     options = feature_extraction_options.ExtractionOptions(
         init_checkpoint=init_checkpoint, **values
     )
-    items = input_items.read(texts, "a list of texts")
+    items = given_data.read(texts, "a list of texts")
     lines = [_line(index, item) for index, item in enumerate(items)]
     extractor = extraction.Extractor(options)
     if options.pooling == "none":
@@ -154,7 +154,7 @@ def embed(
         >>> bert_tf.embed("bert-base-uncased", ["Rain.", "Sun."]).shape
         (2, 768)
     """
-    items = input_items.texts_of(texts, text_column)
+    items = given_data.texts_of(texts, text_column)
     lines = [_line(index, item) for index, item in enumerate(items)]
     backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")

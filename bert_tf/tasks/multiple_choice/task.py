@@ -17,7 +17,6 @@ from bert_tf.data import batching
 from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import input_items
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
@@ -89,7 +88,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         return Record(num_endings=least, **settings.task_values())
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
-        items = input_items.read(inputs, "a list of (start, endings)")
+        items = given_data.read(inputs, "a list of (start, endings)")
         least = examples_module.MIN_ENDINGS
         for index, item in enumerate(items):
             if not _is_choice(item):

@@ -15,7 +15,6 @@ from bert_tf import files
 from bert_tf.data import squad_json
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import input_items
 from bert_tf.tasks.question_answering import alignment
 
 logger = logging.getLogger(__name__)
@@ -277,7 +276,7 @@ def given_questions(inputs: Iterable[Any]) -> list[SquadExample]:
     """
     contexts: dict[str, Context] = {}
     examples = []
-    items = input_items.read(inputs, "a list of (question, context) pairs")
+    items = given_data.read(inputs, "a list of (question, context) pairs")
     for index, item in enumerate(items):
         is_pair = isinstance(item, tuple | list) and len(item) == 2
         if not is_pair or not all(isinstance(text, str) for text in item):

@@ -13,7 +13,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
@@ -302,7 +302,7 @@ class CrossEncoderPredictor(RetrievalPredictor):
 
 def _texts(texts: Iterable[str]) -> list[str]:
     """Returns a list of texts, checked."""
-    items = input_items.read(texts, "a list of texts")
+    items = given_data.read(texts, "a list of texts")
     for index, text in enumerate(items):
         if not isinstance(text, str):
             raise ValueError(f"Input {index} is {text!r:.60}; expected a text.")
@@ -312,7 +312,7 @@ def _texts(texts: Iterable[str]) -> list[str]:
 def _divided(inputs):
     """Returns the query and passages of each input, and whether it is a pair."""
     divided = []
-    items = input_items.read(inputs, "a list of (query, passages)")
+    items = given_data.read(inputs, "a list of (query, passages)")
     for index, item in enumerate(items):
         is_two = isinstance(item, tuple | list) and len(item) == 2
         if not is_two or not isinstance(item[1], tuple | list | str):

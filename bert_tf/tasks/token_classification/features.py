@@ -18,7 +18,7 @@ import numpy as np
 
 from bert_tf import progress as progress_module
 from bert_tf.data import packing
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
@@ -333,7 +333,7 @@ class Predictor(fine_tuning_predictor.Predictor):
     ) -> list[words_module.Words]:
         """See `Predictor.items`; `word_splitter` as in `predict`."""
         whole_words = frozenset(self.task.whole_words)
-        sentences = input_items.read(inputs, "a list of sentences")
+        sentences = given_data.read(inputs, "a list of sentences")
         words = [
             _words_of(index, sentence, whole_words, word_splitter)
             for index, sentence in enumerate(sentences)
@@ -353,7 +353,7 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     def length(self, item: words_module.Words) -> int:
         """See `Predictor.length`."""
-        return input_items.total_length(item.words)
+        return given_data.total_length(item.words)
 
     def answers(
         self, items: Sequence[words_module.Words], *, entities: bool = False

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.fine_tuning import input_items
+from bert_tf.fine_tuning import given_data
 
 TEXTS = ["wet, cold", "dry"]
 
@@ -23,13 +23,13 @@ def forms(folder):
 
 def test_texts_may_be_in_a_list_or_a_table(tmp_path):
     for inputs in forms(tmp_path):
-        assert input_items.texts_of(inputs, "text") == TEXTS
+        assert given_data.texts_of(inputs, "text") == TEXTS
 
 
 def test_texts_may_be_in_a_data_frame():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"body": TEXTS, "id": [1, 2]})
-    assert input_items.texts_of(frame, "body") == TEXTS
+    assert given_data.texts_of(frame, "body") == TEXTS
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_texts_may_be_in_a_data_frame():
 )
 def test_other_inputs_are_refused(inputs, message):
     with pytest.raises(ValueError, match=message):
-        input_items.texts_of(inputs, "text")
+        given_data.texts_of(inputs, "text")
 
 
 def test_a_file_needs_the_column(tmp_path):
     (tmp_path / "t.csv").write_text("body\nwet\n")
     with pytest.raises(ValueError, match="text"):
-        input_items.texts_of(tmp_path / "t.csv", "text")
+        given_data.texts_of(tmp_path / "t.csv", "text")
