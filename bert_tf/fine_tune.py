@@ -105,12 +105,12 @@ class Run:
             OSError, ValueError: it is not a checkpoint, or cannot be opened.
         """
         path = self.values["init_checkpoint"]
-        if path is None or self.option("do_lower_case") is None:
+        is_given = "do_lower_case" in self.values
+        if path is None or is_given or self.option("do_lower_case") is None:
             return
-        if "do_lower_case" not in self.values:
-            source = formats.open_source(os.fspath(path))
-            if source.do_lower_case is not None:
-                self.values["do_lower_case"] = source.do_lower_case
+        do_lower_case = formats.open_source(os.fspath(path)).do_lower_case
+        if do_lower_case is not None:
+            self.values["do_lower_case"] = do_lower_case
 
     def add_file(self, name: str, content: bytes, *, trains: bool = False) -> str:
         """Adds a file to the data of the run, written when it starts; returns its path.
@@ -193,7 +193,8 @@ def _function(
                 return declaration.prepare_predictor(run.predictor(), run)
             except (ValueError, OSError, ImportError) as error:
                 if len(error.args) == 1 and isinstance(error.args[0], str):
-                    error.args = (_with_arguments(error.args[0]),)
+                    # A message about flags becomes one about arguments.
+                    error.args = (_FLAG.sub(_argument_of, error.args[0]),)
                 raise
 
     function.__name__ = function.__qualname__ = name
@@ -241,9 +242,8 @@ def _check_types(init_checkpoint, output_dir, progress):
         )
 
 
-def _with_arguments(message):
-    """Returns a message about flags as one about arguments."""
-    return _FLAG.sub(lambda flag: _ARGUMENTS.get(flag[1], flag[1]), message)
+def _argument_of(flag):
+    return _ARGUMENTS.get(flag[1], flag[1])
 
 
 _OF_ALL_FUNCTIONS = """

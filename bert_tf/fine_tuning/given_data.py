@@ -103,11 +103,6 @@ def is_table_or_in_memory(data: Any) -> bool:
     return path is None or path.lower().endswith(TABLES)
 
 
-def columns_of_file(path: str) -> list[str]:
-    """Returns the names of the columns of a table; see `tables.read_table`."""
-    return list(next(tables.read_table(path, [])).cells)
-
-
 def rows_of(
     data: Any, forms: Sequence[Sequence[str]], *, lists: Sequence[str] = ()
 ) -> list[dict[str, Any]]:

@@ -174,20 +174,16 @@ def trained(
 ) -> RecordT | None:
     """Returns the record of the finished run that the options evaluate or apply.
 
-    A run is always applied with its own values. If another value of a flag had no
-    effect, the results would be read as those of that value.
-
-    Returns None if the options describe the task, because the run trains, or because
+    None if the options describe the task, because the run trains, or because
     `output_dir` contains no run.
 
-    Args:
-        options: the tool's options. A flag with its default counts as not given, unless
-            the default is `implicit`.
-        record: class of the task's record.
-        fixed: options that are also fields of the record.
+    A run is always applied with its own values. If another value of a flag had no
+    effect, the results would be read as those of that value. A flag with its default
+    counts as not given, unless the default is `implicit`.
 
     Raises:
-        OSError, ValueError: see `TaskRecord.read`; or a flag has another value.
+        OSError, ValueError: see `TaskRecord.read`; or one of the `fixed` options, which
+            are also fields of the record, has another value.
     """
     if options.trains or not is_run(options.output_dir):
         return None

@@ -15,6 +15,7 @@ scores of their last checkpoints. The folder `best/` of a run is copied, not com
 import gc
 import logging
 import os
+import shutil
 from collections.abc import Callable
 from collections.abc import Mapping
 
@@ -92,19 +93,18 @@ def run(
         results[trial.name] = scores or _run(trial, run_one)
         # Also after a run, because a file may have changed since the run before it.
         _check_data(trial, data_sets(trial.options), known)
-        best_name = _best(results)
-        for name in results:
-            if name != best_name:
-                _remove_weights(_folder(options, name))
+        best = _best(trials[:number], results)
+        for one in trials[:number]:
+            if one is not best:
+                _remove_weights(one.options.output_dir)
         _write_table(options, trials, results)
-    [best] = [trial for trial in trials if trial.name == best_name]
     _keep(options.output_dir, best)
     seeds = [t for t in trials if _without_seed(t) == _without_seed(best)]
     spread = _spread([results[trial.name] for trial in seeds])
     folder = run_folder.RunFolder(options.output_dir)
     model_card.rewrite_scores(folder, spread)
     run_report.write(folder)
-    metric = stopping.metric_of(results[best_name], BEST_METRICS)
+    metric = stopping.metric_of(results[best.name], BEST_METRICS)
     return _report(metric, results, best, spread)
 
 
@@ -173,16 +173,12 @@ def _without_seed(trial):
     return {name: v for name, v in trial.changed.items() if name != "random_seed"}
 
 
-def _folder(options, name):
-    return os.path.join(options.output_dir, fine_tuning_options.TRIALS_FOLDER, name)
-
-
-def _best(results):
-    """Returns the name of the best trial: the first if several tie or all are NaN."""
-    chosen, best = stopping.Selection(BEST_METRICS), None
-    for name, scores in results.items():
-        if chosen.is_best(scores) or best is None:
-            best = name
+def _best(trials, results):
+    """Returns the best trial: the first if several tie or all are NaN."""
+    chosen, best = stopping.Selection(BEST_METRICS), trials[0]
+    for trial in trials:
+        if chosen.is_best(results[trial.name]):
+            best = trial
     return best
 
 
@@ -238,8 +234,7 @@ def _copy(source, target):
                 files.open_file(path, "rb") as read,
                 files.complete_or_absent(copy, "wb") as written,
             ):
-                while block := read.read(1 << 24):
-                    written.write(block)
+                shutil.copyfileobj(read, written, 1 << 24)
 
 
 def _spread(results):

@@ -23,14 +23,6 @@ _LARGEST_IN_BFLOAT16 = 1 - 2**-9
 MIN_COMPILED_ELEMENTS = 1 << 18
 
 
-class _KernelScalars(NamedTuple):
-    """Inputs of TensorFlow's Adam kernel, float32 scalars."""
-
-    decay_factor: Any
-    gradient_factor: Any
-    settings: dict[str, Any]
-
-
 class _StepScalars(NamedTuple):
     """What the updates of a step share: float32 scalars."""
 
@@ -38,7 +30,10 @@ class _StepScalars(NamedTuple):
     scale: Any
     decay: Any
     no_decay: Any
-    kernel: _KernelScalars | None  # None: the backend has no such kernel.
+    # Of TensorFlow's Adam kernel.
+    decay_factor: Any
+    gradient_factor: Any
+    kernel: dict[str, Any] | None  # None: the backend has no such kernel.
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -194,28 +189,25 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             step = _scalar(self.iterations + 1)
             debias = ops.sqrt(1.0 - self.beta_2**step) / (1.0 - self.beta_1**step)
             rate, decay = rate * debias, decay / debias  # The product stays.
-        kernel = None
+        gradient_factor, kernel = scale, None
         if keras.backend.backend() == "tensorflow":
             # The kernel computes 1 - beta_2 in float32, which for 0.999 is too small by
             # a factor of 1 - 1.3e-5. A gradient that is larger by the square root of
             # that factor, and a rate that is smaller by as much, make up for it.
             rounded = 1 - float(np.float32(self.beta_2))
             correction = math.sqrt((1 - self.beta_2) / rounded)
-            kernel = _KernelScalars(
-                decay_factor=decay_factor,
-                gradient_factor=scale * correction,
-                settings={
-                    # Powers of 0 switch the kernel's bias correction off.
-                    "beta1_power": zero,
-                    "beta2_power": zero,
-                    "lr": rate / correction,
-                    "beta1": _scalar(self.beta_1),
-                    "beta2": _scalar(self.beta_2),
-                    "epsilon": _scalar(self.epsilon),
-                },
-            )
+            gradient_factor = scale * correction
+            kernel = {
+                # Powers of 0 switch the kernel's bias correction off.
+                "beta1_power": zero,
+                "beta2_power": zero,
+                "lr": rate / correction,
+                "beta1": _scalar(self.beta_1),
+                "beta2": _scalar(self.beta_2),
+                "epsilon": _scalar(self.epsilon),
+            }
         return _StepScalars(
-            rate=rate, scale=scale, decay=decay, no_decay=zero, kernel=kernel
+            rate, scale, decay, zero, decay_factor, gradient_factor, kernel
         )
 
     def update_variable(self, gradient: Any, variable: Any, scalars: Any) -> None:
@@ -243,7 +235,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         elif variable.dtype == "float32":
             is_decayed = is_decayed and self.weight_decay_rate != 0
             self._update_by_kernel(
-                variable, m, v, gradient, scalars.kernel, is_decayed=is_decayed
+                variable, m, v, gradient, scalars, is_decayed=is_decayed
             )
         else:  # The kernel's scalars are float32.
             self._update_plainly(variable, m, v, gradient, **settings)
@@ -281,7 +273,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             m=m.handle,
             v=v.handle,
             grad=ops.cast(gradient, "float32") * scalars.gradient_factor,
-            **scalars.settings,
+            **scalars.kernel,
         )
 
     def _is_decayed(self, path):

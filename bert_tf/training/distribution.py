@@ -237,21 +237,21 @@ def _runs_in_this_process(strategy):
     """Returns whether each process of a run computes on devices of its own."""
     if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return True
-    try:
-        devices = strategy.extended.worker_devices
-    except RuntimeError:  # TensorFlow's default strategy.
-        return True
     here = tf.DeviceSpec.from_string(tf.identity(0).device)
-    specs = map(tf.DeviceSpec.from_string, devices)
+    specs = map(tf.DeviceSpec.from_string, _devices(strategy))
     return all((s.job or here.job, s.task or 0) == (here.job, here.task) for s in specs)
 
 
 def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
     """Returns whether all devices of a strategy are of a kind: CPU, GPU or TPU."""
+    return all(kind in device for device in _devices(strategy))
+
+
+def _devices(strategy):
     try:
-        return all(kind in device for device in strategy.extended.worker_devices)
+        return strategy.extended.worker_devices
     except RuntimeError:  # TensorFlow's default strategy, which does not prefetch.
-        return kind == "CPU"
+        return ("/device:CPU:0",)
 
 
 def _split(column, parts):

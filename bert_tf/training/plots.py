@@ -134,7 +134,12 @@ def curves(run_dirs: Mapping[str, str]) -> Any:
         if quantity.endswith("perplexity"):
             axes.set_yscale("log")  # It starts near the size of the vocabulary.
         for number, (label, run) in enumerate(runs.items()):
-            _draw(axes, run, quantity, label=label, color=COLORS[number % len(COLORS)])
+            color = COLORS[number % len(COLORS)]
+            if quantity in run:
+                axes.plot(*run[quantity], color=color, label=f"{label}, training")
+            if (held_out := run.get(f"eval_{quantity}")) is not None:
+                style = {"linestyle": "--", "marker": ".", "color": color}
+                axes.plot(*held_out, label=f"{label}, held-out", **style)
         for entry in filter(None, (b.get(f"eval_{quantity}") for b in baselines)):
             if (value := entry["value"]) is not None:
                 label = f"{quantity}, {entry['name']}: {value:.3g}"
@@ -254,15 +259,6 @@ def _order(quantity):
     if quantity == "learning_rate":
         return 3
     return 0 if quantity.endswith("loss") else 1 if quantity.endswith("accuracy") else 2
-
-
-def _draw(axes, run, quantity, *, label, color):
-    """Draws training and held-out values of a quantity."""
-    if quantity in run:
-        axes.plot(*run[quantity], color=color, label=f"{label}, training")
-    if (held_out := run.get(f"eval_{quantity}")) is not None:
-        label = f"{label}, held-out"
-        axes.plot(*held_out, "--", color=color, marker=".", label=label)
 
 
 def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Any:

@@ -37,11 +37,7 @@ class CheckpointWriter:
     barrier runs in the main thread, at the next call: in the writing thread its
     collective operation would interleave with those of the training steps.
 
-    Example:
-        with CheckpointWriter(model, optimizer, options, workers) as writer:
-            writer.save(10)
-            ...  # Training steps, and now and then:
-            writer.check()
+    Call `check` now and then between the steps.
     """
 
     def __init__(

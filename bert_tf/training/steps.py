@@ -359,8 +359,4 @@ def _accumulate(compute_gradients, batch, weights, micro_batches):
 
 
 def _features(batch):
-    return {
-        name: column
-        for name, column in batch.items()
-        if name not in (EXAMPLE_INDEX, STEP)
-    }
+    return {n: c for n, c in batch.items() if n not in (EXAMPLE_INDEX, STEP)}

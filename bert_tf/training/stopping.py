@@ -27,14 +27,6 @@ class Interrupts:
     second Ctrl-C interrupts at once. Further SIGTERMs have no effect, because
     schedulers of preemptible machines may send several. Outside the main thread, where
     Python delivers no signals, this class does nothing.
-
-    Example:
-        with Interrupts() as interrupts:
-            for step in steps:
-                step()
-                if interrupts.pending:
-                    save()
-                    interrupts.interrupt("the weights are saved")
     """
 
     def __init__(self) -> None:
@@ -75,11 +67,7 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
 
     In float16 an overflowing gradient is not an error as long as loss scaling can
     handle it: the step is skipped and the scale is lowered. It is one when the scale
-    cannot be lowered any further.
-
-    Args:
-        history: float32 [number of steps]: `loss`, `global_grad_norm` and, in float16,
-            `loss_scale`.
+    cannot be lowered any further. The history is that of `steps.build_train_steps`.
     """
     is_handled = np.isfinite(history["global_grad_norm"])
     if steps.LOSS_SCALE in history:

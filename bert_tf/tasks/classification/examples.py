@@ -401,7 +401,7 @@ def file_of(run: Any, data: Any, name: str) -> str:
         # If only some rows have a second text, the others are refused below.
         is_pair = any(text_b in row for row in rows)
     else:
-        is_pair = text_b in given_data.columns_of_file(path)
+        is_pair = text_b in next(tables.read_table(path, [])).cells
     if is_pair:
         run.values["text_b_column"] = text_b
     if path is not None:
