@@ -99,14 +99,8 @@ def build_train_steps(
         terms = sum_over_replicas(terms)
         rate = tf.cast(optimizer.learning_rate, tf.float32)
         norm = apply_gradients(model, optimizer, gradients, rate)
-        loss = tf.add_n(list(terms.values()))
-        return {
-            "loss": loss,
-            **terms,
-            "learning_rate": rate,
-            "global_grad_norm": norm,
-            **scale,
-        }
+        loss = {"loss": tf.add_n(list(terms.values()))}
+        return loss | terms | {"learning_rate": rate, "global_grad_norm": norm} | scale
 
     names = ["loss", *model.loss_names, "learning_rate", "global_grad_norm"]
     names += [LOSS_SCALE] if loss_scale is not None else []
