@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import tasks
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 
 
 @pytest.fixture
@@ -149,16 +149,12 @@ def test_answers_are_judged_as_training_does(check, tmp_path, text, start, sever
         if finding.check == "answers" and "question q1" in finding.message
     ]
     assert severities == ([] if severity is None else [severity])
-    squad_file = question_answering_examples.read_squad(train)
+    squad_file = examples_module.read_squad(train)
     if severity == "error":
         with pytest.raises(ValueError, match="question q1"):
-            question_answering_examples.training_examples(
-                squad_file, version_2_with_negative=False
-            )
+            examples_module.training_examples(squad_file, version_2_with_negative=False)
         return
-    kept = question_answering_examples.training_examples(
-        squad_file, version_2_with_negative=False
-    )
+    kept = examples_module.training_examples(squad_file, version_2_with_negative=False)
     assert [one.qas_id for one in kept] == ["q1", "q2"][severity == "warning" :]
 
 

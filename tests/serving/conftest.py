@@ -18,9 +18,7 @@ from bert_tf.serving import export
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.tasks.classification import predictions as classification_predictions
 from bert_tf.tasks.multiple_choice import task as choice_task
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
+from bert_tf.tasks.question_answering import predictions as predictions_module
 from bert_tf.tasks.token_classification import features as tag_features
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_folder
@@ -45,7 +43,7 @@ RUNS = {
     ),
     "squad": (
         span_predictor.BertSpanPredictor,
-        question_answering_predictions.Record(
+        predictions_module.Record(
             max_seq_length=24,
             doc_stride=5,
             max_query_length=8,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bert_tf.data import triviaqa
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 
 DOCUMENTS = {
     "Hob_Hayward.txt": "\n\nHob Hayward\n\nHe was a miller of  BREE  town.\n\nEnd.",
@@ -72,7 +72,7 @@ def test_paragraphs_are_the_first_words_of_documents_with_an_answer(
     assert result.exit_code == 0
     assert "Wrote 2 pairs" in result.stdout
     assert "lacks 1 documents" in result.stderr
-    squad_file = question_answering_examples.read_squad(str(release / "squad.json"))
+    squad_file = examples_module.read_squad(str(release / "squad.json"))
     first, second = squad_file.examples
     assert first.qas_id == "tc_1--Hob_Hayward.txt"
     # The text of the document itself, up to its ninth word.

@@ -26,7 +26,7 @@ from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -65,7 +65,7 @@ class WindowSizes:
 class TokenizedContext:
     """The word pieces of a context and the word that each of them belongs to."""
 
-    context: question_answering_examples.Context
+    context: examples_module.Context
     piece_ids: list[int]
     first_pieces: list[int]  # Index of each word's first piece; last, their number.
     word_of_piece: np.ndarray  # int64 [pieces], index of each piece's word.
@@ -75,7 +75,7 @@ class TokenizedContext:
 class Windows:
     """The windows of examples, in the order of the examples."""
 
-    examples: Sequence[question_answering_examples.SquadExample]
+    examples: Sequence[examples_module.SquadExample]
     contexts: Sequence[TokenizedContext]  # One per example; questions share them.
     sizes: WindowSizes
     vocabulary: vocabulary_module.Vocabulary
@@ -191,7 +191,7 @@ def _taken(values, places):
 
 
 def convert_examples_to_features(
-    examples: Sequence[question_answering_examples.SquadExample],
+    examples: Sequence[examples_module.SquadExample],
     tokenizer: full.FullTokenizer,
     sizes: WindowSizes,
     *,
@@ -291,7 +291,7 @@ class _Contexts:
 
 
 def answer_pieces(
-    example: question_answering_examples.SquadExample,
+    example: examples_module.SquadExample,
     tokenized: TokenizedContext,
     tokenizer: full.FullTokenizer,
     basic_tokens: Callable[[str], Sequence[str]] | None = None,
@@ -309,7 +309,7 @@ def answer_pieces(
     place = _covering(example, tokenized, tokenizer.vocabulary.tokens, basic_tokens)
     if place is not None:
         return place
-    first_word, last_word = question_answering_examples.answer_words(example)
+    first_word, last_word = examples_module.answer_words(example)
     first = tokenized.first_pieces[first_word]
     last = tokenized.first_pieces[last_word + 1] - 1
     pieces = tokenizer.tokenize(example.answers[0].text)
@@ -329,7 +329,7 @@ def _covering(example, tokenized, tokens, basic_tokens):
     answer, context = example.answers[0], example.context
     if not context.text.startswith(answer.text, answer.start):
         return None
-    first_word, last_word = question_answering_examples.answer_words(example)
+    first_word, last_word = examples_module.answer_words(example)
     words = context.words[first_word : last_word + 1]
     joined = " ".join(words)
     if joined == answer.text or not alignment.is_without_spaces(joined):

@@ -12,11 +12,9 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.fine_tuning import model_card
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
+from bert_tf.tasks.question_answering import predictions as predictions_module
 from bert_tf.tokenization import characters
 
 logger = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ class QuestionScore:
 
 
 def squad_scores(
-    squad_file: question_answering_examples.SquadFile,
+    squad_file: examples_module.SquadFile,
     answers: Mapping[str, str],
     null_odds: Mapping[str, float] | None = None,
     *,
@@ -119,7 +117,7 @@ def squad_scores(
 
 
 def eval_scores(
-    squad_file: question_answering_examples.SquadFile,
+    squad_file: examples_module.SquadFile,
     answers: Mapping[str, str],
     null_odds: Mapping[str, float] | None = None,
     *,
@@ -138,8 +136,8 @@ def eval_scores(
 
 
 def prediction_scores(
-    squad_file: question_answering_examples.SquadFile,
-    predictions: Sequence[question_answering_predictions.Prediction],
+    squad_file: examples_module.SquadFile,
+    predictions: Sequence[predictions_module.Prediction],
     threshold: float | None,
 ) -> dict[str, float]:
     """Returns `eval_scores` of predictions; for `threshold` see `Prediction.answer`."""
@@ -155,8 +153,7 @@ def prediction_scores(
 
 
 def tuned_threshold(
-    scores: Mapping[str, float],
-    predictions: Sequence[question_answering_predictions.Prediction],
+    scores: Mapping[str, float], predictions: Sequence[predictions_module.Prediction]
 ) -> float:
     """Returns the threshold with the best F1, given the `prediction_scores`."""
     best = scores["eval_best_f1_thresh"]
@@ -167,7 +164,7 @@ def tuned_threshold(
 
 
 def wrong_examples(
-    squad_file: question_answering_examples.SquadFile, answers: Mapping[str, str]
+    squad_file: examples_module.SquadFile, answers: Mapping[str, str]
 ) -> list[model_card.WrongExample]:
     """Returns the questions that were answered incorrectly, for the model card."""
     scores = question_scores(squad_file, answers)
@@ -183,7 +180,7 @@ def wrong_examples(
 
 
 def question_scores(
-    squad_file: question_answering_examples.SquadFile, answers: Mapping[str, str]
+    squad_file: examples_module.SquadFile, answers: Mapping[str, str]
 ) -> dict[str, QuestionScore]:
     """Returns the scores of the answered questions, by id; "" means no answer."""
     return {
@@ -202,7 +199,7 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
         OSError: a file cannot be read.
         ValueError: a file has the wrong format, or they contradict each other.
     """
-    squad_file = question_answering_examples.read_squad(options.data_file)
+    squad_file = examples_module.read_squad(options.data_file)
     if options.character_f1:
         squad_file = dataclasses.replace(squad_file, counts_characters=True)
     else:
@@ -222,7 +219,7 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
     return json.dumps(scores, indent=2)
 
 
-def log_units(squad_file: question_answering_examples.SquadFile) -> None:
+def log_units(squad_file: examples_module.SquadFile) -> None:
     """Logs a warning if F1 over words says little about the answers of a file."""
     if squad_file.counts_characters:
         logger.warning(

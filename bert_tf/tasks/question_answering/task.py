@@ -21,13 +21,11 @@ from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tasks.question_answering import options as question_answering_options
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
-from bert_tf.tasks.question_answering import scores as question_answering_scores
+from bert_tf.tasks.question_answering import predictions as predictions_module
+from bert_tf.tasks.question_answering import scores as scores_module
 from bert_tf.tokenization import full
 from bert_tf.training import plots
 
@@ -39,24 +37,24 @@ LOGITS = ("start_logits", "end_logits")
 class Predictor(fine_tuning_predictor.Predictor):
     """A trained question answering model; see `fine_tuning.predictor.Predictor`."""
 
-    RECORD = question_answering_predictions.Record
+    RECORD = predictions_module.Record
     UNIT = "questions"
     TOKENIZER = full.FullTokenizer
     # The graph of a SavedModel divides contexts and answers as `predict` does.
-    WORD_SEPARATORS = question_answering_examples.WORD_SEPARATORS
-    NO_CANDIDATE = question_answering_predictions.NO_CANDIDATE
+    WORD_SEPARATORS = examples_module.WORD_SEPARATORS
+    NO_CANDIDATE = predictions_module.NO_CANDIDATE
 
-    task: question_answering_predictions.Record
+    task: predictions_module.Record
 
     @classmethod
     def record_of_checkpoint(
         cls, settings: fine_tuning_predictor.LoadSettings
-    ) -> question_answering_predictions.Record:
+    ) -> predictions_module.Record:
         """See `Predictor.record_of_checkpoint`. The settings are the release's."""
         values = settings.task_values(longest=384)
         room = values["max_seq_length"] - features_module.NUM_SPECIAL
         max_query_length = min(64, room // 2)
-        return question_answering_predictions.Record(
+        return predictions_module.Record(
             doc_stride=max(1, min(128, (room - max_query_length) // 2)),
             max_query_length=max_query_length,
             version_2_with_negative=False,
@@ -116,7 +114,7 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     def items(self, inputs: Iterable[Any]) -> Any:
         """See `Predictor.items`. Contexts that are blank or too long are refused."""
-        return question_answering_examples.given_questions(inputs)
+        return examples_module.given_questions(inputs)
 
     def outputs(self, features: Mapping[str, Any]) -> Any:
         """See `Predictor.outputs`."""
@@ -129,7 +127,7 @@ class Predictor(fine_tuning_predictor.Predictor):
         aligner = alignment.Aligner(self.vocabulary, **task.tokenizer_arguments())
         logits = self._window_logits(windows)
         return [
-            question_answering_predictions.answer_record(one, task.threshold)
+            predictions_module.answer_record(one, task.threshold)
             for one in _predictions(windows, logits, task, aligner)
         ]
 
@@ -153,10 +151,9 @@ class Predictor(fine_tuning_predictor.Predictor):
 def _predictions(windows, logits, record, aligner):
     """Returns the predictions of windows, without those at padding."""
     start_logits, end_logits = (
-        question_answering_predictions.without_padding(windows, logits[name])
-        for name in LOGITS
+        predictions_module.without_padding(windows, logits[name]) for name in LOGITS
     )
-    return question_answering_predictions.predictions_of(
+    return predictions_module.predictions_of(
         windows, (start_logits, end_logits), record, aligner
     )
 
@@ -167,7 +164,7 @@ class QuestionAnswering(task_module.Task):
     "dev" and "test" are the same file, `squad_file`.
     """
 
-    RECORD = question_answering_predictions.Record
+    RECORD = predictions_module.Record
     PREDICTOR = Predictor
     PIPELINE_TAG = "question-answering"
     FIXED = (
@@ -183,9 +180,9 @@ class QuestionAnswering(task_module.Task):
     UNIT = "questions"  # As in 2018; an epoch has more windows than questions.
 
     options: question_answering_options.RunSquadOptions
-    squad_file: question_answering_examples.SquadFile
+    squad_file: examples_module.SquadFile
     # The predictions of the last evaluated step, by step.
-    _predicted: Mapping[int, list[question_answering_predictions.Prediction]] = {}
+    _predicted: Mapping[int, list[predictions_module.Prediction]] = {}
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
@@ -202,14 +199,13 @@ class QuestionAnswering(task_module.Task):
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None
-    ) -> list[question_answering_examples.SquadExample]:
-        squad_file = question_answering_examples.read_squad(path)
+    ) -> list[examples_module.SquadExample]:
+        squad_file = examples_module.read_squad(path)
         if broken_rows is not None:
             return squad_file.examples
         if name == "train":
-            return question_answering_examples.training_examples(
-                squad_file,
-                version_2_with_negative=self.options.version_2_with_negative,
+            return examples_module.training_examples(
+                squad_file, version_2_with_negative=self.options.version_2_with_negative
             )
         if self.options.evaluates and not squad_file.has_answers:
             raise ValueError(
@@ -218,11 +214,11 @@ class QuestionAnswering(task_module.Task):
                 "--eval_every_steps."
             )
         if self.options.evaluates:
-            question_answering_scores.log_units(squad_file)
+            scores_module.log_units(squad_file)
         self.squad_file = squad_file
         return squad_file.examples
 
-    def read(self) -> question_answering_predictions.Record:
+    def read(self) -> predictions_module.Record:
         options, paths = self.options, self.paths()
         if options.trains:
             self.examples["train"] = self.read_set("train", str(paths["train"]))
@@ -234,16 +230,16 @@ class QuestionAnswering(task_module.Task):
         self._check_threshold(record)
         return record
 
-    def new_record(self) -> question_answering_predictions.Record:
+    def new_record(self) -> predictions_module.Record:
         options, of_tokenizer = self.options, self.start.tokenizer_arguments()
         names = [field.name for field in dataclasses.fields(self.RECORD)]
         values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
-        record = question_answering_predictions.Record(**values, **of_tokenizer)
+        record = predictions_module.Record(**values, **of_tokenizer)
         if options.trains:
             if rotation.latest(options.output_dir) is None:
                 return record
             # Repeating a command must not lose a threshold that was stored since.
-            stored = question_answering_predictions.Record.read(options.output_dir)
+            stored = predictions_module.Record.read(options.output_dir)
             return self._with_stored_rules(record, stored)
         source = self.start.source
         beside = None if source is None else task_record.beside(source, self.RECORD)
@@ -254,7 +250,7 @@ class QuestionAnswering(task_module.Task):
             record = dataclasses.replace(record, version_2_with_negative=True)
         return record
 
-    def applied_record(self) -> question_answering_predictions.Record:
+    def applied_record(self) -> predictions_module.Record:
         return self._with_stored_rules(self.trained, self.trained)
 
     def counts(self) -> dict[str, int]:
@@ -279,7 +275,7 @@ class QuestionAnswering(task_module.Task):
             is_training=is_training,
         )
 
-    def predictions(self) -> list[question_answering_predictions.Prediction]:
+    def predictions(self) -> list[predictions_module.Prediction]:
         """Returns the predictions of the current weights for `squad_file`."""
         options, step = self.options, self.trainer.step
         if step not in self._predicted:
@@ -304,7 +300,7 @@ class QuestionAnswering(task_module.Task):
         """Returns the scores of `predictions`. The outputs are the answers by id."""
         predictions, threshold = self.predictions(), self.record.threshold
         return task_module.Evaluation(
-            scores=question_answering_scores.prediction_scores(
+            scores=scores_module.prediction_scores(
                 self.squad_file, predictions, threshold
             ),
             outputs={one.qas_id: one.answer(threshold).text for one in predictions},
@@ -315,10 +311,10 @@ class QuestionAnswering(task_module.Task):
         if not self.options.tune_threshold:
             return
         predictions, record = self.predictions(), self.record
-        scores = question_answering_scores.prediction_scores(
+        scores = scores_module.prediction_scores(
             self.squad_file, predictions, record.threshold
         )
-        threshold = question_answering_scores.tuned_threshold(scores, predictions)
+        threshold = scores_module.tuned_threshold(scores, predictions)
         values = {"null_score_diff_threshold": threshold}
         self.record = dataclasses.replace(record, **values)
         self.trainer.folder.update_task(values)
@@ -327,7 +323,7 @@ class QuestionAnswering(task_module.Task):
         answers, threshold = evaluation.outputs, self.record.threshold
         baselines: dict[str, Any] = {}
         if threshold is not None:
-            without = question_answering_scores.eval_scores(
+            without = scores_module.eval_scores(
                 self.squad_file, dict.fromkeys(answers, "")
             )
             baselines = {
@@ -336,14 +332,14 @@ class QuestionAnswering(task_module.Task):
             }
         stored = f"Stored the threshold {threshold or 0:g} in the run."
         return task_module.Details(
-            wrong=question_answering_scores.wrong_examples(self.squad_file, answers),
+            wrong=scores_module.wrong_examples(self.squad_file, answers),
             num_examples=len(answers),
             plots={"baselines": baselines},
             lines=[stored] * self.options.tune_threshold,
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        contents = question_answering_predictions.file_contents(
+        contents = predictions_module.file_contents(
             self.predictions(), self.record.threshold
         )
         return task_module.Predicted(
@@ -354,7 +350,7 @@ class QuestionAnswering(task_module.Task):
         no_answer = "" if self.record.threshold is None else ", or that there is none"
         return f"Finds the answer to a question in a text{no_answer}."
 
-    def item(self, example: question_answering_examples.SquadExample) -> Any:
+    def item(self, example: examples_module.SquadExample) -> Any:
         return text_checks.Item(
             texts=(example.question_text, example.context.text),
             label=None,  # A question may have several correct answers.
@@ -366,7 +362,7 @@ class QuestionAnswering(task_module.Task):
         negative = self.options.version_2_with_negative
         for name, examples in self.examples.items():
             path, trains = str(self.paths()[name]), name == "train"
-            question_answering_examples.check_answers(
+            examples_module.check_answers(
                 findings, examples, path, negative if trains else None
             )
 
@@ -384,13 +380,13 @@ class QuestionAnswering(task_module.Task):
     @classmethod
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         if given_data.is_share(validation):
-            rows = question_answering_examples.given_rows(train)
+            rows = examples_module.given_rows(train)
             texts = [[str(row.get("context"))] for row in rows]
             sides = run.divided(rows, texts, validation)
         else:
             sides = [train] if validation is None else [train, validation]
         paths = [
-            question_answering_examples.given_file(run, data, name)
+            examples_module.given_file(run, data, name)
             for data, name in zip(sides, ("train", "validation"), strict=False)
         ]
         run.values["train_file"] = paths[0]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tokenization import full
 
@@ -20,10 +20,10 @@ def golden_windows(shared):
     def create(folder, kind):
         folder = shared / "golden" / folder
         settings = json.loads((folder / f"{kind}_settings.json").read_text())
-        file = question_answering_examples.read_squad(str(folder / f"{kind}.json"))
+        file = examples_module.read_squad(str(folder / f"{kind}.json"))
         questions = file.examples
         if kind == "train":
-            questions = question_answering_examples.training_examples(
+            questions = examples_module.training_examples(
                 file, version_2_with_negative=settings["version_2_with_negative"]
             )
         names = ("max_seq_length", "doc_stride", "max_query_length")

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -14,10 +14,8 @@ SIZES = features_module.WindowSizes(max_seq_length=32, doc_stride=8, max_query_l
 
 
 def tokenized(context):
-    example = question_answering_examples.SquadExample(
-        qas_id="1",
-        question_text="s",
-        context=question_answering_examples.Context(context),
+    example = examples_module.SquadExample(
+        qas_id="1", question_text="s", context=examples_module.Context(context)
     )
     windows = features_module.convert_examples_to_features(
         [example], full.FullTokenizer(VOCABULARY), SIZES, is_training=False
@@ -63,10 +61,6 @@ def test_what_is_not_found_again_is_whole_words_and_logged_if_asked(
         verbose = alignment.Aligner(VOCABULARY, do_lower_case=True, verbose=True)
         assert verbose.spans_of(tokenized(context))(0, 1) == span
     assert message in caplog.text
-
-
-def test_pieces_are_joined_to_words():
-    assert alignment.joined(["un", "##aff", "##able", "-", "##s"]) == "unaffable -s"
 
 
 @pytest.mark.parametrize(

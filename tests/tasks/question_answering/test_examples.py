@@ -4,7 +4,7 @@ import logging
 import pytest
 
 from bert_tf.data import squad_json
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 
 CONTEXT = "Anna Holt (1871-1940) built it."
 
@@ -34,7 +34,7 @@ def read(tmp_path):
     def read(value):
         path = tmp_path / "quiz.json"
         path.write_text(value if isinstance(value, str) else json.dumps(value))
-        return question_answering_examples.read_squad(str(path))
+        return examples_module.read_squad(str(path))
 
     return read
 
@@ -43,7 +43,7 @@ def test_a_file_is_read_question_by_question(read):
     squad_file = read(content(question(), question(id="b", answers=None)))
     first, second = squad_file.examples
     assert (first.qas_id, first.question_text) == ("a", "Who?")
-    assert first.answers == (question_answering_examples.Answer(text="Anna", start=0),)
+    assert first.answers == (examples_module.Answer(text="Anna", start=0),)
     assert second.answers == ()
     assert first.context is second.context
     assert not squad_file.is_version_2
@@ -51,9 +51,7 @@ def test_a_file_is_read_question_by_question(read):
 
 
 def test_a_context_is_cut_where_the_release_cuts_it():
-    context = question_answering_examples.Context(
-        " one\ttwo\u202fthree\u00a0four\nfive "
-    )
+    context = examples_module.Context(" one\ttwo\u202fthree\u00a0four\nfive ")
     assert context.words == ["one", "two", "three\u00a0four", "five"]
     assert context.starts == [1, 5, 9, 20]
     assert [context.word_at(place) for place in (0, 1, 4, 5, 19, 24)] == [
@@ -70,7 +68,7 @@ def test_impossible_questions_make_a_file_one_of_version_2(read):
     squad_file = read(content(question(answers=[], is_impossible=True)))
     assert squad_file.is_version_2
     assert squad_file.has_answers
-    [example] = question_answering_examples.training_examples(
+    [example] = examples_module.training_examples(
         squad_file, version_2_with_negative=True
     )
     assert example.is_impossible
@@ -79,10 +77,10 @@ def test_impossible_questions_make_a_file_one_of_version_2(read):
 def test_the_first_of_several_answers_is_trained_on(read):
     answers = [{"text": "Holt", "answer_start": 5}, {"text": "Anna", "answer_start": 0}]
     squad_file = read(content(question(answers=answers)))
-    [example] = question_answering_examples.training_examples(
+    [example] = examples_module.training_examples(
         squad_file, version_2_with_negative=False
     )
-    assert question_answering_examples.answer_words(example) == (1, 1)
+    assert examples_module.answer_words(example) == (1, 1)
 
 
 def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplog):
@@ -95,7 +93,7 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
         )
     )
     with caplog.at_level(logging.WARNING):
-        kept = question_answering_examples.training_examples(
+        kept = examples_module.training_examples(
             squad_file, version_2_with_negative=False
         )
     assert [example.qas_id for example in kept] == ["b"]
@@ -115,9 +113,7 @@ def test_an_answer_that_words_do_not_show_is_left_out_with_a_warning(read, caplo
 def test_what_cannot_be_trained_on_is_refused(read, changes, version_2, message):
     squad_file = read(content(question(**changes)))
     with pytest.raises(ValueError) as raised:
-        question_answering_examples.training_examples(
-            squad_file, version_2_with_negative=version_2
-        )
+        examples_module.training_examples(squad_file, version_2_with_negative=version_2)
     assert message in str(raised.value)
     assert "quiz.json" in str(raised.value)
 
@@ -148,16 +144,6 @@ def test_bad_files_are_refused_with_the_place(read, value, message):
 
 
 ROW = {"question": "Who came?", "context": "Anna Holt came."}
-
-
-def test_answers_may_be_a_dictionary_of_lists():
-    answers = {"text": ["Anna", "Holt"], "answer_start": [0, 5]}
-    content = squad_json.from_rows([{**ROW, "answers": answers}])
-    [question] = content["data"][0]["paragraphs"][0]["qas"]
-    assert question["answers"] == [
-        {"text": "Anna", "answer_start": 0},
-        {"text": "Holt", "answer_start": 5},
-    ]
 
 
 @pytest.mark.parametrize(

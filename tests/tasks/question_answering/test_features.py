@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import features as features_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -11,10 +11,10 @@ TOKENIZER = full.FullTokenizer(vocabulary_module.Vocabulary(PIECES.split()))
 
 
 def example(context, *, question="who?", **values):
-    return question_answering_examples.SquadExample(
+    return examples_module.SquadExample(
         qas_id="1",
         question_text=question,
-        context=question_answering_examples.Context(context),
+        context=examples_module.Context(context),
         **values,
     )
 
@@ -67,7 +67,7 @@ def test_a_long_question_is_cut_from_the_end():
     ],
 )
 def test_positions_are_those_of_the_answers_pieces(context, answer, start, positions):
-    answers = (question_answering_examples.Answer(text=answer, start=start),)
+    answers = (examples_module.Answer(text=answer, start=start),)
     given = converted(example(context, answers=answers), is_training=True)
     rows = given.rows(np.arange(len(given)))
     pairs = zip(rows["start_positions"], rows["end_positions"], strict=True)

@@ -17,6 +17,10 @@ VOCABULARY = vocabulary_module.Vocabulary(
 TOKENIZER = full.FullTokenizer(VOCABULARY, do_lower_case=True)
 
 
+def tokenized(text):
+    return features._Contexts(TOKENIZER).tokenized(examples.Context(text))[0]
+
+
 @pytest.mark.parametrize(
     "word, covered",
     [
@@ -53,24 +57,23 @@ def test_pieces_of_another_word_are_unknown():
     ],
 )
 def test_training_takes_the_pieces_over_the_answer(text, answer, start, pieces):
-    context = examples.Context(text)
-    contexts = features._Contexts(TOKENIZER)
-    tokenized, _ = contexts.tokenized(context)
-    given = examples.Answer(text=answer, start=start)
+    given = tokenized(text)
     example = examples.SquadExample(
-        qas_id="1", question_text="?", context=context, answers=(given,)
+        qas_id="1",
+        question_text="?",
+        context=given.context,
+        answers=(examples.Answer(text=answer, start=start),),
     )
-    first, last = features.answer_pieces(example, tokenized, TOKENIZER)
-    tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
+    first, last = features.answer_pieces(example, given, TOKENIZER)
+    tokens = TOKENIZER.convert_ids_to_tokens(given.piece_ids)
     assert tokens[first : last + 1] == pieces.split()
     if answer == "红队":
         assert first == start
 
 
 def test_the_pieces_decide_between_occurrences_of_an_answer():
-    context = examples.Context("红队😀了。红队赢")  # Inexact: [UNK].
-    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
-    span_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
+    given = tokenized("红队😀了。红队赢")  # Inexact: [UNK].
+    span_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(given)
     assert (span_of(0, 1), span_of(5, 6)) == (("红队", 0, 2), ("红队", 5, 7))
 
 
@@ -86,14 +89,13 @@ def test_the_pieces_decide_between_occurrences_of_an_answer():
     ],
 )
 def test_an_answer_is_what_its_pieces_cover(text, pieces, answer):
-    context = examples.Context(text)
-    tokenized, _ = features._Contexts(TOKENIZER).tokenized(context)
-    tokens = TOKENIZER.convert_ids_to_tokens(tokenized.piece_ids)
+    given = tokenized(text)
+    tokens = TOKENIZER.convert_ids_to_tokens(given.piece_ids)
     count = len(pieces.split())
     first = next(
         i for i in range(len(tokens)) if tokens[i : i + count] == pieces.split()
     )
-    span_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(tokenized)
+    span_of = alignment.Aligner(VOCABULARY, do_lower_case=True).spans_of(given)
     span = span_of(first, first + count - 1)
     assert (span[0], text[slice(*span[1:])]) == (answer, answer)
 

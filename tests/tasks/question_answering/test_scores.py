@@ -4,23 +4,22 @@ import random
 
 import pytest
 
-from bert_tf.tasks.question_answering import examples as question_answering_examples
-from bert_tf.tasks.question_answering import scores as question_answering_scores
+from bert_tf.tasks.question_answering import examples as examples_module
+from bert_tf.tasks.question_answering import scores as scores_module
 
 
 def squad_file(*answers, is_version_2=False, counts_characters=False):
     """Returns a file of questions "0", "1", ...; each has the answers given for it."""
-    context = question_answering_examples.Context("some text")
-    return question_answering_examples.SquadFile(
+    context = examples_module.Context("some text")
+    return examples_module.SquadFile(
         path="quiz.json",
         examples=[
-            question_answering_examples.SquadExample(
+            examples_module.SquadExample(
                 qas_id=str(number),
                 question_text="?",
                 context=context,
                 answers=tuple(
-                    question_answering_examples.Answer(text=text, start=0)
-                    for text in texts
+                    examples_module.Answer(text=text, start=0) for text in texts
                 ),
                 is_impossible=not texts,
             )
@@ -42,7 +41,7 @@ def squad_file(*answers, is_version_2=False, counts_characters=False):
     ],
 )
 def test_answers_are_compared_without_articles_and_punctuation(answer, expected):
-    assert question_answering_scores.normalized(answer) == expected
+    assert scores_module.normalized(answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,8 +57,7 @@ def test_answers_are_compared_without_articles_and_punctuation(answer, expected)
 )
 def test_f1_is_that_of_the_words(truth, answer, version_1, version_2):
     results = [
-        question_answering_scores.word_f1(truth, answer, empty_is_word=v)
-        for v in (False, True)
+        scores_module.word_f1(truth, answer, empty_is_word=v) for v in (False, True)
     ]
     assert results == pytest.approx([version_1, version_2])
 
@@ -73,7 +71,7 @@ def test_f1_is_that_of_the_words(truth, answer, version_1, version_2):
     ],
 )
 def test_units_are_characters_in_scripts_without_spaces(answer, units):
-    assert question_answering_scores.units_of(answer) == units
+    assert scores_module.units_of(answer) == units
 
 
 def test_f1_over_characters_is_that_of_mlqas_script():
@@ -81,7 +79,7 @@ def test_f1_over_characters_is_that_of_mlqas_script():
     answers = ["北京大学", "1984年春天", "《红楼梦》"]
     given = squad_file(*([one] for one in answers), counts_characters=True)
     predicted = ["北京", "1984年", "红楼梦。"]
-    results = question_answering_scores.squad_scores(
+    results = scores_module.squad_scores(
         given, dict(zip("012", predicted, strict=True))
     )
     assert results == pytest.approx(
@@ -101,11 +99,9 @@ def test_characters_count_if_most_answers_are_in_scripts_without_spaces(
         for text in texts
     ]
     paragraph = {"context": "北京", "qas": questions}
-    given = question_answering_examples.parsed(
-        {"data": [{"paragraphs": [paragraph]}]}, "quiz.json"
-    )
-    question_answering_scores.log_units(given)
-    results = question_answering_scores.eval_scores(given, {"北京": "北京"})
+    given = examples_module.parsed({"data": [{"paragraphs": [paragraph]}]}, "quiz.json")
+    scores_module.log_units(given)
+    results = scores_module.eval_scores(given, {"北京": "北京"})
     assert ("eval_character_f1" in results) == is_counted
     assert ("character_f1 compares characters" in caplog.text) == is_counted
 
@@ -113,7 +109,7 @@ def test_characters_count_if_most_answers_are_in_scripts_without_spaces(
 def test_version_1_takes_the_nearest_true_answer_and_counts_what_is_missing(caplog):
     given = squad_file(["red house", "house"], ["1905"], ["Anna"], ["Ida"])
     with caplog.at_level(logging.WARNING):
-        results = question_answering_scores.squad_scores(
+        results = scores_module.squad_scores(
             given, {"0": "a house", "1": "in 1905", "2": "Ida"}
         )
     assert results == pytest.approx({"exact_match": 25.0, "f1": 100 * (1 + 2 / 3) / 4})
@@ -124,7 +120,7 @@ def test_version_2_has_scores_with_and_without_answer_and_best_thresholds():
     given = squad_file(["red house"], ["Anna"], [], [], is_version_2=True)
     answers = {"0": "house", "1": "Anna", "2": "Ida", "3": ""}
     odds = {"0": -3.0, "1": -1.0, "2": 2.0, "3": 5.0}
-    results = question_answering_scores.squad_scores(given, answers, odds)
+    results = scores_module.squad_scores(given, answers, odds)
     assert results == pytest.approx(
         {
             "exact": 50.0,
@@ -147,7 +143,7 @@ def test_version_2_has_scores_with_and_without_answer_and_best_thresholds():
 
 def test_without_any_good_answer_the_best_threshold_is_none_at_all():
     given = squad_file(["Anna"], [], is_version_2=True)
-    results = question_answering_scores.squad_scores(
+    results = scores_module.squad_scores(
         given, {"0": "Ida", "1": "Ida"}, {"0": 1.0, "1": 0.0}
     )
     assert (results["best_f1"], results["best_f1_thresh"]) == (50.0, 0.0)
@@ -155,9 +151,7 @@ def test_without_any_good_answer_the_best_threshold_is_none_at_all():
 
 def scores_at(given, best_answers, odds, threshold):
     answers = {i: "" if odds[i] > threshold else best_answers[i] for i in odds}
-    return question_answering_scores.squad_scores(
-        given, answers, odds, best_answers=best_answers
-    )
+    return scores_module.squad_scores(given, answers, odds, best_answers=best_answers)
 
 
 def test_the_best_threshold_does_not_depend_on_the_one_that_was_applied():
@@ -187,7 +181,7 @@ def test_the_best_threshold_does_not_depend_on_the_one_that_was_applied():
 
 def test_predictions_of_another_file_are_refused():
     with pytest.raises(ValueError, match="None of the answers belongs to a question"):
-        question_answering_scores.squad_scores(squad_file(["Anna"]), {"x": "Anna"})
+        scores_module.squad_scores(squad_file(["Anna"]), {"x": "Anna"})
 
 
 @pytest.mark.parametrize(
@@ -203,7 +197,7 @@ def test_files_that_hold_something_else_are_refused(tmp_path, content, kind, mes
     path = tmp_path / "answers.json"
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
-        question_answering_scores.read_by_id(str(path), kind)
+        scores_module.read_by_id(str(path), kind)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +212,8 @@ def test_published_predictions_have_their_published_scores(
 ):
     folder = shared / "data" / "squad"
     path = folder / f"published-bert-predictions-v{version}.json"
-    results = question_answering_scores.squad_scores(
-        question_answering_examples.read_squad(str(folder / f"dev-v{version}.json")),
+    results = scores_module.squad_scores(
+        examples_module.read_squad(str(folder / f"dev-v{version}.json")),
         json.loads(path.read_text()),
     )
     assert tuple(round(results[name], 2) for name in names) == expected

@@ -102,12 +102,6 @@ def test_a_file_that_is_none_is_refused_with_its_line(write, content, message):
         examples.read_sentences(write(content), examples.Columns(tag=1))
 
 
-def test_the_last_column_has_the_tags_by_default(write):
-    path = write(CONLL)
-    assert examples.resolved_columns(path, examples.Columns()).tag == 3
-    assert examples.resolved_columns(path, examples.Columns(tag=1)).tag == 1
-
-
 @pytest.mark.parametrize(
     "content, columns, message",
     [
@@ -150,20 +144,15 @@ def test_tags_follow_their_scheme_and_are_those_of_the_model(
 @pytest.mark.parametrize(
     "text, column, changed",
     [
-        ("EU  NNP\tO ", 2, "EU  NNP\tX "),  # Spaces stay as they are.
+        ("a b c\nEU  NNP\tO ", 2, "EU  NNP\tX "),  # Spaces stay as they are.
         ("EU NNP O", 1, "EU X O"),
         ("EU", 1, "EU X"),
-        ("New York\tO", 1, "New York\tX"),
-        ("New York", 1, "New York X"),
+        ("New York\tO", 1, "New York\tX"),  # A tab in the first line: columns.
     ],
 )
 def test_a_tag_is_put_into_its_column(write, text, column, changed):
-    # A tab makes the file one with tabs, unless a line without comes first.
-    before = "a b c\n" if text.startswith("EU  ") else ""
-    *_, line = examples.read_lines(write(before + text + "\n"))
-    if text == "New York":
-        line = examples.Line(number=1, text=text, cells=("New York",))
-    assert line.with_cell(column, "X") == changed
+    *_, line = examples.lines_with_tags(write(text), column, ["X", "X"])
+    assert line == changed + "\n"
 
 
 def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):

@@ -111,21 +111,6 @@ def test_no_tag_is_lost_and_none_is_there_twice(plain, stride, document_context)
     assert np.all(np.any(rows.columns["tag_ids"] >= 0, axis=1))  # No empty rows.
 
 
-def test_windows_contain_the_neighbors_within_the_document(plain):
-    sentences = [
-        sentence("a", "O", document=1),
-        sentence("b", "B-X", document=1),
-        sentence("c", "I-X", document=2),
-    ]
-    rows = converted(plain, *sentences, document_context=True)
-    assert rows.columns["input_ids"][:, :4].tolist() == [
-        [CLS, A, B, SEP],
-        [CLS, C, SEP, 0],
-    ]
-    assert rows.columns["tag_ids"][:, :3].tolist() == [[-1, 0, 1], [-1, 2, -1]]
-    assert rows.rows.tolist() == [0, 0, 1]
-
-
 def test_sentences_in_capitals_are_true_cased_where_that_is_wanted(plain):
     headline = sentence("DD AA", "B-X O")
     ids = [

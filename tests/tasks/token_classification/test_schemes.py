@@ -107,16 +107,3 @@ def test_the_first_tag_that_breaks_a_scheme_is_found(tags, scheme, index, reason
 )
 def test_tags_that_keep_to_a_scheme_pass(tags, scheme):
     assert schemes.breach(tags.split(), scheme) is None
-
-
-@pytest.mark.parametrize(
-    "tags, scheme, labels",
-    [
-        ("O I-PER I-LOC", "iob1", "O B-LOC I-LOC B-PER I-PER"),
-        ("B-PER", "iob2", "O B-PER I-PER"),
-        ("S-X O", "iobes", "O B-X I-X E-X S-X"),
-        ("VBZ NN", "none", "NN VBZ"),
-    ],
-)
-def test_labels_have_all_prefixes_of_every_type(tags, scheme, labels):
-    assert schemes.labels_of(tags.split(), scheme) == labels.split()

@@ -196,14 +196,6 @@ def test_tags_are_those_of_the_column_in_the_scheme(
     assert list(task.labels) == labels.split()
 
 
-@pytest.mark.slow
-def test_parts_of_speech_are_scored_by_accuracy(small, tmp_path):
-    text = conll("a/DT cat/NN", "the/DT cats/NN")
-    fine_tuning_run.run(small({"do_eval": True}, train=text, dev=text))
-    assert {"eval_accuracy", "eval_loss"} < set(runs.scores(tmp_path / "run"))
-    assert "eval_f1" not in runs.scores(tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     "values, contents, message",
     [
