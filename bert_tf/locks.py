@@ -117,11 +117,10 @@ def complete_or_absent_folder(
             yield folder
             names = sorted(_names_below(folder), key=lambda n: (completes(n), n))
             for name in names if file is None else [file]:
+                target = path if file else f"{path}/{name}"
                 with (
                     open(os.path.join(folder, name), "rb") as source,
-                    files.complete_or_absent(
-                        path if file else f"{path}/{name}", "wb"
-                    ) as copy,
+                    files.complete_or_absent(target, "wb") as copy,
                 ):
                     shutil.copyfileobj(source, copy, 1 << 24)
         return

@@ -80,11 +80,7 @@ def reporting_to(reporter: Progress | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown_with_log(stream: TextIO) -> Iterator["ProgressBar"]:
-    """Shows progress and the package's log lines on one stream within the block.
-
-    Args:
-        stream: usually standard error.
-    """
+    """Shows progress and the package's log lines on one stream within the block."""
     bars = ProgressBar(stream)
     logger = logging.getLogger("bert_tf")
     level = logger.level
@@ -215,6 +211,6 @@ class _LogHandler(logging.Handler):
 
 def _rounded(amount: float | None) -> float | None:
     """Returns whole amounts as int, fractional ones, such as MB, with one decimal."""
-    if amount is None or amount == int(amount):
-        return None if amount is None else int(amount)
-    return round(amount, 1)
+    if amount is None:
+        return None
+    return int(amount) if amount == int(amount) else round(amount, 1)

@@ -1,7 +1,6 @@
 """Lines of running text to paragraphs: unwrapped, without headings or licenses."""
 
 import collections
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterable
@@ -50,9 +49,8 @@ def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterat
     captions of illustrations and the license text of Project Gutenberg are left out.
     White space becomes single spaces.
 
-    Args:
-        lines: lines without line endings; only the first 4,096 are held in memory.
-        counts: receives the number of headings left out.
+    The lines have no line endings, and only the first 4,096 are held in memory.
+    `counts` receives the number of headings left out.
     """
     lines = (line.rstrip() for line in lines)
     sample = list(itertools.islice(lines, _SAMPLE_LINES))
@@ -60,50 +58,42 @@ def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterat
         if _LICENSE_START.match(line.strip()):
             sample = sample[number + 1 :]
             break
-    wrap = find_wrap(sample)
+    is_full = _find_wrap(sample)
     lines = itertools.takewhile(
         lambda line: not _LICENSE_END.match(line.strip()),
         itertools.chain(sample, lines),
     )
-    blocks = lines if wrap is None else _unwrapped(lines, wrap)
+    blocks = lines if is_full is None else _unwrapped(lines, is_full)
     return _without_headings(_continued(map(_cleaned, blocks)), counts)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Wrap:
-    """How the lines of a text are wrapped."""
-
-    width: int  # Columns of a full line.
-    is_ragged: bool  # Wrapped by hand: lines may end before the width is used up.
-
-    def is_full(self, line: str, following: str) -> bool:
-        """Returns whether a paragraph may continue on the line that follows."""
-        if self.is_ragged:
-            return len(line) >= _RAGGED_SHARE * self.width
-        following = following.lstrip()
-        word = following[:1] if _NO_SPACE.match(following) else following.split()[0]
-        return len(line) + 1 + len(word) >= self.width - _TOLERANCE
-
-
-def find_wrap(lines: list[str]) -> Wrap | None:
+def _find_wrap(lines):
     """Returns how lines are wrapped, or None if each line is a paragraph.
 
-    In wrapped text, a line ends where the next word does not fit. In text that was
-    wrapped by hand, most lines end in the middle of a sentence.
+    The result is a function: whether a paragraph may continue from a line on the one
+    that follows. In wrapped text, a line ends where the next word does not fit. In text
+    that was wrapped by hand, lines may end before the width is used up, and most of
+    them end in the middle of a sentence.
     """
     sizes = [len(line) for line in lines if line]
-    if len(sizes) < _MIN_LINES or np.percentile(sizes, 95) > _WIDEST_WRAP:
+    if len(sizes) < _MIN_LINES or (most := np.percentile(sizes, 95)) > _WIDEST_WRAP:
         return None
+    width = int(most)
+
+    def is_full(line, following):
+        following = following.lstrip()
+        word = following[:1] if _NO_SPACE.match(following) else following.split()[0]
+        return len(line) + 1 + len(word) >= width - _TOLERANCE
+
     pairs = [(a, b) for a, b in itertools.pairwise(lines) if a and b]
-    wrap = Wrap(width=int(np.percentile(sizes, 95)), is_ragged=False)
-    if sum(wrap.is_full(*pair) for pair in pairs) > _FULL_SHARE * len(pairs):
-        return wrap
+    if sum(itertools.starmap(is_full, pairs)) > _FULL_SHARE * len(pairs):
+        return is_full
     if sum(not _END.search(line) for line, _ in pairs) > _OPEN_SHARE * len(pairs):
-        return dataclasses.replace(wrap, is_ragged=True)
+        return lambda line, _: len(line) >= _RAGGED_SHARE * width
     return None
 
 
-def _unwrapped(lines, wrap):
+def _unwrapped(lines, is_full):
     """Yields lines joined into blocks."""
     block: list[str] = []
     for line, following in itertools.pairwise(itertools.chain(lines, [""])):
@@ -112,7 +102,7 @@ def _unwrapped(lines, wrap):
         if not block:
             continue
         ends = not line or not following or following[0].isspace() > line[0].isspace()
-        if not ends and not wrap.is_full(line, following):
+        if not ends and not is_full(line, following):
             # The first line of a paragraph is full, unless it is the only one.
             ends = len(block) == 1 or bool(_END.search(line))
             ends = ends and not line.endswith((",", ";"))
@@ -123,16 +113,15 @@ def _unwrapped(lines, wrap):
 
 def _continued(blocks):
     """Yields blocks; one that starts in lower case is joined to the previous block."""
-    held = None
+    held = ""
     for block in filter(None, blocks):
-        if held is None:
-            held = block
-        elif len(held) < _MAX_JOINED and _goes_on(held, block):
+        if held and len(held) < _MAX_JOINED and _goes_on(held, block):
             held = _joined([held, block])
-        else:
+            continue
+        if held:
             yield held
-            held = block
-    if held is not None:
+        held = block
+    if held:
         yield held
 
 

@@ -41,11 +41,9 @@ _SPACE_BEFORE = re.compile(r"\s+([,.;:!?)])")
 
 
 def paragraphs(text: str, counts: collections.Counter[str]) -> list[str]:
-    """Returns the paragraphs of an article, with single spaces.
+    """Returns the paragraphs of an article in wiki markup, with single spaces.
 
-    Args:
-        text: wiki markup.
-        counts: receives the number of headings left out.
+    `counts` receives the number of headings left out.
 
     Raises:
         ImportError: mwparserfromhell is not installed.
@@ -75,21 +73,20 @@ _DROP = "\ufdd0"
 def _collect(nodes, parts, counts):
     """Appends the text of nodes."""
     for node in nodes:
-        kind = type(node).__name__
-        if kind == "Text":
-            parts.append(str(node.value))
-        elif kind == "Wikilink":
-            _collect_link(node, parts, counts)
-        elif kind == "ExternalLink":
-            if node.title is not None:
+        match type(node).__name__:
+            case "Text":
+                parts.append(str(node.value))
+            case "Wikilink":
+                _collect_link(node, parts, counts)
+            case "ExternalLink" if node.title is not None:
                 _collect(node.title.nodes, parts, counts)
-        elif kind == "HTMLEntity":
-            parts.append(html.unescape(str(node)).replace("\n", " "))
-        elif kind == "Heading":
-            counts["headings"] += 1
-            parts.append("\n")
-        elif kind == "Tag":
-            _collect_tag(node, parts, counts)
+            case "HTMLEntity":
+                parts.append(html.unescape(str(node)).replace("\n", " "))
+            case "Heading":
+                counts["headings"] += 1
+                parts.append("\n")
+            case "Tag":
+                _collect_tag(node, parts, counts)
 
 
 def _collect_link(node, parts, counts):

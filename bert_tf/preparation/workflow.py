@@ -66,9 +66,6 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
     all is complete: if the run is killed, the same call resumes it. A call whose corpus
     is already there does nothing.
 
-    Args:
-        options: what to read and write.
-
     Returns:
         A summary of the report that is written to `output_dir`. The report and the
         files depend only on the input and the flags.
@@ -126,7 +123,7 @@ def _create(options, units, skipped, fingerprint):
     for task in tasks:
         task_counts = files.read_json(task.counts_path)
         counts.update(task_counts)
-        if task_counts["documents"]:
+        if task_counts.get("documents"):
             parts.append(task.text_path)
     if not parts:
         patterns = ", ".join(options.input_file)
@@ -149,15 +146,7 @@ def _create(options, units, skipped, fingerprint):
 
 
 def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
-    """Writes a part, unless it is already complete.
-
-    Args:
-        task: what to read, and where to write it.
-        on_bytes: called with the number of bytes that were read since the last call.
-
-    Raises:
-        ImportError, OSError, ValueError: see `documents.read`.
-    """
+    """Writes a part, unless it is already complete; see `documents.read`."""
     if files.exists(task.counts_path):
         on_bytes(task.num_bytes)
         return
@@ -165,18 +154,18 @@ def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
     with files.complete_or_absent(task.text_path, "wb") as file:
         for source in task.sources:
             for document in documents.read(source, task.options, counts, on_bytes):
-                num_paragraphs = 0
+                before = counts["paragraphs"]
                 for sentences in filter(None, document):
                     text = "\n".join(sentences)
                     file.write((text + "\n").encode())
-                    num_paragraphs += 1
+                    counts["paragraphs"] += 1
                     counts["sentences"] += len(sentences)
                     counts["words"] += len(sentences) + text.count(" ")
-                if num_paragraphs:
+                if counts["paragraphs"] == before:
+                    counts["empty_documents"] += 1
+                else:
                     file.write(b"\n")
-                counts["documents"] += num_paragraphs > 0
-                counts["paragraphs"] += num_paragraphs
-                counts["empty_documents"] += num_paragraphs == 0
+                    counts["documents"] += 1
     with files.complete_or_absent(task.counts_path) as file:
         json.dump(counts, file)
 

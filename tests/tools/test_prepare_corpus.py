@@ -224,6 +224,7 @@ LONG = os.urandom(200_000).hex().encode()
     [
         ("none.txt", lambda path: None, "No such file"),
         ("empty.txt", _bytes(b""), "Found no running text in"),
+        ("empty.xml", _bytes(b"<mediawiki></mediawiki>"), "Found no running text in"),
         ("folder", lambda path: path.mkdir(), "Found no text in"),
         *(
             (name, _bytes(pack(LONG)[:-900]), f"{name}: damaged or truncated")
