@@ -32,25 +32,21 @@ def weather_table(tmp_path_factory, task_data):
     return write
 
 
-@pytest.fixture(scope="module")
-def number_run(tmp_path_factory, weather_options, weather_table):
-    """Folder of a run that learned 2 for rain and -1 for sun."""
-    run_dir = tmp_path_factory.mktemp("runs") / "numbers"
+def test_a_number_is_learned_scored_and_written(
+    tmp_path, weather_options, weather_table
+):
+    """It learns 2 for rain and -1 for sun."""
     table = weather_table("numbers.tsv", lambda _, label: {"rain": 2, "sun": -1}[label])
-    files = dict.fromkeys(("train_file", "eval_file"), table)
+    number_run = tmp_path / "run"
     options = weather_options(
-        run_dir,
+        number_run,
         do_eval=True,
         do_predict=True,
         regression=True,
         learning_rate=3e-3,
-        **files,
+        **dict.fromkeys(("train_file", "eval_file"), table),
     )
     fine_tuning_run.run(options)
-    return run_dir
-
-
-def test_a_number_is_learned_scored_and_written(number_run):
     results = runs.scores(number_run)
     assert results["eval_pearson"] > 0.95
     assert results["eval_spearman"] > 0.8

@@ -16,12 +16,6 @@ from tests.modeling import small_config
 
 
 @pytest.fixture(scope="module")
-def teacher(weather_run):
-    """Folder of a run that distinguishes rain from sun without a mistake."""
-    return weather_run
-
-
-@pytest.fixture(scope="module")
 def noisy(tmp_path_factory, task_data):
     """The training table with 9 of its 24 labels wrong."""
     path = task_data("classification") / "train.tsv"
@@ -49,13 +43,13 @@ def student_options(weather_options, noisy):
 
 @pytest.mark.slow
 def test_a_student_is_better_with_a_teacher_than_without(
-    tmp_path, student_options, teacher, monkeypatch
+    tmp_path, student_options, weather_run, monkeypatch
 ):
     # The labels are too noisy to learn from, so only the teacher counts.
     defaults = classifier.DistilledClassifier.__init__.__kwdefaults__
     monkeypatch.setitem(defaults, "weight", 1.0)
     accuracy = {}
-    for name, flags in {"alone": {}, "taught": {"teacher": str(teacher)}}.items():
+    for name, flags in {"alone": {}, "taught": {"teacher": str(weather_run)}}.items():
         options = student_options(tmp_path / name, do_eval=True, **flags)
         fine_tuning_run.run(options)
         accuracy[name] = runs.scores(tmp_path / name)["eval_accuracy"]
@@ -100,9 +94,9 @@ def test_the_loss_is_the_formula():
 
 @pytest.mark.slow
 def test_a_killed_student_ends_with_the_same_weights(
-    tmp_path, student_options, teacher, dropout_config
+    tmp_path, student_options, weather_run, dropout_config
 ):
-    flags = {"teacher": str(teacher), "num_train_epochs": 2.0}
+    flags = {"teacher": str(weather_run), "num_train_epochs": 2.0}
     flags["bert_config_file"] = dropout_config
     flags["save_checkpoints_steps"] = 3
     fine_tuning_run.Run(student_options(tmp_path / "whole", **flags)).train()
@@ -125,15 +119,15 @@ def test_a_killed_student_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_columns_follow_the_students_classes(tmp_path, student_options, teacher):
+def test_columns_follow_the_students_classes(tmp_path, student_options, weather_run):
     student = fine_tuning_run.Run(student_options(tmp_path / "a"))
     task, examples = student.task.record, student.task.examples["train"]
     options = student.options
-    logits = classification_predictions.Teacher(str(teacher), task).logits(
+    logits = classification_predictions.Teacher(str(weather_run), task).logits(
         examples, options
     )
     turned = dataclasses.replace(task, labels=task.labels[::-1])
-    other = classification_predictions.Teacher(str(teacher), turned).logits(
+    other = classification_predictions.Teacher(str(weather_run), turned).logits(
         examples, options
     )
     np.testing.assert_array_equal(other, logits[:, ::-1])
@@ -141,12 +135,15 @@ def test_columns_follow_the_students_classes(tmp_path, student_options, teacher)
 
 @pytest.mark.slow
 def test_a_teacher_of_other_classes_or_texts_is_refused(
-    tmp_path, student_options, teacher
+    tmp_path, student_options, weather_run
 ):
     table = tmp_path / "other.tsv"
     table.write_text("text\tlabel\ta\nwet\tfog\tb\ndry\tsun\tc\n")
     options = student_options(
-        tmp_path / "a", train_file=str(table), teacher=str(teacher), train_batch_size=2
+        tmp_path / "a",
+        train_file=str(table),
+        teacher=str(weather_run),
+        train_batch_size=2,
     )
     with pytest.raises(ValueError, match="has the classes rain, sun, but the data"):
         fine_tuning_run.run(options)

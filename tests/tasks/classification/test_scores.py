@@ -8,30 +8,41 @@ TRUE = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0])
 PREDICTED = np.array([1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
 
 
+# Two examples of three classes: 2 found, 1 missed, 1 too many.
+INDICATORS = np.array([[1, 1, 0], [0, 1, 0]])
+CHOSEN = np.array([[1, 1, 0], [1, 0, 0]])
+NUMBERS = np.array([1.0, 2.0, 3.0])
+
+
 @pytest.mark.parametrize(
-    "score, expected",
+    "score, truth, predicted, expected",
     [
-        (scores.accuracy, 0.7),
-        (scores.f1, 2 * 3 / (2 * 3 + 1 + 2)),
+        (scores.accuracy, TRUE, PREDICTED, 0.7),
+        (scores.f1, TRUE, PREDICTED, 2 * 3 / (2 * 3 + 1 + 2)),
+        (scores.f1, TRUE, np.zeros(10, int), 0.0),  # Nothing found.
         # (3 · 4 - 1 · 2) / sqrt(4 · 5 · 5 · 6)
-        (scores.matthews, 10 / np.sqrt(600)),
+        (scores.matthews, TRUE, PREDICTED, 10 / np.sqrt(600)),
+        (scores.matthews, TRUE, np.zeros(10, int), 0.0),  # A constant says nothing.
+        (scores.matthews, TRUE, TRUE, 1.0),
+        (scores.matthews, TRUE, 1 - TRUE, -1.0),
+        # Gorodkin's: c = 2 hits of s = 4; truth 2, 1, 1 and guesses 1, 2, 1 of the
+        # classes: (c s - 5) / sqrt((16 - 6) (16 - 6)).
+        (scores.matthews, np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2]), 0.7),
+        (scores.accuracy, INDICATORS, CHOSEN, 0.5),  # All decisions have to be right.
+        (scores.micro_f1, INDICATORS, CHOSEN, 2 * 2 / (2 * 2 + 1 + 1)),
+        # Classes: 2/3, 2/3, and 0 for the one that never occurs and is never predicted.
+        (scores.macro_f1, INDICATORS, CHOSEN, (2 / 3 + 2 / 3 + 0) / 3),
+        (scores.pearson, NUMBERS, [2.0, 4.0, 6.0], 1.0),
+        (scores.pearson, NUMBERS, [0.0, 0.0, 3.0], np.sqrt(3) / 2),
+        (scores.spearman, NUMBERS, [1.0, 10.0, 100.0], 1.0),  # Only the order counts.
+        # Equal ones share ranks.
+        (scores.spearman, NUMBERS, [5.0, 5.0, 1.0], -np.sqrt(3) / 2),
+        (scores.pearson, NUMBERS, [2.0, 2.0, 2.0], 0.0),  # A constant says nothing.
+        (scores.spearman, NUMBERS, [2.0, 2.0, 2.0], 0.0),
     ],
 )
-def test_a_score_has_its_value(score, expected):
-    assert score(TRUE, PREDICTED) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "score, predicted, expected",
-    [
-        (scores.f1, np.zeros(10, int), 0.0),  # Nothing found.
-        (scores.matthews, np.zeros(10, int), 0.0),  # A constant says nothing.
-        (scores.matthews, TRUE, 1.0),
-        (scores.matthews, 1 - TRUE, -1.0),
-    ],
-)
-def test_scores_at_their_ends(score, predicted, expected):
-    assert score(TRUE, predicted) == pytest.approx(expected, abs=1e-12)
+def test_a_score_has_its_value(score, truth, predicted, expected):
+    assert score(truth, np.array(predicted)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_scores_of_several_numbers_are_means_over_the_targets():
@@ -41,48 +52,6 @@ def test_scores_of_several_numbers_are_means_over_the_targets():
     assert by_name["pearson_a"] == pytest.approx(1)
     assert by_name["pearson"] == pytest.approx((1 + by_name["pearson_b"]) / 2)
     assert scores.is_correct(truth, guess, "regression").tolist() == [True, True, True]
-
-
-def test_matthews_of_three_classes_is_gorodkins():
-    # c = 2 hits of s = 4; truth 2, 1, 1 and guesses 1, 2, 1 of the classes:
-    # (c s - 5) / sqrt((16 - 6) (16 - 6)).
-    truth, guess = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
-    expected = (3 * 4 - 5) / 10
-    assert scores.matthews(truth, guess) == pytest.approx(expected)
-
-
-# Two examples of three classes: 2 found, 1 missed, 1 too many.
-INDICATORS = np.array([[1, 1, 0], [0, 1, 0]])
-CHOSEN = np.array([[1, 1, 0], [1, 0, 0]])
-
-
-@pytest.mark.parametrize(
-    "score, expected",
-    [
-        (scores.accuracy, 0.5),  # All decisions of a row have to be right.
-        (scores.micro_f1, 2 * 2 / (2 * 2 + 1 + 1)),
-        # Classes: 2/3, 2/3, and 0 for the one that never occurs and is never predicted.
-        (scores.macro_f1, (2 / 3 + 2 / 3 + 0) / 3),
-    ],
-)
-def test_a_score_of_several_classes_has_its_value(score, expected):
-    assert score(INDICATORS, CHOSEN) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "score, predicted, expected",
-    [
-        (scores.pearson, [2.0, 4.0, 6.0], 1.0),
-        (scores.pearson, [0.0, 0.0, 3.0], np.sqrt(3) / 2),
-        (scores.spearman, [1.0, 10.0, 100.0], 1.0),  # Only the order counts.
-        (scores.spearman, [5.0, 5.0, 1.0], -np.sqrt(3) / 2),  # Equal ones share ranks.
-        (scores.pearson, [2.0, 2.0, 2.0], 0.0),  # A constant says nothing.
-        (scores.spearman, [2.0, 2.0, 2.0], 0.0),
-    ],
-)
-def test_a_correlation_of_numbers_has_its_value(score, predicted, expected):
-    truth = np.array([1.0, 2.0, 3.0])
-    assert score(truth, np.array(predicted)) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tasks.feature_extraction import workflow as feature_extraction_workflow
+from tests import runs
 
 TEXTS = ["the bee", ("the lamp", "is slow"), "", "a b c d e f g h"]
 
@@ -153,23 +154,4 @@ def test_the_recorded_lines_of_2018(shared, extraction_options):
     feature_extraction_workflow.run(chosen)
     records = read_records(chosen.output_file)
     recorded = read_records(folder / "output.jsonl")
-    assert _without_numbers(records) == _without_numbers(recorded)
-    for one, other in zip(_numbers(records), _numbers(recorded), strict=True):
-        assert one == pytest.approx(other, abs=2e-6)
-
-
-def _without_numbers(value):
-    """Returns everything, keys in their order, but each number as its type's name."""
-    if isinstance(value, dict):
-        return [(key, _without_numbers(item)) for key, item in value.items()]
-    if isinstance(value, list):
-        return [_without_numbers(item) for item in value]
-    return "float" if isinstance(value, float) else value
-
-
-def _numbers(value):
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [number for item in value for number in _numbers(item)]
-    return [value] if isinstance(value, float) else []
+    runs.assert_close(records, recorded, absolute=2e-6)
