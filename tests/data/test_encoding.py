@@ -16,50 +16,28 @@ SCHEMA = schema_module.Schema(
 )
 
 
-def example_columns(num_rows=50):
-    numbers = np.random.default_rng(0)
-    # Every length of a varint up to four bytes, and zeros.
-    ids = numbers.integers(0, 1 << numbers.integers(1, 28, (num_rows, 40)))
-    return {
-        "ids": ids,
-        "weights": numbers.random((num_rows, 2)).astype(np.float32),
-        "label": np.arange(num_rows),
-    }
-
-
-def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
-    columns = example_columns()
-    data, sizes = data_encoding.framed_records(SCHEMA, columns)
-    path = tmp_path / "x.tfrecord"
-    path.write_bytes(data)
-    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
-    assert [len(record) + 16 for record in records] == sizes.tolist()
-    for row, record in enumerate(records):
-        feature = tf.train.Example.FromString(record).features.feature
-        assert feature["ids"].int64_list.value == columns["ids"][row].tolist()
-        assert feature["label"].int64_list.value == [row]
-        np.testing.assert_array_equal(
-            feature["weights"].float_list.value, columns["weights"][row]
-        )
-
-
 # Each in turn the largest number of a column: one to nine bytes, looked up or computed.
 @pytest.mark.parametrize("most", [0, 127, 128, 16383, 16384, 2**18 - 1, 2**18, 2**62])
 @pytest.mark.parametrize("rows_differ", [True, False])
-def test_numbers_of_every_size_are_read_back(most, rows_differ):
+def test_tensorflow_reads_numbers_of_every_size(tmp_path, most, rows_differ):
     numbers = np.random.default_rng(most % 1000)
     ids = most >> numbers.integers(0, 63, (20, 40))
     ids[:, 0] = most
     if not rows_differ:
         ids[:] = ids[0]
-    data, sizes = data_encoding.framed_records(
-        SCHEMA, {**example_columns(20), "ids": ids}
-    )
-    ends = np.cumsum(sizes)
-    for row, (start, end) in enumerate(zip(ends - sizes, ends, strict=True)):
-        record = data_encoding.payload(data[start:end])
+    weights = numbers.random((20, 2)).astype(np.float32)
+    columns = {"ids": ids, "weights": weights, "label": np.arange(20)}
+    data, sizes = data_encoding.framed_records(SCHEMA, columns)
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(data)
+    # It checks the checksums, too.
+    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
+    assert [len(record) + 16 for record in records] == sizes.tolist()
+    for row, record in enumerate(records):
         feature = tf.train.Example.FromString(record).features.feature
         assert feature["ids"].int64_list.value == ids[row].tolist()
+        assert feature["label"].int64_list.value == [row]
+        assert feature["weights"].float_list.value == weights[row].tolist()
 
 
 def test_decode_reads_what_tensorflow_writes():
@@ -77,10 +55,19 @@ def test_decode_refuses_other_bytes(record):
         data_encoding.decode(record)
 
 
-def test_negative_integers_are_refused():
-    columns = {**example_columns(2), "label": np.array([0, -3])}
-    with pytest.raises(ValueError, match="no negative integers, got -3"):
-        data_encoding.framed_records(SCHEMA, columns)
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ({"ids": np.array([[0, -3]])}, "no negative integers, got -3"),
+        ({"ids": np.zeros((1, 3))}, r"Column ids: expected .*\(1, 2\), got"),
+        ({"other": np.zeros((1, 2))}, "Expected the columns ids, got other"),
+    ],
+)
+def test_rows_of_another_form_are_refused(columns, message):
+    column = schema_module.Column(name="ids", length=2, dtype="int32")
+    schema = schema_module.Schema(columns=(column,))
+    with pytest.raises(ValueError, match=message):
+        data_encoding.framed_records(schema, columns)
 
 
 @pytest.mark.parametrize("size", [0, 1, 300])

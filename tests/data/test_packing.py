@@ -23,12 +23,6 @@ def test_truncate_pair_ends_where_one_piece_at_a_time_does():
                 assert got == (a, b)
 
 
-def test_pack_pair_frames_both_segments():
-    packed = packing.pack_pair(["a", "b"], ["c"], max_seq_length=8)
-    assert packed.pieces == ["[CLS]", "a", "b", "[SEP]", "c", "[SEP]"]
-    assert packed.segment_ids == [0, 0, 0, 0, 1, 1]
-
-
 def test_pack_gives_padded_features(tokenizer):
     features = packing.pack(tokenizer, ["The cat sat", ""], max_seq_length=7)
     np.testing.assert_array_equal(

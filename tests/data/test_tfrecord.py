@@ -173,8 +173,8 @@ def test_check_says_what_the_records_were_written_with(tmp_path, expected, messa
         record_checks.check(records, **expected)
 
 
-def example(**changes):
-    """An Example as the release writes them, of 4 positions and 1 masked one."""
+def write_examples(path, *changes):
+    """Writes Examples as the release writes them, of 4 positions and 1 masked one."""
     columns = {
         "input_ids": [7, 20, 8, 0],
         "input_mask": [1, 1, 1, 0],
@@ -183,14 +183,16 @@ def example(**changes):
         "masked_lm_ids": [20],
         "masked_lm_weights": [1.0],
         "next_sentence_labels": [1],
-    } | changes
-    features = {
-        name: tf.train.Feature(float_list=tf.train.FloatList(value=values))
-        if name == "masked_lm_weights"
-        else tf.train.Feature(int64_list=tf.train.Int64List(value=values))
-        for name, values in columns.items()
     }
-    return tf.train.Example(features=tf.train.Features(feature=features))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for changed in changes:
+            example = tf.train.Example()
+            for name, values in (columns | changed).items():
+                kind = "float" if name == "masked_lm_weights" else "int64"
+                feature = example.features.feature[name]
+                getattr(feature, f"{kind}_list").value.extend(values)
+            writer.write(example.SerializeToString())
+    return tfrecord.RecordFiles([path])
 
 
 @pytest.mark.parametrize(
@@ -212,27 +214,19 @@ def example(**changes):
 def test_a_value_out_of_range_is_named_with_its_record(
     tmp_path, column, values, message
 ):
-    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
-    written = {paths[0]: [example()] * 3, paths[1]: [example()] * 2}
-    written[paths[1]].append(example(**{column: values}))
-    for path, examples in written.items():
-        with tf.io.TFRecordWriter(path) as writer:
-            for one in examples:
-                writer.write(one.SerializeToString())
+    sound = write_examples(tmp_path / "a", {}, {}, {})
     model = {"vocab_size": 30, "type_vocab_size": 2, "max_position_embeddings": 4}
-    record_checks.check(tfrecord.RecordFiles(paths[:1]), **model)
+    record_checks.check(sound, **model)
+    wrong = write_examples(tmp_path / "b", {}, {}, {column: values})
     place = rf"/b: record 3 \(at byte \d+\) {message}"
     with pytest.raises(ValueError, match=place):
-        record_checks.check(tfrecord.RecordFiles(paths), **model)
+        record_checks.check(tfrecord.RecordFiles(sound.paths + wrong.paths), **model)
 
 
 def test_packed_rows_have_their_own_limits(tmp_path):
     packed = {"sequence_ids": [1, 1, 2, 0], "cls_positions": [0, 2]}
-    path = str(tmp_path / "a")
-    with tf.io.TFRecordWriter(path) as writer:
-        one = example(**packed, position_ids=[0, 1, 2, 0], next_sentence_labels=[0, 1])
-        writer.write(one.SerializeToString())
-    records = tfrecord.RecordFiles([path])
+    packed |= {"position_ids": [0, 1, 2, 0], "next_sentence_labels": [0, 1]}
+    records = write_examples(tmp_path / "a", packed)
     record_checks.check(records, max_position_embeddings=3)
     with pytest.raises(ValueError, match="has position_ids 2, expected 0 to 1"):
         record_checks.check(records, max_position_embeddings=2)
