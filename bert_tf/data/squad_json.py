@@ -54,11 +54,7 @@ class Paragraph:
 
 
 def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
-    """Yields all paragraphs of all articles in order.
-
-    Args:
-        content: the parsed JSON of the file.
-        path: name of the file, for messages.
+    """Yields all paragraphs of all articles of a file's parsed JSON, in order.
 
     Raises:
         ValueError: a list of articles or paragraphs is missing or is not a list, or a
@@ -173,11 +169,9 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields the text of a file in SQuAD's format.
+    """Yields a data set, such as squad/v1.1 or xquad/de, as a file in SQuAD's format.
 
-    Args:
-        data: a data set such as squad/v1.1, squad/v2.0, xquad/de or mlqa/de.
-        split: of it. Questions about one context become one paragraph.
+    Questions about one context become one paragraph.
 
     Raises:
         ValueError: the data set has other features.

@@ -224,16 +224,11 @@ def is_without_spaces(text: str) -> bool:
 def piece_spans(
     word: str, pieces: Sequence[str], basic_tokens: Callable[[str], Sequence[str]]
 ) -> list[tuple[int, int]] | None:
-    """Returns the start and the end of each piece in the word.
+    """Returns the start and the end of each piece in the word; [UNK] is a whole token.
 
-    Args:
-        word: text between white space.
-        pieces: its word pieces. [UNK] stands for a whole token.
-        basic_tokens: splits text as the tokenizer does before word pieces.
-
-    Returns:
-        None if the characters cannot be matched, because the tokenizer changes their
-        number depending on their neighbours.
+    Returns None if the characters cannot be matched, because the tokenizer changes
+    their number depending on their neighbours. `basic_tokens` splits text as the
+    tokenizer does before word pieces.
     """
     # The character that each letter of the tokens comes from: "é" gives one letter,
     # "지" three, a control character none.

@@ -93,14 +93,10 @@ class RetrievalPredictor(fine_tuning_predictor.Predictor):
         *,
         searches: bool = False,
     ) -> Any:
-        """Returns the predictor for the kind of model in a folder.
+        """Returns the predictor for the kind of model in a run's folder or checkpoint.
 
-        Args:
-            run_dir: `output_dir` of a training run, or the path of a checkpoint.
-            settings: how to load the model.
-            searches: whether the vectors of an encoder without a run are compared by
-                their dot product. False: they have the length that the checkpoint
-                says, or 1.
+        If `searches`, the vectors of an encoder without a run are compared by their dot
+        product. Otherwise they have the length that the checkpoint says, or 1.
 
         Raises:
             OSError: a file of the folder cannot be read.
@@ -174,10 +170,11 @@ class EncoderPredictor(RetrievalPredictor):
         # block is tokenized in one call and computed in batches of similar length.
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
+        done = 0
         with progress_module.reporting_to(progress):
-            blocks = list(self.retriever.passages([texts[index] for index in order]))
-        if blocks:
-            vectors[order] = np.concatenate(blocks)
+            for block in self.retriever.passages([texts[index] for index in order]):
+                vectors[order[done : done + len(block)]] = block
+                done += len(block)
         return vectors
 
 

@@ -109,10 +109,8 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
     then contain spaces. Otherwise columns are separated by spaces. Comments, lines that
     start with "#" and a blank before the first word of a sentence, have no cells.
 
-    Args:
-        path: the file, in UTF-8 with or without a byte order mark.
-        broken_rows: a list that collects the errors of rows, which are then yielded
-            with `is_broken`. None raises them.
+    Rows with errors, which `broken_rows` collects, are yielded with `is_broken`. None
+    raises the errors.
 
     Raises:
         OSError: the file cannot be read.
@@ -168,11 +166,7 @@ def read_sentences(
 ) -> list[Sentence]:
     """Returns the sentences of a file; they have no tags if it lacks that column.
 
-    Args:
-        path: the file; see `read_lines`.
-        columns: the columns to read.
-        broken_rows: a list that collects the errors of rows, whose sentences are then
-            omitted. None raises them.
+    For `broken_rows`, see `read_lines`; their sentences are omitted.
 
     Raises:
         OSError: the file cannot be read.
@@ -314,9 +308,8 @@ def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
 def given_sentences(data: Any) -> list[tuple[list[str], list[str]]]:
     """Returns the words and tags of the sentences that a Python caller gives.
 
-    Args:
-        data: a column file, with the tags in its last column; or a table in memory or
-            in a file, with the lists `words` and `tags` of each sentence.
+    They are in a column file, with the tags in its last column; or in a table in memory
+    or in a file, with the lists `words` and `tags` of each sentence.
 
     Raises:
         OSError: the file cannot be read.

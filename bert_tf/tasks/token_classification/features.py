@@ -248,11 +248,8 @@ def line_answers(
 ) -> Iterator[dict[str, Any]]:
     """Yields the records of predictions.jsonl: one per line of text, or per sentence.
 
-    Args:
-        source: path of plain text, or the sentences of a column file.
-        tagged_words: the `tagged` words of all of them.
-        record: of the model.
-        entities: whether to add probabilities and entities.
+    `source` is the path of plain text, or the sentences of a column file, and
+    `tagged_words` are the `tagged` words of all of them.
 
     Raises:
         ValueError: the plain text has changed since it was tagged.

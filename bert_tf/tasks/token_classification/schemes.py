@@ -103,11 +103,9 @@ def tagged_text(words: Iterable[str], tags: Iterable[str]) -> str:
 
 
 def breach(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
-    """Returns index and description of the first violation of a scheme, or None.
+    """Returns index and description of a sentence's first violation of a scheme.
 
-    Args:
-        tags: the tags of a sentence; its end has their number as index.
-        scheme: one of `SCHEMES`; "none" allows any tags.
+    The end of the sentence has the number of tags as index. "none" allows any tags.
     """
     for index, (before, tag) in enumerate(_steps(tags)):
         reason = None if scheme == NONE else _reason_against(before, tag, scheme)
@@ -160,15 +158,8 @@ def recognize_scheme(
     """Recognizes the scheme of tags.
 
     The scheme with the fewest violations wins. So a mistyped tag is reported as an
-    error later, rather than changing the scheme of the whole file.
-
-    Args:
-        sentences: the tags of each sentence.
-        path: their file, for the error message.
-
-    Returns:
-        One of `SCHEMES`. It is "none" if all tags are O, or if at least half of the
-        other tags have no prefix.
+    error later, rather than changing the scheme of the whole file. It is "none" if all
+    tags are O, or if at least half of the other tags have no prefix.
 
     Raises:
         ValueError: more than a tenth of them have none, but most have one.

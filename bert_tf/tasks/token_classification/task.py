@@ -121,10 +121,9 @@ class TokenClassification(task_module.Task):
                 "no training run; omit it, or train first (--do_train)."
             )
         labels, scheme = self._labels_and_scheme()
-        words = [sentence.words for sentence in train or ()]
-        tag_column = self.columns.tag
+        words, tag_column = [one.words for one in train or ()], self.columns.tag
         return features_module.Record(
-            labels=labels,
+            labels=tuple(labels),
             tag_scheme=scheme,
             max_seq_length=options.max_seq_length,
             doc_stride=options.max_seq_length // 2,
@@ -139,8 +138,7 @@ class TokenClassification(task_module.Task):
         )
 
     def applied_record(self) -> features_module.Record:
-        options, trained = self.options, self.trained
-        labels = options.labels
+        options, trained, labels = self.options, self.trained, self.options.labels
         if labels and labels != trained.labels:
             raise ValueError(
                 f"--labels={','.join(labels)}, but the model in {options.output_dir} "
@@ -271,29 +269,27 @@ class TokenClassification(task_module.Task):
             except ValueError as error:
                 findings.error("documents", error)
             if sentences[0].tags is not None:
-                tagged[name] = sentences
+                tagged[name] = self._true_tags(name)
             elif name != "test":
                 findings.error("tags", f"{paths[name]} has no tags")
         if not tagged:
             return
-        scheme = self.options.tag_scheme
-        if scheme == token_classification_options.AUTO:
-            first = next(iter(tagged))
-            try:
-                tags = self._true_tags(first)
-                scheme = schemes.recognize_scheme(tags, path=str(paths[first]))
-            except ValueError as error:
-                findings.error("tags", error)
-                return
+        scheme, first = self.options.tag_scheme, next(iter(tagged))
+        try:
+            if scheme == token_classification_options.AUTO:
+                scheme = schemes.recognize_scheme(tagged[first], path=str(paths[first]))
+        except ValueError as error:
+            findings.error("tags", error)
+            return
         findings.passed("tag scheme", scheme)
         types: dict[str, list[str]] = {}
-        for name, sentences in tagged.items():
-            breaches = list(schemes.breaches(sentences, scheme))
+        for name in tagged:
+            breaches = list(schemes.breaches(self.examples[name], scheme))
             for line, reason in breaches:
                 findings.error("tags", reason, f"{paths[name]}:{line}")
             if not breaches:
                 findings.passed("tags", f"{name}: all tags follow their scheme")
-            tags = itertools.chain.from_iterable(self._true_tags(name))
+            tags: Any = itertools.chain.from_iterable(tagged[name])
             if scheme != schemes.NONE:
                 tags = (schemes.split_tag(t)[1] for t in tags if t != schemes.OUTSIDE)
             if name != "test" and (kinds := list(tags)):
@@ -302,9 +298,8 @@ class TokenClassification(task_module.Task):
 
     def num_windows(self, lengths: np.ndarray) -> np.ndarray:
         options = self.options
-        stride = options.max_seq_length // 2
-        if self.trained:
-            stride = self.trained.doc_stride
+        half = options.max_seq_length // 2
+        stride = self.trained.doc_stride if self.trained else half
         if options.document_context:
             return lengths / stride  # About, because documents are divided.
         return 1 + -(-np.maximum(lengths - options.max_seq_length + 2, 0) // stride)
@@ -361,24 +356,22 @@ class TokenClassification(task_module.Task):
 
     def _labels_and_scheme(self):
         """Returns the tags of a new model and their scheme."""
-        labels, scheme = self.options.labels, self.options.tag_scheme
+        labels: Any = self.options.labels
+        scheme = self.options.tag_scheme
         is_auto = scheme == token_classification_options.AUTO
         if "train" in self.examples:
             path, tags = str(self.paths()["train"]), self._true_tags("train")
             if is_auto:
                 scheme = schemes.recognize_scheme(tags, path=path)
-            return labels or tuple(
-                schemes.labels_of_training(path, tags, scheme)
-            ), scheme
+            return labels or schemes.labels_of_training(path, tags, scheme), scheme
+        if not labels and self.start.source is not None:
+            labels = self.start.source.head.labels
         if not labels:
-            source = self.start.source
-            if source is None or not source.head.labels:
-                raise ValueError(
-                    f"The tags of {self.options.init_checkpoint} are unknown; list "
-                    "them with --labels in the order of its outputs."
-                )
-            labels = source.head.labels
-        return tuple(labels), schemes.scheme_of_labels(labels) if is_auto else scheme
+            raise ValueError(
+                f"The tags of {self.options.init_checkpoint} are unknown; list them "
+                "with --labels in the order of its outputs."
+            )
+        return labels, schemes.scheme_of_labels(labels) if is_auto else scheme
 
     def _word_logits(self, name, predict):
         """Returns the logits of all words, float32 [W, C]."""
