@@ -128,7 +128,8 @@ class RecordFiles:
         indices = files.map_paths(record_index.load_or_scan, self.paths)
         self._offsets = [index.offsets for index in indices]
         counts = [len(offsets) - 1 for offsets in self._offsets]
-        self._ends = np.cumsum(counts, dtype=np.int64)
+        self._ends = np.cumsum(counts, dtype=np.int64)  # Of each file, in records.
+        self._starts = self._ends - counts
         self.num_records = int(self._ends[-1]) if counts else 0
         if not self.num_records:
             raise ValueError(f"There are no records in {', '.join(self.paths)}.")
@@ -213,8 +214,7 @@ class RecordFiles:
     def place(self, index: int) -> str:
         """Returns "file: record 3 (at byte 200)" for messages; records count from 1."""
         path, offset = self._place(index)
-        file = self.paths.index(path)
-        number = index + 1 - (int(self._ends[file - 1]) if file else 0)
+        number = index + 1 - int(self._starts[bisect.bisect_right(self._ends, index)])
         return f"{path}: record {number:,} (at byte {offset:,})"
 
     def _agreed(self, indices):
@@ -222,7 +222,7 @@ class RecordFiles:
         described = {}
         for file, index in enumerate(indices):
             if len(index.offsets) > 1:
-                first = int(self._ends[file]) - len(index.offsets) + 1
+                first = int(self._starts[file])
                 schema = index.schema or schema_module.infer(self.decoded(first))
                 described[self.paths[file]] = (schema, index.metadata)
         (path, (schema, metadata)), *others = described.items()
@@ -254,11 +254,10 @@ class RecordFiles:
 
     def _place(self, index):
         file = bisect.bisect_right(self._ends, index)
-        first = int(self._ends[file]) - len(self._offsets[file]) + 1
-        return self.paths[file], int(self._offsets[file][index - first])
+        return self.paths[file], self._bounds(file, index, 1)[0]
 
     def _read_framed(self, file, index):
-        start, end = self._range(file, index, 1)
+        start, end = self._bounds(file, index, 1)
         return os.pread(self._open(self.paths[file]).fileno(), end - start, start)
 
     def _read_runs(self, which, indices):
@@ -270,29 +269,23 @@ class RecordFiles:
             for start, end in itertools.pairwise(starts)
             if end > start
         ]
-        ranges = [self._range(*run) for run in runs]
+        bounds = [self._bounds(*run) for run in runs]
         blocks = files.map_paths(
             files.read_range,
             [self.paths[file] for file, _, _ in runs],
-            [start for start, _ in ranges],
-            [end - start for start, end in ranges],
+            [places[0] for places in bounds],
+            [places[-1] - places[0] for places in bounds],
         )
-        framed = []
-        for (file, index, count), block in zip(runs, blocks, strict=True):
-            place = self._place_in_file(file, index)
-            ends = self._offsets[file][place : place + count + 1]
-            ends = (ends - ends[0]).tolist()
-            framed += [block[start:end] for start, end in itertools.pairwise(ends)]
-        return framed
+        return [
+            block[start - places[0] : end - places[0]]
+            for places, block in zip(bounds, blocks, strict=True)
+            for start, end in itertools.pairwise(places)
+        ]
 
-    def _range(self, file, index, count):
-        """Returns first and last byte of records that follow each other."""
-        place = self._place_in_file(file, index)
-        offsets = self._offsets[file]
-        return int(offsets[place]), int(offsets[place + count])
-
-    def _place_in_file(self, file, index):
-        return index - int(self._ends[file]) + len(self._offsets[file]) - 1
+    def _bounds(self, file, index, count):
+        """Returns the bytes at which records that follow each other start and end."""
+        place = index - int(self._starts[file])
+        return self._offsets[file][place : place + count + 1].tolist()
 
     def _open(self, path):
         if path not in self._opened:
