@@ -291,20 +291,14 @@ def read_examples(
     labels: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
-    """Returns the examples of a table. Logs the number of empty texts.
+    """Returns the examples of a table; see `tables.read_table`. Logs empty texts.
 
-    Args:
-        path: of the table; see `tables.read_table`.
-        columns: names of its columns.
-        set_type: "train", "dev" or "test". Without a column `id`, examples are named
-            SET-ROW as in the release, where the header is row 0.
-        labels: class names. If empty, all labels are accepted.
-        broken_rows: collects the errors of broken rows, which are skipped. None: a
-            broken row raises.
+    Without a column `id`, examples are named SET-ROW as in the release, where the
+    header is row 0. Without `labels`, all labels are accepted.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a column is missing, a label is invalid, or an id occurs twice. The
+        ValueError: a row is wrong, and `broken_rows` does not collect its error. The
             message contains file and line.
     """
     is_regression = columns.kind == checkpoint_heads.REGRESSION
@@ -380,10 +374,7 @@ def _warn_of_empty(examples):
 def file_of(run: Any, data: Any, name: str) -> str:
     """Returns the path of the examples of a Python call; sets the option for pairs.
 
-    Args:
-        run: `fine_tune.Run`.
-        data: see `fine_tune.classify`.
-        name: "train" or "validation".
+    `data` is "train" or "validation" of `fine_tune.classify`, `run` its `Run`.
     """
     text, text_b, label = (
         run.option(f"{column}_column") or column

@@ -168,17 +168,11 @@ def output_names(head: checkpoint_heads.Head, label_kind: str) -> tuple[str, ...
 
 
 def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
-    """Returns the answer for each example.
+    """Returns the answer for each example from the logits [N, C].
 
-    Args:
-        logits: float32 [N, C].
-        record: of the model.
-
-    Returns:
-        One dictionary per example. For one class: `label`, and `probabilities` by
-        class. For several classes: `labels`, the classes whose probability reaches
-        `THRESHOLD`, and `probabilities`. For regression: `value`, a number or, with
-        several targets, a list.
+    For one class: `label`, and `probabilities` by class. For several classes: `labels`,
+    the classes whose probability reaches `THRESHOLD`, and `probabilities`. For
+    regression: `value`, a number or, with several targets, a list.
     """
     if record.label_kind == checkpoint_heads.REGRESSION:
         return [{"value": value} for value in predicted_of(logits, record).tolist()]
@@ -195,12 +189,7 @@ def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
 
 
 def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
-    """Returns the predictions in the format of the column of labels.
-
-    Returns:
-        For one class int [N], for several int32 [N, C], for regression float32 [N],
-        or [N, C] with several targets.
-    """
+    """Returns the predictions as `features.label_columns` has the labels."""
     if record.label_kind == checkpoint_heads.REGRESSION:
         values = classifier.BertRegressor.answers(np.asarray(logits))["values"]
         return np.asarray(output_activation.apply(values, record.output_activation))
@@ -260,9 +249,7 @@ def submission_lines(
 ) -> Iterator[str]:
     """Yields the lines of a file for the GLUE server: `index`, tab, `prediction`.
 
-    Args:
-        indices: index of each row in the test file. None: its number, from 0.
-        answers: returned by `answers_of`.
+    A row of the test file without an index has its number, from 0.
     """
     yield "index\tprediction\n"
     for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
@@ -403,14 +390,9 @@ class Teacher:
         examples: Sequence[examples_module.InputExample],
         options: classification_options.RunClassifierOptions,
     ) -> np.ndarray:
-        """Returns the teacher's logits.
+        """Returns the teacher's logits [N, C], in the order of the student's classes.
 
-        Args:
-            examples: N examples.
-            options: of the student's run.
-
-        Returns:
-            float32 [N, C], in the order of the student's classes.
+        `options` are those of the student's run.
         """
         task = self._predictor.task
         rows = features_module.rows_of(examples, task, self._predictor.tokenizer)

@@ -95,14 +95,8 @@ class Extractor(fine_tuning_predictor.Predictor):
     """Extracts vectors with a checkpoint's encoder.
 
     Args:
-        options: what to extract.
+        options: what to extract. The attribute has the settings of the checkpoint.
         start: the opened checkpoint. None: `options` name it.
-
-    Attributes:
-        options: the options, with the settings of the checkpoint.
-        config: `BertConfig`.
-        vocabulary: `Vocabulary`.
-        model: `BertModel`.
 
     Raises:
         OSError: a file cannot be read.
@@ -130,7 +124,13 @@ class Extractor(fine_tuning_predictor.Predictor):
         self.options = options = _with_settings(options, source)
         policy = backends.policy_of(options.dtype)
         backends.check(options.backend, policy)
-        _check_layers(options, start.config)
+        num_layers = start.config.num_hidden_layers
+        for layer in options.layers:
+            if not -num_layers <= layer < num_layers:
+                raise ValueError(
+                    f"--layers: layer {layer} does not exist. The model has "
+                    f"{num_layers} layers; expected {-num_layers} to {num_layers - 1}."
+                )
         if options.pooling != "none":
             pooling_module.check(options.pooling, start.config)
         settings = fine_tuning_predictor.LoadSettings(
@@ -158,10 +158,7 @@ class Extractor(fine_tuning_predictor.Predictor):
         return np.array(vectors, np.float32).reshape(len(vectors), width)
 
     def extract_each(self, lines: Iterable[TextLine]) -> Iterator[Extracted]:
-        """Yields the vectors of each text, in order.
-
-        Args:
-            lines: the texts, consumed as they are needed.
+        """Yields the vectors of each text, in order; `lines` are read when needed.
 
         Raises:
             ValueError: the model has one segment, and a text is a pair; the message
@@ -247,16 +244,6 @@ class Extractor(fine_tuning_predictor.Predictor):
         return rows
 
 
-def _check_layers(options, config):
-    num_layers = config.num_hidden_layers
-    for layer in options.layers:
-        if not -num_layers <= layer < num_layers:
-            raise ValueError(
-                f"--layers: layer {layer} does not exist. The model has {num_layers} "
-                f"layers; expected {-num_layers} to {num_layers - 1}."
-            )
-
-
 def _with_settings(
     options: feature_extraction_options.ExtractionOptions, source: source_module.Source
 ) -> feature_extraction_options.ExtractionOptions:
@@ -279,10 +266,9 @@ def _with_settings(
 def _without_padding(ids, outputs):
     """Returns the `Extracted` of a text, from its row of each output."""
     size = len(ids)
-    values = dict(outputs)
-    if "vectors" in values:
-        values["vectors"] = values["vectors"][:size].copy()
-    if "attention_weights" in values:
-        weights = values["attention_weights"]
-        values["attention_weights"] = weights[:size, :, :, :size].copy()
-    return Extracted(input_ids=np.array(ids, np.int32), **values)
+    if "vectors" in outputs:
+        outputs["vectors"] = outputs["vectors"][:size].copy()
+    if "attention_weights" in outputs:
+        weights = outputs["attention_weights"]
+        outputs["attention_weights"] = weights[:size, :, :, :size].copy()
+    return Extracted(input_ids=np.array(ids, np.int32), **outputs)

@@ -6,8 +6,6 @@ The published data sets are at the end: their files and columns.
 import dataclasses
 import os
 import re
-from collections.abc import Iterable
-from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf.data import tables
@@ -51,22 +49,15 @@ def read_examples(
     num_endings: int | None = None,
     broken_rows: list[str] | None = None,
 ) -> list[ChoiceExample]:
-    """Returns the examples of a table.
+    """Returns the examples of a table; see `tables.read_table`.
 
-    Args:
-        path: of the table; see `tables.read_table`.
-        columns: names of its columns.
-        set_type: "train", "dev" or "test". Without a column `id`, examples are named
-            SET-ROW, counted from 1.
-        num_endings: required number of endings. None: that of the first row.
-        broken_rows: collects the errors of broken rows, which are skipped. None: a
-            broken row raises.
+    Without a column `id`, examples are named SET-ROW, counted from 1. All have
+    `num_endings` endings, by default as many as the first row.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a column is missing, a text is empty, the number of endings varies,
-            a label is invalid, or an id occurs twice. The message contains file and
-            line.
+        ValueError: a row is wrong, and `broken_rows` does not collect its error. The
+            message contains file and line.
     """
     examples: list[ChoiceExample] = []
     place_of: dict[str, str] = {}
@@ -104,11 +95,12 @@ def _rows(path, columns, broken_rows):
 
 
 def _example(row, columns, default_guid):
-    start = row.cells[columns.start]
-    _check_text(start, f"{row.place}: the start (column {columns.start})")
-    endings = _endings(row, columns)
-    for index, ending in enumerate(endings):
-        _check_text(ending, f"{row.place}: ending {index}")
+    start, endings = row.cells[columns.start], _endings(row, columns)
+    texts = {f"the start (column {columns.start})": start}
+    texts |= {f"ending {index}": ending for index, ending in enumerate(endings)}
+    for what, text in texts.items():
+        if text is None or not text.strip():
+            raise ValueError(f"{row.place}: {what} is empty; expected text.")
     label = None
     if columns.label is not None:
         label = _label(row.cells[columns.label].strip(), len(endings), row.place)
@@ -136,15 +128,10 @@ def _endings(row, columns):
     return endings
 
 
-def _numbered(names: Iterable[str]) -> Sequence[str]:
+def _numbered(names):
     """Returns the columns ending0, ending1 and so on, in this order."""
     endings = [name for name in names if re.fullmatch(r"ending\d+", name)]
     return sorted(endings, key=lambda name: int(name.removeprefix("ending")))
-
-
-def _check_text(text, what):
-    if text is None or not text.strip():
-        raise ValueError(f"{what} is empty; expected text.")
 
 
 def _label(text, num_endings, place):

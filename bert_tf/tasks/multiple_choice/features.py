@@ -35,7 +35,7 @@ def convert_examples_to_features(
     max_seq_length: int,
     tokenizer: Any,
 ) -> Features:
-    """Returns the features of examples: one sequence per ending.
+    """Returns the features of examples, which all have C endings.
 
     A sequence is [CLS] start [SEP] ending [SEP]. The start is segment 0. Long sequences
     are truncated at the end of the longer text.
@@ -44,35 +44,30 @@ def convert_examples_to_features(
     the start exactly as for sentence pairs. The model scores each sequence with one
     vector on [CLS], and a softmax over the C scores chooses (section 4.4). The single
     new vector serves any number of endings, in any order.
-
-    Args:
-        examples: N examples with C endings each.
-        max_seq_length: S.
-        tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
     """
-    num_endings = len(examples[0].endings)
-    shape = (len(examples), num_endings, max_seq_length)
-    columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
-    row_lengths: list[int] = []
-    for start in range(0, len(examples), EXAMPLES_PER_CALL):
+    num_examples, parts = len(examples), []
+    lengths: list[int] = []
+    for start in range(0, num_examples, EXAMPLES_PER_CALL):
         part = examples[start : start + EXAMPLES_PER_CALL]
         packed = pack_endings(
             tokenizer,
             [example.start for example in part],
             [example.endings for example in part],
             max_seq_length=max_seq_length,
-            lengths=row_lengths,
+            lengths=lengths,
         )
-        for name, column in columns.items():
-            rows = packed[name].reshape(-1, num_endings, max_seq_length)
-            column[start : start + len(part)] = rows
-        progress_module.report(
-            "tokenize", start + len(part), len(examples), unit="examples"
-        )
+        parts.append(packed)
+        done = start + len(part)
+        progress_module.report("tokenize", done, num_examples, unit="examples")
+    shape = (num_examples, -1, max_seq_length)  # [N, C, S]
+    columns = {
+        name: np.concatenate([packed.pop(name) for packed in parts]).reshape(shape)
+        for name in packing.ENCODER_COLUMNS
+    }
     label_ids = [example.label or 0 for example in examples]
     return Features(
         columns=columns | {"label_ids": np.array(label_ids, np.int32)},
-        lengths=np.max(np.reshape(row_lengths, (-1, num_endings)), axis=1),
+        lengths=np.max(np.reshape(lengths, (num_examples, -1)), axis=1),
     )
 
 
@@ -84,18 +79,10 @@ def pack_endings(
     max_seq_length: int,
     lengths: list[int] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Returns the sequences of all endings as rows of one array.
+    """Returns the columns of all endings, int32 [total number of endings, S].
 
-    Args:
-        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
-        starts: N texts.
-        endings: N lists of texts. The lists may differ in length.
-        max_seq_length: S.
-        lengths: a list that collects the number of pieces of each sequence before it
-            is cut, without special tokens.
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids`: int32 [total number of endings, S].
+    Starts may have different numbers of endings. `lengths` collects the number of
+    pieces of each sequence before it is cut, without special tokens.
     """
     start_ids = packing.token_ids(tokenizer, starts)
     ending_ids = packing.token_ids(tokenizer, list(itertools.chain(*endings)))
