@@ -79,12 +79,8 @@ class Source:
     ) -> dict[str, tf.Tensor]:
         """Returns `rows`. A source that draws parts of a row overrides this.
 
-        What it draws must be a function of (seed, step, example).
-
-        Args:
-            step: int64 [], the step that the batch is for.
-            indices: int64 [B], indices of the rows.
-            places: of the B rows in the step's global batch.
+        What it draws must be a function of (seed, step, example). The step is int64 [],
+        and `places` are those of the B rows in its global batch.
         """
         return self.rows(indices, len(places))
 
@@ -355,11 +351,8 @@ def prepared(
 ) -> tf.data.Dataset:
     """Returns batches as training and evaluation read them: cut, and ahead of time.
 
-    Args:
-        batches: dicts of columns [B, ...].
-        length_buckets: as for `training_batches`.
-        read: the rows of the global batch that `batches` contains; None: all.
-        share: those to return; None: those of `read`.
+    They are dicts of columns [B, ...], with the rows `read` of the global batch, of
+    which those of `share` are returned. None stands for all of them.
     """
     if length_buckets:
         batches = batches.map(lambda features: _cut(features, length_buckets))

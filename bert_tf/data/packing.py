@@ -221,10 +221,7 @@ def window_spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int
     window makes them overlap, so that most pieces have text on both sides in at least
     one window. At the edge of a window the encoder sees text on one side only.
 
-    Args:
-        num_pieces: number of pieces in the text.
-        room: maximum number of pieces in a window.
-        stride: pieces between the starts of two windows; at most `room` is used.
+    A window has room for `room` pieces, and a longer stride is cut to it.
 
     Example:
         >>> window_spans(10, 5, 3)
@@ -245,12 +242,8 @@ def most_context(windows: Sequence[tuple[int, int]], pieces: np.ndarray) -> np.n
     """Returns the window in which each piece has the most context, int64 [N].
 
     A piece's context is the smaller of the numbers of pieces to its left and to its
-    right. Among equals the longer window wins, then the first one.
-
-    Args:
-        windows: starts and stops, in order; see `window_spans`.
-        pieces: integers [N] in ascending order, indices of pieces of the text. Each is
-            in at least one window.
+    right. Among equals the longer window wins, then the first one. `pieces` are N
+    ascending indices, each of which is in at least one of the `window_spans`.
 
     Source: _check_is_max_context of run_squad.py, 2018.
     """

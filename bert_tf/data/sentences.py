@@ -28,12 +28,10 @@ _STRAY_MARK = re.compile(r"\s[\"“„«'‘]\s*$")
 
 
 def split(text: str, language: str) -> list[str]:
-    """Returns the sentences of a paragraph, in order, none empty.
+    """Returns the sentences of a paragraph without line ends, in order, none empty.
 
-    Args:
-        text: running text without line ends.
-        language: code such as "en", "zh" or "pt-BR". An unknown code gets the rules of
-            the nearest known one.
+    A language has a code such as "en", "zh" or "pt-BR". An unknown code gets the rules
+    of the nearest known one.
 
     Raises:
         ImportError: sentencex is not installed.

@@ -37,11 +37,8 @@ class Writer:
         path: the file.
         schema: its columns.
         metadata: JSON values that say how the records were created, such as
-            `vocab_fingerprint`. `RecordFiles.metadata` returns them.
-
-    Attributes:
-        metadata: as above; it may be extended until the block ends.
-        num_records: number of records written so far.
+            `vocab_fingerprint`. `RecordFiles.metadata` returns them. The attribute of
+            this name may be extended until the block ends.
 
     Raises:
         OSError: the file cannot be written.
@@ -61,7 +58,7 @@ class Writer:
         self.metadata = dict(metadata or {})
         # 4 bytes per record: readers need as much.
         self._sizes = [np.zeros(0, np.uint32)]
-        self.num_records = 0
+        self.num_records = 0  # Written so far.
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Writer":
@@ -84,7 +81,7 @@ class Writer:
 
         Raises:
             ValueError: an array does not match the schema.
-            OSError: the file cannot be written, for example because the disk is full.
+            OSError: the file cannot be written.
         """
         data, sizes = data_encoding.framed_records(self._schema, columns)
         self._file.write(data)

@@ -53,9 +53,8 @@ def find(
             file_format = _format(name, options)
             if is_folder and file_format is None:
                 skipped.append(name)
-                _LOG.warning(
-                    "%s: skipped, because its name is not that of a text file.", name
-                )
+                message = "%s: skipped, because its name is not that of a text file."
+                _LOG.warning(message, name)
                 continue
             if options.format == "auto" and _MARKUP.search(name):
                 raise ValueError(
@@ -63,8 +62,7 @@ def find(
                     "markup, which would become part of the corpus. Convert it to "
                     "plain text, or pass --format=prose to read it as it is."
                 )
-            size = files.size(name)
-            file_format = file_format or default
+            file_format, size = file_format or default, files.size(name)
             sources.append(Source(path=name, format=file_format, num_bytes=size))
     if not sources:
         raise ValueError(
@@ -109,8 +107,7 @@ def _grouped(sources: list[Source]) -> Iterator[tuple[Source, ...]]:
     """Yields groups of several small sources or one large source."""
     group: list[Source] = []
     for source in sources:
-        size = sum(other.num_bytes for other in group)
-        if group and size + source.num_bytes > _UNIT_BYTES:
+        if group and sum(s.num_bytes for s in (*group, source)) > _UNIT_BYTES:
             yield tuple(group)
             group = []
         group.append(source)
