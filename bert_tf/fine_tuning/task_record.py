@@ -162,10 +162,8 @@ def beside(source: source_module.Source, record: type[RecordT]) -> RecordT | Non
     A record of another task is left to the check of the checkpoint's head.
     """
     for folder in (source.path, os.path.dirname(source.path)):
-        if folder and is_run(folder):
-            values = run_folder.RunFolder(folder).read_task()
-            if values.get("task") == record.KIND:
-                return record.read(folder)
+        if folder and companion_files.read_task(folder).get("task") == record.KIND:
+            return record.read(folder)
     return None
 
 

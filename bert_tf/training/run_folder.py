@@ -191,11 +191,11 @@ class RunFolder:
         Raises:
             ValueError: something else differs.
         """
-        recorded = self._read_json(companion_files.CONFIG_FILE)
-        if recorded is None:
+        path = self._file(companion_files.CONFIG_FILE)
+        if not files.exists(path):
             return {}
-        recorded_config = type(config).from_dict(recorded)
-        changed = run_file.changed_values(recorded_config.to_dict(), config.to_dict())
+        recorded = type(config).from_json_file(path)
+        changed = run_file.changed_values(recorded.to_dict(), config.to_dict())
         for name, (before, now) in changed.items():
             if name not in companion_files.FREE_VALUES:
                 raise ValueError(
@@ -227,15 +227,14 @@ class RunFolder:
                 with files.open_file(self._file(name)) as source:
                     copy._write_text(name, source.read())
 
-    def read_task(self) -> dict[str, Any]:
+    def read_task(self) -> Mapping[str, Any]:
         """Returns the content of task.json; raises ValueError if there is none."""
-        task = self._read_json(companion_files.TASK_FILE)
-        if task is None:
+        if not files.exists(self._file(companion_files.TASK_FILE)):
             raise ValueError(
                 f"{self.path} contains no task.json; expected the output_dir of a "
                 "training run of this package."
             )
-        return task
+        return companion_files.read_task(self.path)
 
     def cut_metrics(self, step: int) -> None:
         """Removes what an interrupted run logged after `step`."""
@@ -379,14 +378,6 @@ class RunFolder:
             folder = self.path if tag == "train" else self._file(tag)
             self._writers[tag] = tf.summary.create_file_writer(folder)
         return self._writers[tag]
-
-    def _read_json(self, name):
-        """Returns the content of a file in the folder, or None if there is none."""
-        if not files.exists(self._file(name)):
-            return None
-        return files.read_json(
-            self._file(name), advice="expected the file that a training run writes"
-        )
 
     def _file(self, name):
         return os.path.join(self.path, name)
