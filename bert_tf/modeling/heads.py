@@ -29,10 +29,7 @@ TASK_DROPOUT_SITE = 1 << 20
 def class_weights(layer: Any, num_classes: int, width: int) -> tuple[Any, Any]:
     """Returns new variables of a layer: `output_weights` [C, width], `output_bias` [C].
 
-    Args:
-        layer: a Keras layer or model with a `config`.
-        num_classes: C.
-        width: of the vectors that are scored; H in the release.
+    The layer has a `config`; the width of the vectors is H in the release.
     """
     kernel = layer.add_weight(
         name="output_weights",
@@ -277,11 +274,7 @@ def class_losses(logits: numerics.Tensor, labels: numerics.Tensor) -> numerics.T
 
     Otherwise a negative label, such as that of a test set without labels, would count
     from the last class, and one that is too large as 0 on accelerators. On CPUs,
-    TensorFlow refuses the latter.
-
-    Args:
-        logits: [B, C].
-        labels: integer [B].
+    TensorFlow refuses the latter. The result is float32 [B].
     """
     labels = ops.cast(labels, "int32")
     losses = kernels.current().cross_entropy(logits, ops.maximum(labels, 0))
@@ -297,13 +290,7 @@ def weighted_sum(losses: numerics.Tensor, weights: numerics.Tensor) -> numerics.
 def weighted_hits(
     logits: numerics.Tensor, labels: numerics.Tensor, weights: numerics.Tensor
 ) -> numerics.Tensor:
-    """Returns the summed weights of all rows whose highest logit is the label's.
-
-    Args:
-        logits: [..., C].
-        labels: integer [...].
-        weights: float32 [...].
-    """
+    """Returns the summed weights of rows [...] whose highest logit is the label's."""
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
     return ops.sum(ops.cast(hits, "float32") * weights)
 

@@ -17,18 +17,7 @@ ABSENT = -1e9
 
 
 class ClassSignatures(signatures.TaskSignatures):
-    """The functions of a trained classifier.
-
-    Attributes:
-        functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
-            string [B]. It returns `label`, string [B], and `probabilities`, float32
-            [B, C]. A multi-label model returns `labels`, string [B, C], padded with "",
-            instead of `label`; a regression model returns only `value`, float32 [B], or
-            [B, C] with several targets.
-            `ids` returns `logits`, float32 [B, C], and what follows from them. Models
-            with classes also have `labels`, which ignores its input `text`, string [B],
-            and returns `labels`, string [B, C]: the columns of `probabilities`.
-    """
+    """The functions of a trained classifier; `labels` ignores its text."""
 
     def __init__(self, predictor: Any):
         functions: dict[str, Any] = {}
@@ -82,11 +71,8 @@ class ClassSignatures(signatures.TaskSignatures):
 class ChoiceSignatures(signatures.TaskSignatures):
     """The functions of a trained multiple choice model.
 
-    Attributes:
-        functions: `serving_default` takes `text`, string [B], and `endings`, string
-            [B, C], padded with "". It returns `label`, string [B], the number of the
-            most likely ending, and `probabilities`, float32 [B, C], 0 for "". `ids`
-            takes one row per ending and returns `scores`, float32 [B].
+    `endings`, string [B, C], are padded with "", whose probability is 0. `label` is the
+    number of the most likely ending. `ids` takes one row per ending.
     """
 
     def __init__(self, predictor: Any):

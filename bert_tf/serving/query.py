@@ -19,12 +19,9 @@ _UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
 def run(options: serving_options.QuerySavedModelOptions) -> str:
-    """Returns the model's answers, one JSON object per line.
+    """Returns each query with its answer (see `client.Client.ask`), one JSON per line.
 
-    Returns:
-        Each query with its answer, in order, such as
-        `{"text": ..., "label": ..., "probabilities": {name: p}}`; see
-        `client.Client.ask`. With an output_file, which then has these lines, a report.
+    With an output_file, which then has these lines, returns a report.
 
     Raises:
         OSError: a file or the model cannot be read, or its server cannot be reached.

@@ -35,10 +35,9 @@ class TaskSignatures(tf.Module):
             or instead: each a function, and the specs of its inputs in their order.
 
     Attributes:
-        functions: signature name -> `tf.function`. Every task has `serving_default`,
-            which takes text, and `ids`, which takes `input_ids`, `input_mask` and
-            `segment_ids`, int32 [B, S], and returns the model's outputs. `ids` ignores
-            the padding that a server adds; see `real_mask`.
+        functions: signature name -> `tf.function`; docs/signatures.md has what each
+            takes and returns. `ids` ignores the padding that a server adds; see
+            `real_mask`.
         model_outputs: `outputs` as one `tf.function`, which all functions call.
             `openvino_model` replaces it in a SavedModel.
     """

@@ -22,16 +22,7 @@ _APOSTROPHES = words_module.APOSTROPHE + words_module.TYPOGRAPHIC_APOSTROPHE
 
 
 class TagSignatures(signatures.TaskSignatures):
-    """The functions of a trained tagger.
-
-    Attributes:
-        functions: `serving_default` takes `text`, string [B], of any length. It returns
-            `words` and `tags`, string [B, W], padded with "", and `starts` and `ends`,
-            int64 [B, W], characters of the text, padded with `NO_WORD`. `entities`
-            returns also `probabilities`, float32 [B, W], of the tags, and for each
-            entity its `entity_labels`, `entity_texts`, `entity_starts`, `entity_ends`
-            and `entity_scores` [B, E]. `ids` returns `logits`, float32 [B, S, C].
-    """
+    """The functions of a trained tagger, for texts of any length."""
 
     HAS_POSITIONS = True
 

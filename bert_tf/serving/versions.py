@@ -19,11 +19,8 @@ _LIKE_A_VERSION = re.compile(r"[vV]?[+-]?\d[\d._-]*")
 def next_folder(export_dir: str, model_file: str = MODEL_FILE) -> str:
     """Returns the folder of the version to write.
 
-    Args:
-        export_dir: the folder of a version, such as `models/topics/1`, or the folder of
-            a model, such as `models/topics`, which gets the next number.
-        model_file: the file by which a version is recognized. All versions of a model
-            have the same format.
+    It is `export_dir`, if that is the folder of a version, such as `models/topics/1`,
+    or else the next number in the folder of a model, whose versions have `model_file`.
 
     Raises:
         ValueError: the folder has a name that TensorFlow Serving ignores, or contains
