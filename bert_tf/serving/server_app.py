@@ -85,6 +85,7 @@ class Application:
         add = functools.partial(self._router.add_route, methods=["GET"])
         predict = functools.partial(self._answer, server_formats.read_query)
         embeddings = functools.partial(self._answer, server_formats.read_embeddings)
+        described = functools.partial(functools.partial, self._described)
         add("/", self._page)
         add("/livez", _live)
         add("/readyz", self._ready)
@@ -93,8 +94,8 @@ class Application:
         for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}"):
             # Before the status, whose name matches any text without a slash.
             add(f"{path}:predict", predict, methods=["POST"])
-            add(f"{path}/metadata", self._metadata)
-            add(path, self._status)
+            add(f"{path}/metadata", described(server_formats.metadata))
+            add(path, described(server_formats.status))
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request; errors in TensorFlow Serving's form."""
@@ -103,14 +104,15 @@ class Application:
         request = requests.Request(scope, receive)
         identity = request.headers.get("x-request-id", "")
         is_usable = re.fullmatch(r"[\w.:/+=-]{1,128}", identity, re.ASCII)
-        # What the log says about the request.
+        # What the log and the counters say about the request.
         scope["state"] = {
-            "id": identity if is_usable else uuid.uuid4().hex,
-            "model": self.model,
-            "signature": "",
-            "rows": 0,
-            "seconds": {},
             "status": _CLIENT_IS_GONE,
+            "id": identity if is_usable else uuid.uuid4().hex,
+            "version": self.model.version if self.model else "",
+            "rows": 0,
+            "task": self.model.task.get("task", "") if self.model else "",
+            "signature": "",
+            "seconds": {},
             "is_sent": False,
             # In memory: the body, its columns, outputs, or the answer.
             "num_bytes": 0,
@@ -198,12 +200,9 @@ class Application:
         _require(not is_stuck, 503, "The model does not answer.")
         return responses.PlainTextResponse("ok")
 
-    async def _status(self, request):
+    async def _described(self, describe, request):
         _require(not request.url.path.endswith(":predict"), 405, "Expected POST.")
-        return responses.JSONResponse(server_formats.status(self._loaded(request)))
-
-    async def _metadata(self, request):
-        return responses.JSONResponse(server_formats.metadata(self._loaded(request)))
+        return responses.JSONResponse(describe(self._loaded(request)))
 
     async def _answer(self, read, request):
         """Returns the answer to a request to the model; its JSON is a thread's work."""
@@ -298,26 +297,26 @@ class Application:
     def log(self, fields: dict[str, Any]) -> None:
         """Writes a line of the log."""
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-        text = json.dumps(line)
-        if self._options.log_format == "text":
-            text = " ".join(f"{name}={json.dumps(line[name])}" for name in line)
+        text = " ".join(f"{name}={json.dumps(line[name])}" for name in line)
+        text = text if self._options.log_format == "text" else json.dumps(line)
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
     def _record(self, request):
         """Counts and logs a request."""
-        state, task, version = request.state, "", ""
-        if state.model is not None:
-            task, version = state.model.task.get("task", ""), state.model.version
-        _REQUESTS.labels(state.signature, state.status, task, version).inc()
+        state = request.state
+        labels = (state.signature, state.status, state.task, state.version)
+        _REQUESTS.labels(*labels).inc()
         if state.status < 400 and state.signature:
             for part, seconds in state.seconds.items():
                 _SECONDS.labels(part, state.signature).observe(seconds)
         path = request.scope["path"]
         if path in (*_PROBES, "/metrics"):
             return
-        line = {"method": request.method, "path": path[:200], "status": state.status}
-        line |= {"id": state.id, "version": version, "rows": state.rows}
+        line = {"method": request.method, "path": path[:200]}
+        line |= {
+            name: getattr(state, name) for name in ("status", "id", "version", "rows")
+        }
         for part, seconds in state.seconds.items():
             line[f"{part}_ms"] = round(1000 * seconds, 1)
         self.log(line)

@@ -63,13 +63,13 @@ class ServedModel(loaded_model.LoadedModel):
                     f"number of at least {least}; export the model again."
                 )
         self.vocabulary = companion_files.read_vocabulary(extra)
+        load = loaded_model.load
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
             from bert_tf.serving import openvino_model
 
-            super().__init__(openvino_model.load(export_dir))
-        else:
-            super().__init__(loaded_model.load(export_dir))
+            load = openvino_model.load
+        super().__init__(load(export_dir))
         if not self.signatures:
             raise ValueError(
                 f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "

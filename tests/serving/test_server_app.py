@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.serving import loaded_model
 from bert_tf.serving import options as serving_options
@@ -23,24 +24,12 @@ httpx = pytest.importorskip("httpx", reason="needs httpx")
 PREDICT = "/v1/models/m:predict"
 
 
-class Shape(list):
-    """Stands in for `tf.TensorShape`, so that these tests need no TensorFlow."""
-
-    rank = property(len)
-    as_list = list.copy
-
-
-def spec(shape, kind):
-    dtype = types.SimpleNamespace(is_integer=kind is np.int32, as_numpy_dtype=kind)
-    return types.SimpleNamespace(shape=Shape(shape), dtype=dtype)
-
-
 def signature(name, inputs=("text",), **outputs):
-    ids, text = spec([None, None], np.int32), spec([None], object)
+    text, ids = tf.TensorSpec([None], tf.string), tf.TensorSpec([None, None], tf.int32)
     return loaded_model.Signature(
         name=name,
         inputs=dict.fromkeys(inputs, ids if name == "ids" else text),
-        outputs={key: spec([None, *shape], None) for key, shape in outputs.items()},
+        outputs={key: tf.TensorSpec([None, *size]) for key, size in outputs.items()},
     )
 
 
