@@ -59,11 +59,7 @@ class Signature:
 
 
 class LoadedModel:
-    """A SavedModel in memory.
-
-    Args:
-        model: what `tf.saved_model.load` returns.
-    """
+    """A SavedModel in memory, as `tf.saved_model.load` returns it."""
 
     def __init__(self, model: Any):
         self._model = model
