@@ -213,8 +213,7 @@ class TaskModel(pretrained_model.PretrainedModel):
             outputs: what `call` returned for them.
         """
         weights = self.example_weights(features)
-        hits = weighted_hits(outputs["logits"], features["label_ids"], weights)
-        return {"accuracy": (hits, ops.sum(weights))}
+        return {"accuracy": accuracy(outputs["logits"], features["label_ids"], weights)}
 
     def total_loss(
         self,
@@ -287,12 +286,15 @@ def weighted_sum(losses: numerics.Tensor, weights: numerics.Tensor) -> numerics.
     return ops.sum(ops.where(ops.equal(weights, 0), 0.0, losses * weights))
 
 
-def weighted_hits(
+def accuracy(
     logits: numerics.Tensor, labels: numerics.Tensor, weights: numerics.Tensor
-) -> numerics.Tensor:
-    """Returns the summed weights of rows [...] whose highest logit is the label's."""
+) -> tuple[numerics.Tensor, numerics.Tensor]:
+    """Returns the summed weights of rows whose highest logit is the label's, and all.
+
+    Labels and weights are [...], logits [..., C].
+    """
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
-    return ops.sum(ops.cast(hits, "float32") * weights)
+    return ops.sum(ops.cast(hits, "float32") * weights), ops.sum(weights)
 
 
 def _weights_of_examples(weights):

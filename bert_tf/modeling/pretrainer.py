@@ -254,19 +254,19 @@ class BertPretrainer(heads.TaskModel):
         self, features: numerics.Features, outputs: numerics.Outputs
     ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
         """Returns `masked_lm_accuracy` and `next_sentence_accuracy`."""
-        weights = _masked_weights(features)
-        hits = heads.weighted_hits(
-            outputs["masked_lm_logits"], features["masked_lm_ids"], weights
-        )
-        metrics = {"masked_lm_accuracy": (hits, ops.sum(weights))}
+        metrics = {
+            "masked_lm_accuracy": heads.accuracy(
+                outputs["masked_lm_logits"],
+                features["masked_lm_ids"],
+                _masked_weights(features),
+            )
+        }
         if self.next_sentence:
-            weights = _next_sentence_weights(features)
-            hits = heads.weighted_hits(
+            metrics["next_sentence_accuracy"] = heads.accuracy(
                 ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
                 _next_sentence_labels(features),
-                weights,
+                _next_sentence_weights(features),
             )
-            metrics["next_sentence_accuracy"] = (hits, ops.sum(weights))
         return metrics
 
 

@@ -142,13 +142,8 @@ class BertSpanPredictor(heads.TaskModel):
         weights = heads.example_weights(features)
         bias = _bias_of_padding(features)
         return {
-            f"{end}_accuracy": (
-                heads.weighted_hits(
-                    outputs[f"{end}_logits"] + bias,
-                    features[f"{end}_positions"],
-                    weights,
-                ),
-                ops.sum(weights),
+            f"{end}_accuracy": heads.accuracy(
+                outputs[f"{end}_logits"] + bias, features[f"{end}_positions"], weights
             )
             for end in ("start", "end")
         }

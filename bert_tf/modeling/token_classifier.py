@@ -161,8 +161,7 @@ class BertTokenClassifier(heads.TaskModel):
         """Returns `accuracy`: the numbers of hits and of pieces with a tag."""
         weights = _tag_weights(features)
         tag_ids = _known_tag_ids(features)
-        hits = heads.weighted_hits(outputs["logits"], tag_ids, weights)
-        return {"accuracy": (hits, ops.sum(weights))}
+        return {"accuracy": heads.accuracy(outputs["logits"], tag_ids, weights)}
 
 
 class LayerMix(keras.layers.Layer):
