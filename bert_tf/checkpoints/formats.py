@@ -21,63 +21,37 @@ from bert_tf.modeling import released
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Format:
-    """One checkpoint format."""
-
-    module: str  # The module with the format's functions.
-    shown_by: str  # What identifies the format at a path; for messages.
-
-
-# Paths are tried against the formats in this order. Modules are imported on first use,
-# because some of them need an optional package.
+# Name -> module. Paths are tried against the formats in this order. Modules are
+# imported on first use, because some of them need an optional package.
 FORMATS = {
-    "bert": Format(
-        module="bert_tf.checkpoints.release",
-        shown_by="bert_model.ckpt.index, or a file named checkpoint",
-    ),
-    "hugging_face": Format(
-        module="bert_tf.checkpoints.hugging_face",
-        shown_by="config.json with model.safetensors or tf_model.h5",
-    ),
-    "keras_hub": Format(
-        module="bert_tf.checkpoints.keras_hub",
-        shown_by="config.json with model.weights.h5",
-    ),
-    "keras": Format(
-        module="bert_tf.checkpoints.keras_files",
-        shown_by="a file name that ends in .keras or .weights.h5",
-    ),
-    "saved_model": Format(
-        module="bert_tf.checkpoints.tf2.saved_model", shown_by="saved_model.pb"
-    ),
-    "model_garden": Format(
-        module="bert_tf.checkpoints.tf2.model_garden",
-        shown_by="an object-based TensorFlow 2 checkpoint",
-    ),
+    "bert": "bert_tf.checkpoints.release",
+    "hugging_face": "bert_tf.checkpoints.hugging_face",
+    "keras_hub": "bert_tf.checkpoints.keras_hub",
+    "keras": "bert_tf.checkpoints.keras_files",
+    "saved_model": "bert_tf.checkpoints.tf2.saved_model",
+    "model_garden": "bert_tf.checkpoints.tf2.model_garden",
 }
+_EXPECTED = (
+    "bert_model.ckpt.index, or a file named checkpoint (bert); config.json with "
+    "model.safetensors or tf_model.h5 (hugging_face); config.json with "
+    "model.weights.h5 (keras_hub); a file name that ends in .keras or .weights.h5 "
+    "(keras); saved_model.pb (saved_model); an object-based TensorFlow 2 checkpoint "
+    "(model_garden)"
+)
 
 
 def module_of(name: str) -> Any:
     """Returns the module of a format.
 
     Raises:
-        ValueError: there is no such format.
         ImportError: the format needs a package that is not installed; the message
             names the extra.
     """
-    if name not in FORMATS:
-        raise ValueError(
-            f"Unknown format {name!r}; expected one of {', '.join(FORMATS)}."
-        )
-    return importlib.import_module(FORMATS[name].module)
+    return importlib.import_module(FORMATS[name])
 
 
 def detect(path: str | os.PathLike[str]) -> str:
-    """Returns the name of the format of a checkpoint.
-
-    Args:
-        path: a checkpoint's prefix, a file or a folder.
+    """Returns the name of the format of a prefix, a file or a folder.
 
     Raises:
         FileNotFoundError: nothing exists at the path.
@@ -87,18 +61,17 @@ def detect(path: str | os.PathLike[str]) -> str:
     for name in FORMATS:
         if module_of(name).is_at(path):
             return name
-    expected = "; ".join(f"{one.shown_by} ({name})" for name, one in FORMATS.items())
     if files.exists(path):
         kind = "folder" if files.is_folder(path) else "file"
         raise ValueError(
-            f"{path} is a {kind} of an unknown format; expected one of: {expected}."
+            f"{path} is a {kind} of an unknown format; expected one of: {_EXPECTED}."
         )
     names = [*released.MODELS, kinds.SHIPPED]
     if near := difflib.get_close_matches(path, names, n=1, cutoff=0.8):
         raise FileNotFoundError(f"No such checkpoint: {path}; did you mean {near[0]}?")
     raise FileNotFoundError(
         f"No such checkpoint: {path}, and no released model has that name (such as "
-        f"bert-base-uncased); expected a folder, a file or a prefix: {expected}; or a "
+        f"bert-base-uncased); expected a folder, a file or a prefix: {_EXPECTED}; or a "
         f"model on Hugging Face's hub, such as {files.HUB_PREFIX}ORGANIZATION/MODEL."
     )
 

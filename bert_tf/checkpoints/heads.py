@@ -28,6 +28,7 @@ LABEL_KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
 # checkpoint's names alone do not tell these heads apart.
 OUTPUT_WEIGHTS = "output_weights"
 OUTPUT_BIAS = "output_bias"
+OUTPUTS = (OUTPUT_WEIGHTS, OUTPUT_BIAS)
 # Name in task.json of the retrieval model that scores a pair of texts.
 _CROSS_ENCODER = "cross_encoder"
 # Layers that some runs put between encoder and head. Only their run folder says how
@@ -65,9 +66,9 @@ class HeadKind:
     causal_model: str | None = None  # The class under causal attention, if another.
     weights: Mapping[str, str]  # Release's name -> shape in letters and digits.
     # Start of the names that show this kind; None: a different kind has the same names.
-    shown_by: str | None
+    shown_by: str | None = None
     hugging_face_class: str
-    hugging_face_has_pooler: bool  # Whether that class has a pooler.
+    hugging_face_has_pooler: bool = True  # Whether that class has a pooler.
     # Feature -> shape in letters.
     features: Mapping[str, str] = dataclasses.field(default_factory=lambda: _SEQUENCES)
 
@@ -90,7 +91,6 @@ HEADS: Mapping[str, HeadKind] = {
         weights={},
         shown_by="",
         hugging_face_class="BertModel",
-        hugging_face_has_pooler=True,
     ),
     # With causal attention the same weights predict the next word.
     kinds.Head.MASKED_LM: HeadKind(
@@ -109,7 +109,6 @@ HEADS: Mapping[str, HeadKind] = {
         weights=_MASKED_WORDS | _NEXT_SENTENCE,
         shown_by="cls/seq_relationship/",
         hugging_face_class="BertForPreTraining",
-        hugging_face_has_pooler=True,
         features=_WITH_MASKED_WORDS,
     ),
     kinds.Head.CLASSIFICATION: HeadKind(
@@ -121,7 +120,6 @@ HEADS: Mapping[str, HeadKind] = {
         weights=_LABELS,
         shown_by=OUTPUT_WEIGHTS,
         hugging_face_class="BertForSequenceClassification",
-        hugging_face_has_pooler=True,
     ),
     kinds.Head.QUESTION_ANSWERING: HeadKind(
         models={SINGLE_LABEL: "BertSpanPredictor"},
@@ -133,16 +131,13 @@ HEADS: Mapping[str, HeadKind] = {
     kinds.Head.TOKEN_CLASSIFICATION: HeadKind(
         models={SINGLE_LABEL: "BertTokenClassifier"},
         weights=_LABELS,
-        shown_by=None,
         hugging_face_class="BertForTokenClassification",
         hugging_face_has_pooler=False,
     ),
     kinds.Head.MULTIPLE_CHOICE: HeadKind(
         models={SINGLE_LABEL: "BertMultipleChoice"},
         weights=_CHOICES,
-        shown_by=None,
         hugging_face_class="BertForMultipleChoice",
-        hugging_face_has_pooler=True,
         features=_SEQUENCES_OF_CHOICES,
     ),
 }
@@ -164,15 +159,11 @@ class Head:
     label_kind: str = SINGLE_LABEL  # One of `LABEL_KINDS`; for classification only.
 
     def __post_init__(self) -> None:
-        for what, value, choices in (
-            ("head", self.kind, KINDS),
-            ("label", self.label_kind, LABEL_KINDS),
-        ):
-            if value not in choices:
-                raise ValueError(
-                    f"Unknown kind of {what} {value!r}; expected one of "
-                    f"{', '.join(choices)}."
-                )
+        if self.label_kind not in LABEL_KINDS:
+            raise ValueError(
+                f"Unknown kind of label {self.label_kind!r}; expected one of "
+                f"{', '.join(LABEL_KINDS)}."
+            )
 
     @property
     def row(self) -> HeadKind:
@@ -189,18 +180,13 @@ def head_of(
 ) -> Head:
     """Returns the `Head` that a checkpoint's names and shapes show.
 
-    Args:
-        shapes: {release's name: shape}.
-        kind: the kind if it is known, for example from a task.json. None: what the
-            names show; `output_weights` alone is taken for a classifier, as in 2018.
-        labels: names of the classes or tags, if known.
-        label_kind: what a classifier's label is, one of `LABEL_KINDS`.
+    If the kind is unknown, `output_weights` is taken for a classifier, as in 2018.
     """
     is_known = kind is not None or OUTPUT_WEIGHTS not in shapes
     if kind is None:
         kind = _kind_shown(shapes)
     num_labels = None
-    if kind in HEADS and HEADS[kind].has_labels:
+    if HEADS[kind].has_labels:
         if OUTPUT_WEIGHTS not in shapes:
             raise ValueError(f"The head {kind} needs weights named {OUTPUT_WEIGHTS}.")
         num_labels = shapes[OUTPUT_WEIGHTS][0]
@@ -228,20 +214,15 @@ def head_of_task(shapes: Mapping[str, Sequence[int]], task: Mapping[str, Any]) -
     if OUTPUT_WEIGHTS not in shapes or kind not in KINDS_WITH_OUTPUT_WEIGHTS:
         return head
     head = head_of(shapes, kind=kind, label_kind=label_kind)
-    num_outputs = max(1, len(labels)) if isinstance(labels, list) else head.num_labels
+    names = tuple(map(str, labels)) if isinstance(labels, list) else None
+    num_outputs = head.num_labels if names is None else max(1, len(names))
     if label_kind == REGRESSION and head.num_labels != num_outputs:
         raise ValueError(
             f"The regression has {num_outputs} output(s), but the head has "
             f"{head.num_labels}; pass the checkpoint that its task.json belongs to."
         )
-    return with_labels(head, labels)
-
-
-def with_labels(head: Head, labels: Any) -> Head:
-    """Returns a head with names of its labels, unless their number does not match."""
-    if not isinstance(labels, list | tuple) or len(labels) != head.num_labels:
-        return head
-    return dataclasses.replace(head, labels=tuple(map(str, labels)), is_known=True)
+    is_named = names is not None and len(names) == head.num_labels
+    return dataclasses.replace(head, labels=names if is_named else None)
 
 
 def head_shapes(
@@ -266,14 +247,8 @@ def check_weights(
     """Checks that a checkpoint has the weights that its configuration expects.
 
     The pooler may be missing where transformers saves none: sentence encoders, and
-    heads that do not use it.
-
-    Args:
-        path: the checkpoint, for messages.
-        shapes: {release's name: shape}.
-        config: its configuration.
-        head: its head.
-        own: release's name and shape -> the format's, for messages.
+    heads that do not use it. `own` maps the release's name and shape to the format's,
+    for messages.
 
     Raises:
         ValueError: a weight is missing, or has another shape.
@@ -308,8 +283,7 @@ def layers_between(names: Iterable[str]) -> list[str]:
 
 def is_head_weight(name: str) -> bool:
     """Returns whether a weight belongs to a head or to a layer before it."""
-    is_output = name in (OUTPUT_WEIGHTS, OUTPUT_BIAS)
-    return name.startswith(("cls/", *_BETWEEN)) or is_output
+    return name.startswith(("cls/", *_BETWEEN)) or name in OUTPUTS
 
 
 def is_sized_by_task(name: str) -> bool:
@@ -328,12 +302,12 @@ def is_sized_by_vocabulary(name: str) -> bool:
 def kind_of(model: Any) -> str | None:
     """Returns the kind of head that a model has; None if it is not in `HEADS`."""
     name = type(model).__name__
+    if model_class(name) is not type(model):
+        return None
     for kind, row in HEADS.items():
-        if name not in row.classes or model_class(name) is not type(model):
-            continue
-        if name == row.causal_model or all(
-            getattr(model, argument) == value
-            for argument, value in row.arguments.items()
+        if name == row.causal_model or (
+            name in row.models.values()
+            and all(getattr(model, k) == value for k, value in row.arguments.items())
         ):
             return kind
     return None

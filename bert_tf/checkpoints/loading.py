@@ -91,12 +91,7 @@ def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
 
 
 def open_run(run_dir: str) -> source_module.Source:
-    """Returns the last checkpoint of a run.
-
-    Raises:
-        OSError: the checkpoint cannot be read.
-        ValueError: there is none.
-    """
+    """Returns the last checkpoint of a run; raises a ValueError if there is none."""
     prefix = rotation.latest(run_dir)
     if prefix is None:
         raise ValueError(
@@ -107,11 +102,7 @@ def open_run(run_dir: str) -> source_module.Source:
 
 
 def check_sizes(config: config_module.BertConfig, source: source_module.Source) -> None:
-    """Compares the sizes of an encoder with a checkpoint, before they take memory.
-
-    Raises:
-        ValueError: the checkpoint has fewer layers, or other shapes.
-    """
+    """Refuses a checkpoint with fewer layers or other shapes than an encoder has."""
     num_layers = checkpoint_names.num_layers(source.shapes)
     if config.num_hidden_layers > num_layers:
         raise ValueError(
@@ -154,10 +145,8 @@ def model_of(source: source_module.Source, **kwargs: Any) -> Any:
 
 def warn_of_pooler(model: Any, report: LoadReport) -> None:
     """Logs that an encoder's pooler is untrained, because its checkpoint has none."""
-    is_encoder = checkpoint_heads.kind_of(model) == kinds.Head.ENCODER
-    if is_encoder and len(checkpoint_names.without_pooler(report.missing)) < len(
-        report.missing
-    ):
+    lacks_pooler = any(n.startswith(checkpoint_names.POOLER) for n in report.missing)
+    if lacks_pooler and checkpoint_heads.kind_of(model) == kinds.Head.ENCODER:
         logger.warning(
             "%s has no pooler, so its pooler is untrained: do not use "
             "pooled_output before you have trained it; sequence_output is unaffected.",
@@ -202,9 +191,25 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
     memory.
     """
     variables = checkpoint_names.checkpoint_variables(model)
-    offered = _offered(model, source)
-    assigned = {name: variables[name] for name in offered if name in variables}
-    _check(assigned, source)
+    kind = checkpoint_heads.kind_of(model)
+    # The heads of classifiers, taggers and multiple choice have the same names. A head
+    # that is known to be of a different kind is not loaded.
+    is_other = source.head.is_known and kind not in (None, source.head.kind)
+    assigned = {
+        name: variables[name]
+        for name in source.shapes
+        if name in variables and not (is_other and name in checkpoint_heads.OUTPUTS)
+    }
+    if not any(
+        name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in assigned
+    ):
+        example = min((*source.shapes, *source.unmapped), default="none")
+        raise ValueError(
+            f"The checkpoint {source.path} has no encoder weights: expected names such "
+            f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
+            "checkpoint."
+        )
+    _check_shapes({name: one.shape for name, one in assigned.items()}, source)
     for name, array in source.read_each(assigned):
         source_module.check_finite(source.path, name, array)
         assigned[name].assign(array)
@@ -220,32 +225,7 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
     )
 
 
-def _offered(model: Any, source: source_module.Source) -> list[str]:
-    """Returns the names that may be read.
-
-    The heads of classifiers, taggers and multiple choice have the same names. A head
-    that is known to be of a different kind is not loaded.
-    """
-    kind = checkpoint_heads.kind_of(model)
-    is_other = source.head.is_known and kind not in (None, source.head.kind)
-    outputs = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
-    return [name for name in source.shapes if not (is_other and name in outputs)]
-
-
-def _check(assigned: Mapping[str, Any], source: source_module.Source) -> None:
-    if not any(
-        name.startswith(f"{checkpoint_names.ENCODER_SCOPE}/") for name in assigned
-    ):
-        example = min((*source.shapes, *source.unmapped), default="none")
-        raise ValueError(
-            f"The checkpoint {source.path} has no encoder weights: expected names such "
-            f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
-            "checkpoint."
-        )
-    _check_shapes({name: assigned[name].shape for name in assigned}, source)
-
-
-def _check_shapes(shapes, source):
+def _check_shapes(shapes: Mapping[str, Any], source: source_module.Source) -> None:
     for name, expected in shapes.items():
         shape, expected = list(source.shapes[name]), list(expected)
         if shape == expected:
@@ -269,8 +249,9 @@ def _differences(
         return
     for name in ("hidden_act", "attention", "layer_norm_epsilon"):
         ours, theirs = getattr(config, name), getattr(source.config, name)
-        is_same = ours == theirs
         if name == "hidden_act":  # Some functions have several names.
             is_same = numerics.activation(ours) == numerics.activation(theirs)
+        else:
+            is_same = ours == theirs
         if not is_same:
             yield f"{name} is {theirs} in the checkpoint's configuration, {ours} here"

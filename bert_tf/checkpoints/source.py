@@ -78,11 +78,7 @@ class Source:
         return values
 
     def required_config(self) -> config_module.BertConfig:
-        """Returns the configuration.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Returns the configuration; raises a ValueError if there is none."""
         if self.config is None:
             raise ValueError(
                 f"The size of the model in {self.path} is unknown; put its "
@@ -113,9 +109,7 @@ class Source:
     ) -> tuple["Source", tuple[str, ...]]:
         """Returns a source with one head, and the names of the other heads' weights.
 
-        Args:
-            kind: kind of head to keep; None keeps everything.
-            argument: name of the flag or argument with the kind, for messages.
+        Without a kind, everything is kept. `argument` names it in messages.
 
         Raises:
             ValueError: the source has no such head, its head cannot be read, or it is
@@ -136,10 +130,10 @@ class Source:
         if kind is None:
             return self, ()
         weights = checkpoint_heads.HEADS[kind].weights
-        missing = [f" ({n} is missing)" for n in weights if n not in self.shapes]
+        missing = next((n for n in weights if n not in self.shapes), None)
         is_other = self.head.is_known and self.head.kind != kind
         if missing or (checkpoint_heads.OUTPUT_WEIGHTS in weights and is_other):
-            detail = next(iter(missing), "")
+            detail = f" ({missing} is missing)" if missing else ""
             raise ValueError(
                 f"{argument}={kind}, but {self.path} has no such head{detail}; its "
                 f"head is {self.head.kind}."
@@ -162,9 +156,8 @@ class Source:
         """Returns a source without some weights, and with the head that remains."""
         removed = set(removed)
         shapes = {n: shape for n, shape in self.shapes.items() if n not in removed}
-        head = self.head
-        if removed & set(head.row.weights):
-            head = checkpoint_heads.head_of(shapes)
+        is_cut = not removed.isdisjoint(self.head.row.weights)
+        head = checkpoint_heads.head_of(shapes) if is_cut else self.head
         return dataclasses.replace(self, shapes=shapes)._with_head(head)
 
     def _with_head(self, head: checkpoint_heads.Head) -> "Source":
@@ -191,9 +184,6 @@ def check_finite(path: str, name: str, weight: np.ndarray) -> None:
 
     The argmax over NaNs is the first index, so a model with such weights would give
     every text the same answer, without an error.
-
-    Raises:
-        ValueError: a value is not finite.
     """
     num_bad = weight.size - int(np.count_nonzero(np.isfinite(weight)))
     if num_bad:

@@ -13,6 +13,7 @@ fingerprint in its task.json.
 """
 
 import dataclasses
+import itertools
 import logging
 import os
 import re
@@ -68,10 +69,9 @@ def find(
     """Opens a checkpoint and returns what a run starts from.
 
     Args:
-        init_checkpoint: a path of any format, the name of a released model, an opened
-            checkpoint, or None.
-        bert_config_file: path of the configuration; None: the checkpoint's.
-        vocab_file: path of the vocabulary; None: the checkpoint's.
+        init_checkpoint: as for `formats.open_source`, an opened checkpoint, or None.
+        bert_config_file: None: the checkpoint's.
+        vocab_file: None: the checkpoint's.
         do_lower_case: None: as the checkpoint says, or else True, unless the
             vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
@@ -94,11 +94,11 @@ def find(
     text = text_encoding.TextEncoding() if source is None else source.text
     config = _config(bert_config_file, source)
     vocabulary = _vocabulary(vocab_file, source, is_needed=needs_vocabulary)
-    warning = None
+    warnings: tuple[str, ...] = ()
     if vocabulary is not None:
         companion_files.check_vocabulary_size(config, len(vocabulary))
         if vocab_file is not None and source is not None:
-            warning = check_vocabulary(vocabulary, vocab_file, source)
+            warnings = check_vocabulary(vocabulary, vocab_file, source)
     # A pretraining without a vocabulary reads records, which are lowercased or not.
     text = dataclasses.replace(
         text, vocabulary=vocabulary if needs_vocabulary else None
@@ -116,7 +116,7 @@ def find(
         vocabulary=vocabulary,
         do_lower_case=casing,
         source=source,
-        warnings=() if warning is None else (warning,),
+        warnings=warnings,
     )
 
 
@@ -138,15 +138,11 @@ def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoin
 
 
 def check_vocabulary_size(source: source_module.Source) -> None:
-    """Checks the size of the vocabulary beside a checkpoint.
+    """Refuses a vocabulary beside a checkpoint without one piece per row of its table.
 
     A vocabulary that lost or gained lines shifts all following ids.
-
-    Raises:
-        ValueError: it does not have one piece for each row of the embedding table.
     """
-    fault = _size_fault(source)
-    if fault is not None:
+    if fault := _size_fault(source):
         raise ValueError(
             f"{fault}, so ids would be wrong; pass the matching vocabulary as "
             "--vocab_file."
@@ -155,41 +151,34 @@ def check_vocabulary_size(source: source_module.Source) -> None:
 
 def check_vocabulary(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
-) -> str | None:
-    """Compares a given vocabulary with that of a checkpoint.
-
-    Args:
-        vocabulary: the given vocabulary.
-        path: its file, for messages.
-        source: the checkpoint.
+) -> tuple[str, ...]:
+    """Compares a given vocabulary, from the file `path`, with that of a checkpoint.
 
     Returns:
-        A warning, which is also logged, or None.
+        Warnings, which are also logged.
 
     Raises:
         ValueError: it does not match the checkpoint.
     """
     trained = source.vocabulary
-    if trained is None or _size_fault(source) is not None:
+    if trained is None or _size_fault(source):
         return _compare_size(vocabulary, path, source)
+    pairs = itertools.zip_longest(trained.tokens, vocabulary.tokens[: len(trained)])
     wrong = [
         index
-        for index, token in enumerate(trained.tokens)
-        if vocabulary.tokens[index : index + 1] != (token,)
-        and not (index < len(vocabulary) and _UNUSED.fullmatch(token))
+        for index, (there, here) in enumerate(pairs)
+        if there != here and not (here and _UNUSED.fullmatch(there))
     ]
     if not wrong:
-        return None
-    first = wrong[0]
-    difference = f"id {first} is {trained.tokens[first]!r} there and " + (
-        f"{vocabulary.tokens[first]!r} here"
-        if first < len(vocabulary)
-        else f"missing here, among {len(vocabulary):,} pieces"
-    )
+        return ()
+    first, place = wrong[0], f"missing here, among {len(vocabulary):,} pieces"
+    if first < len(vocabulary):
+        place = f"{vocabulary.tokens[first]!r} here"
     raise ValueError(
-        f"{path} is not the vocabulary of {source.path}: {difference} "
-        f"({len(wrong):,} of {len(trained):,} ids differ); omit --vocab_file to use "
-        "the one beside the checkpoint. Only [unused] pieces may be replaced."
+        f"{path} is not the vocabulary of {source.path}: id {first} is "
+        f"{trained.tokens[first]!r} there and {place} ({len(wrong):,} of "
+        f"{len(trained):,} ids differ); omit --vocab_file to use the one beside the "
+        "checkpoint. Only [unused] pieces may be replaced."
     )
 
 
@@ -242,11 +231,8 @@ def _vocabulary(
 def _not_found(
     flag: str, file_name: str, source: source_module.Source | None
 ) -> ValueError:
-    if source is None:
-        return ValueError(f"There is no --init_checkpoint, so --{flag} is needed.")
-    return ValueError(
-        f"There is no {file_name} beside {source.path}, so --{flag} is needed."
-    )
+    absent = f"{file_name} beside {source.path}" if source else "--init_checkpoint"
+    return ValueError(f"There is no {absent}, so --{flag} is needed.")
 
 
 def _size_fault(source: source_module.Source) -> str | None:
@@ -267,7 +253,7 @@ def _size_fault(source: source_module.Source) -> str | None:
 
 def _compare_size(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
-) -> str | None:
+) -> tuple[str, ...]:
     """Compares fingerprint and size for a checkpoint without a good vocab.txt."""
     recorded = _task(source).get(companion_files.FINGERPRINT)
     if recorded not in (None, vocabulary.fingerprint):
@@ -278,7 +264,7 @@ def _compare_size(
     num_pieces, num_rows = len(vocabulary), _num_rows(source)
     # `companion_files.check_vocabulary_size` refuses more pieces.
     if num_pieces >= num_rows:
-        return None
+        return ()
     sizes = (
         f"{path} has {num_pieces:,} pieces, but the embedding table of {source.path} "
         f"has {num_rows:,} rows"
@@ -294,7 +280,7 @@ def _compare_size(
         "beside the checkpoint to compare it with."
     )
     logger.warning("%s", warning)
-    return warning
+    return (warning,)
 
 
 def _task(source: source_module.Source) -> Mapping[str, Any]:

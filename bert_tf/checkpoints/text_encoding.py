@@ -21,6 +21,11 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 COSINE = "cosine"
 DOT = "dot"
 SIMILARITIES = (COSINE, DOT, "euclidean", "manhattan")
+_CHOICES = {
+    "pooling": pooling_module.KINDS,
+    "similarity": SIMILARITIES,
+    "output_activation": output_activation.NAMES,
+}
 # The values of `to_dict`; see `json_values.unexpected`.
 _SHAPE = {
     "do_lower_case?": bool,
@@ -35,11 +40,6 @@ _SHAPE = {
     "output_activation?": output_activation.NAMES.__contains__,
 }
 _FIELDS = tuple(name.removesuffix("?") for name in _SHAPE)
-_CHOICES = {
-    "pooling": pooling_module.KINDS,
-    "similarity": SIMILARITIES,
-    "output_activation": output_activation.NAMES,
-}
 # Fields of the tokenizer; the other ones belong to sentence encoders and rankers.
 _OF_TOKENIZER = ("do_lower_case", "strip_accents", "never_split")
 
@@ -81,13 +81,8 @@ class TextEncoding:
     ) -> Self:
         """Returns the record with the values that `to_dict` gave; ignores other keys.
 
-        Args:
-            values: a JSON object.
-            path: its file, for error messages.
-            vocabulary: `to_dict` does not contain it.
-
         Raises:
-            ValueError: a value has the wrong type or is unknown.
+            ValueError: a value in the file `path` has the wrong type or is unknown.
         """
         known = {key: values[key] for key in _FIELDS if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
@@ -137,14 +132,10 @@ class TextEncoding:
     def lowercases(self, argument: bool | None, path: str, *, flag: str) -> bool:
         """Returns whether text is lowercased; True if that is unknown, as in 2018.
 
-        Args:
-            argument: the user's argument, or None.
-            path: the checkpoint, for messages.
-            flag: name of the user's argument, for messages.
-
         Raises:
-            ValueError: the argument contradicts the record, or the casing is not
-                recorded and the vocabulary has cased pieces.
+            ValueError: the user's argument, named `flag`, contradicts the record of the
+                checkpoint `path`; or there is neither of them, and the vocabulary has
+                cased pieces.
         """
         recorded = self.do_lower_case
         if None not in (argument, recorded) and argument != recorded:
@@ -166,11 +157,7 @@ class TextEncoding:
         return True
 
     def prompt(self, names: Iterable[str] = ()) -> str:
-        """Returns the prompt of the first name that has one, or the default prompt.
-
-        Args:
-            names: names such as "query", the preferred one first.
-        """
+        """Returns the prompt of the first name that has one, or the default prompt."""
         for name in (*names, self.default_prompt_name):
             if name is not None and name in self.prompts:
                 return self.prompts[name]

@@ -106,12 +106,14 @@ def _load(
     model.build()
     variables = checkpoint_names.checkpoint_variables(model)
     shapes = {name: tuple(one.shape) for name, one in variables.items()}
-    outputs = (checkpoint_heads.OUTPUT_WEIGHTS, checkpoint_heads.OUTPUT_BIAS)
     weights = source.without_weights(
         name
         for name, shape in source.shapes.items()
         if checkpoint_heads.is_head_weight(name)
-        and (shapes.get(name) != tuple(shape) or (head is None and name in outputs))
+        and (
+            shapes.get(name) != tuple(shape)
+            or (head is None and name in checkpoint_heads.OUTPUTS)
+        )
     )
     report = loading.load_source(model, weights)
     new = [name for name in report.missing if checkpoint_heads.is_head_weight(name)]
@@ -135,8 +137,8 @@ def _head(
     head, name = source.head, model_class.__name__
     if not head.is_known:  # Its weights fit several kinds.
         kinds = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
-        rows = ((kind, checkpoint_heads.HEADS[kind]) for kind in kinds)
-        kind = next((k for k, row in rows if name in row.classes), head.kind)
+        named = (k for k in kinds if name in checkpoint_heads.HEADS[k].models.values())
+        kind = next(named, head.kind)
         head = checkpoint_heads.head_of(source.shapes, kind=kind)
     is_score = head.label_kind == checkpoint_heads.REGRESSION
     is_cross_encoder = is_score and model_class is rankers.BertCrossEncoder

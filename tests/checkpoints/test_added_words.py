@@ -156,19 +156,15 @@ def test_checkpoints_of_other_libraries_grow(convert, golden, tmp_path, name, fl
     assert_grown(weights_of(path), weights_of(target), [ids])
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        ("good\ncovid-19\n", "words.txt:2: the tokenizer splits 'covid-19' into"),
-        ("\n", "words.txt: there are no words"),
-        (None, "No such file"),
-    ],
-)
+def test_a_file_without_words_is_refused(tokenizer):
+    with pytest.raises(ValueError, match=r"^words\.txt: there are no words"):
+        added_words.find_new(tokenizer, ["", ""], source="words.txt")
+
+
 def test_a_mistake_is_one_line_and_nothing_is_written(
-    run_tool, released_folder, tmp_path, words, message
+    run_tool, released_folder, tmp_path
 ):
-    if words is not None:
-        (tmp_path / "words.txt").write_text(words)
+    (tmp_path / "words.txt").write_text("good\ncovid-19\n")
     done = run_tool(
         "convert_checkpoint",
         f"--source={released_folder}",
@@ -177,5 +173,5 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
         f"--add_words={tmp_path / 'words.txt'}",
     )
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert message in done.stderr
+    assert "words.txt:2: the tokenizer splits 'covid-19' into" in done.stderr
     assert not (tmp_path / "new").exists()

@@ -14,7 +14,6 @@ from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import bert
 from bert_tf.modeling import classifier as classification
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import pretrainer
 from bert_tf.modeling import token_classifier
 
 
@@ -82,16 +81,6 @@ def test_a_checkpoint_without_an_encoder_is_refused(tmp_path, model):
     bundle.save(tmp_path / "model.ckpt", {"dense/kernel": np.zeros(3)})
     with pytest.raises(ValueError, match=r"no encoder weights.* got dense/kernel"):
         loading.load_checkpoint(model, tmp_path / "model.ckpt")
-
-
-def test_a_model_is_built_from_what_a_folder_holds(released_folder):
-    model = loading.load_model(released_folder, name="mine")
-    assert type(model) is pretrainer.BertPretrainer
-    assert model.name == "mine"
-    weights = checkpoint_names.checkpoint_variables(model)
-    expected = bundle.read(released_folder / "bert_model.ckpt", weights)
-    for name, weight in weights.items():
-        np.testing.assert_array_equal(weight, expected[name])
 
 
 def test_a_head_of_another_task_is_left_over(fine_tuned, config):

@@ -6,11 +6,9 @@ The zips are not trusted: members are looked up by the names of the released fil
 no name in a zip becomes a path, and one that would unpack to too many bytes is refused.
 """
 
-import dataclasses
 import logging
 import os
 import pathlib
-import shutil
 import sys
 import zipfile
 import zlib
@@ -38,18 +36,14 @@ _BYTES_PER_PARAMETER = 3 * 4
 _MAX_OTHER_BYTES = 1 << 26
 _NOT_RELEASED = "this is not the released file"
 # What zipfile and zlib raise for damaged, encrypted or unsupported members.
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-)
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 BASE_URL = "https://storage.googleapis.com/bert_models"
-_SMALL_RELEASE = "2020_02_20"
 SHIPPED_FOLDER = str(pathlib.Path(__file__).with_name(kinds.SHIPPED))
-# Name -> path of its zip below the URL, without ".zip". The small models follow a rule.
-_PATHS = {
+# Name -> path of its zip below the URL, without ".zip", and of its folder in the cache.
+# The last part shows the casing.
+PATHS = {
+    # The small models are called like their folders, unlike those that follow.
+    **{name: f"2020_02_20/{name}" for name in released.MODELS},
     "bert-base-uncased": "2018_10_18/uncased_L-12_H-768_A-12",
     "bert-large-uncased": "2018_10_18/uncased_L-24_H-1024_A-16",
     "bert-base-cased": "2018_10_18/cased_L-12_H-768_A-12",
@@ -62,55 +56,15 @@ _PATHS = {
     "bert-base-multilingual-uncased": "2018_11_03/multilingual_L-12_H-768_A-12",
     "bert-base-chinese": "2018_11_03/chinese_L-12_H-768_A-12",
 }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A released model and its zip."""
-
-    model: released.ReleasedModel  # Its name, size and casing.
-    path: str  # Of the zip below `BASE_URL`, and of its folder in the cache.
-
-    @property
-    def url(self) -> str:
-        """URL of the zip."""
-        return f"{BASE_URL}/{self.path}.zip"
-
-    @property
-    def folder(self) -> str:
-        """Name of the released folder, which shows the casing."""
-        return self.path.rpartition("/")[2]
-
-
-# Name -> entry of all 33 models.
-MODELS = {
-    name: Entry(model=model, path=_PATHS.get(name, f"{_SMALL_RELEASE}/{name}"))
-    for name, model in released.MODELS.items()
-}
 # Any known name -> name: names of released folders, and those in the README of the
 # small models. The folder uncased_L-12_H-768_A-12 was released twice. Here the name
 # means the model of 2020, like the names of all small models; that of 2018 is
 # bert-base-uncased.
 ALIASES = {
-    **{entry.folder: name for name, entry in MODELS.items()},
-    **{name: name for name in MODELS},
+    **{path.rpartition("/")[2]: name for name, path in PATHS.items()},
+    **{name: name for name in PATHS},
     **released.ALIASES,
 }
-
-
-def find(name: str) -> Entry:
-    """Returns the `Entry` of a released model.
-
-    Args:
-        name: such as "bert-base-uncased", "bert-tiny", or the name of a released
-            folder, such as "cased_L-12_H-768_A-12".
-
-    Raises:
-        ValueError: no released model has this name.
-    """
-    if name not in ALIASES:
-        released.find(name)  # Raises an error that lists the names.
-    return MODELS[ALIASES[name]]
 
 
 def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
@@ -120,7 +74,8 @@ def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
     would go is used instead, and kept.
 
     Args:
-        name: see `find`.
+        name: such as "bert-base-uncased", "bert-tiny", or the name of a released
+            folder, such as "cased_L-12_H-768_A-12".
         cache_dir: folder of all models; None: `default_cache_dir()`.
 
     Returns:
@@ -137,12 +92,14 @@ def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
         folder = fetch("bert-tiny")
         report = bert_tf.load_checkpoint(model, f"{folder}/bert_model.ckpt")
     """
-    entry = find(name)
+    if name not in ALIASES:
+        released.find(name)  # Raises an error that lists the names.
+    path, model = PATHS[ALIASES[name]], released.MODELS[ALIASES[name]]
     cache_dir = os.fspath(cache_dir or default_cache_dir())
     if files.is_remote(cache_dir):
         raise ValueError(f"cache_dir: expected a local folder, got {cache_dir}.")
-    folder = os.path.join(cache_dir, *entry.path.split("/"))
-    if name == entry.folder == MODELS["bert-base-uncased"].folder:
+    folder = os.path.join(cache_dir, *path.split("/"))
+    if name == PATHS["bert-base-uncased"].rpartition("/")[2]:
         logger.warning(
             "%s is the model of 2020; that of 2018 is called bert-base-uncased.", name
         )
@@ -160,10 +117,10 @@ def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
             )
         by_hand = f"{folder}.zip"
         if os.path.exists(by_hand):
-            logger.info("Using %s as %s.", by_hand, entry.model.name)
-            _unpack(by_hand, folder, entry.model)
+            logger.info("Using %s as %s.", by_hand, model.name)
+            _unpack(by_hand, folder, model)
         else:
-            _download(entry, folder, by_hand)
+            _download(f"{BASE_URL}/{path}.zip", folder, model)
     return folder
 
 
@@ -183,25 +140,25 @@ def _missing_from(folder: str) -> list[str]:
     return [name for name in _NEEDED if not os.path.exists(os.path.join(folder, name))]
 
 
-def _download(entry: Entry, folder: str, by_hand: str) -> None:
+def _download(url: str, folder: str, model: released.ReleasedModel) -> None:
     downloaded = f"{folder}.zip.download"
     if not os.path.exists(downloaded):
         try:
             downloading.download(
-                entry.url,
+                url,
                 downloaded,
-                max_bytes=_max_bytes(entry.model),
-                stage=f"download {entry.model.name}",
+                max_bytes=_max_bytes(model),
+                stage=f"download {model.name}",
             )
         except OSError as error:
             reason = str(error).rstrip(".")
             raise OSError(
-                f"{entry.url} cannot be downloaded: {reason}. What was received is "
-                f"kept. Without a network, copy that file to {by_hand}; it is then "
+                f"{url} cannot be downloaded: {reason}. What was received is "
+                f"kept. Without a network, copy that file to {folder}.zip; it is then "
                 "used instead."
             ) from None
     try:
-        _unpack(downloaded, folder, entry.model)
+        _unpack(downloaded, folder, model)
     except ValueError:
         os.remove(downloaded)  # The next fetch downloads it again.
         raise
@@ -224,11 +181,8 @@ def _unpack(zip_file: str, folder: str, model: released.ReleasedModel) -> None:
             zipfile.ZipFile(zip_file) as archive,
         ):
             for name, member in _members(zip_file, archive, model).items():
-                with (
-                    archive.open(member) as packed,
-                    open(os.path.join(temporary, name), "wb") as file,
-                ):
-                    shutil.copyfileobj(packed, file, 1 << 20)
+                member.filename = name
+                archive.extract(member, temporary)
             _check(zip_file, temporary, model)
     except _ZIP_ERRORS as error:
         raise ValueError(

@@ -52,14 +52,10 @@ class Snapshot:
 def find(path: str, *, path_exists: bool) -> Snapshot | None:
     """Returns the copy in the hub's cache of the model that a text names, or None.
 
-    A model that is not in the cache is downloaded, unless the name may be a misspelled
+    A name is "hf://organization/model", "organization/model" or "model", each with or
+    without "@revision". An existing path takes precedence over a name without hf://. A
+    model that is not in the cache is downloaded, unless the name may be a misspelled
     path: it has no organization, or is the name of a file.
-
-    Args:
-        path: "hf://organization/model", "organization/model" or "model", each with or
-            without "@revision".
-        path_exists: whether the text is an existing path, which takes precedence over
-            a name without hf://.
 
     Raises:
         ImportError: huggingface_hub is not installed.
@@ -153,15 +149,9 @@ def wanted_files(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Returns the small files and the weights to download, given a repository's files.
 
     If a repository has its weights in several formats, only one of them is downloaded.
-
-    Args:
-        names: paths of all files in the repository.
     """
-    weights: list[str] = []
-    for pattern in _WEIGHTS:
-        weights = [name for name in names if pattern.fullmatch(name)]
-        if weights:
-            break
+    formats = (list(filter(pattern.fullmatch, names)) for pattern in _WEIGHTS)
+    weights: list[str] = next(filter(None, formats), [])
     small = [name for name in names if _SMALL.fullmatch(name) and name not in weights]
     return small, weights
 

@@ -66,11 +66,8 @@ def compare_outputs(
 ) -> dict[str, float]:
     """Returns {output: largest difference} of source and target for a padded batch.
 
-    Args:
-        source: what was converted.
-        written: the target.
-        allows_changes: whether the target may compute a different activation or
-            epsilon. If so, the source's weights are computed with the target's.
+    If the target may compute a different activation or epsilon, the source's weights
+    are computed with the target's.
 
     Raises:
         ValueError: a difference is above `TOLERANCE`.

@@ -48,84 +48,40 @@ def convert(
     options: conversion_options.ConvertCheckpointOptions,
 ) -> report.Conversion:
     """Converts a checkpoint as the options say; see `run`."""
-    target = _target_of(os.fspath(options.target).rstrip("/") or "/", options)
-    with locks.output_file(target.place, flag="target"):
-        return _convert(options, target)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Target:
-    path: str  # As the user gave it.
-    place: str  # The new file or folder.
-    name: str | None = None  # Of the file, or of a prefix in the folder.
-    is_folder: bool = True
-
-    def inside(self, folder: str) -> str:
-        """Returns the path of the checkpoint while it is in a temporary folder."""
-        return folder if self.name is None else os.path.join(folder, self.name)
-
-
-def _target_of(
-    path: str, options: conversion_options.ConvertCheckpointOptions
-) -> _Target:
-    name = os.path.basename(path)
-    if options.target_format == "keras":
-        if not path.endswith(archive.SUFFIXES):
-            raise ValueError(
-                f"--target={path}: expected a name that ends with "
-                f"{' or '.join(archive.SUFFIXES)}."
-            )
-        return _Target(path=path, place=path, name=name, is_folder=False)
-    if options.target_format == "bert" and path.endswith(".ckpt"):
-        return _Target(path=path, place=os.path.dirname(path) or os.getcwd(), name=name)
-    return _Target(path=path, place=path)
-
-
-def _convert(
-    options: conversion_options.ConvertCheckpointOptions, target: _Target
-) -> report.Conversion:
-    writer = formats.module_of(options.target_format)
-    is_folder = files.is_folder(target.place)
-    if is_folder and not target.is_folder:
-        raise ValueError(f"{target.path} is a folder; expected a file name.")
-    is_there = files.exists(target.place) or files.exists(f"{target.place}.index")
-    if is_there and not (is_folder and not files.list_folder(target.place)):
+    path = os.fspath(options.target).rstrip("/") or "/"
+    is_file = options.target_format == "keras"
+    if is_file and not path.endswith(archive.SUFFIXES):
         raise ValueError(
-            f"{target.place} already exists; choose another --target, in a new or "
-            "empty folder."
+            f"--target={path}: expected a name that ends with "
+            f"{' or '.join(archive.SUFFIXES)}."
         )
-    source = _open(options)
-    chosen, left_out = source.with_head(options.head)
-    converted, dropped, placement = _placed(chosen, writer, options)
-    progress_module.report("convert", 1, 4)
-    with locks.complete_or_absent_folder(
-        target.place,
-        file=None if target.is_folder else target.name,
-        completes=lambda name: name.endswith((".index", "config.json")),
-    ) as folder:
-        path = target.inside(folder)
-        try:
-            writer.write(converted, path)
-        except (tf.errors.OpError, OSError) as error:
-            reason = files.reason_of(error)
-            raise OSError(f"{target.path} cannot be written: {reason}.") from error
-        progress_module.report("convert", 2, 4)
-        try:
-            written = writer.open_source(path)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"What was written for {target.path} cannot be read back ({error}), so "
-                "nothing was kept."
-            ) from error
-        verification.check_same_bits(converted, written, placement)
-        progress_module.report("convert", 3, 4)
-        differences = verification.compare_outputs(
-            converted, written, allows_changes=bool(placement.changes)
-        )
+    # The new file or folder, and the name of the file, or of a prefix in the folder.
+    place, name = path, os.path.basename(path) if is_file else ""
+    if options.target_format == "bert" and path.endswith(".ckpt"):
+        place, name = os.path.dirname(path) or os.getcwd(), os.path.basename(path)
+    with locks.output_file(place, flag="target"):
+        _check_absent(path, place, is_file)
+        writer = formats.module_of(options.target_format)
+        source = _open(options)
+        chosen, left_out = source.with_head(options.head)
+        converted, dropped, placement = _placed(chosen, writer, options)
+        progress_module.report("convert", 1, 4)
+        with locks.complete_or_absent_folder(
+            place,
+            file=name if is_file else None,
+            completes=lambda name: name.endswith((".index", "config.json")),
+        ) as folder:
+            temporary = os.path.join(folder, name) if name else folder
+            written = _written(converted, writer, temporary, path)
+            verification.check_same_bits(converted, written, placement)
+            progress_module.report("convert", 3, 4)
+            differences = verification.compare_outputs(
+                converted, written, allows_changes=bool(placement.changes)
+            )
     progress_module.report("convert", 4, 4)
     return report.Conversion(
         source=source,
-        target_path=target.path,
+        target_path=path,
         target_format=options.target_format,
         converted=converted,
         written=written,
@@ -133,6 +89,37 @@ def _convert(
         dropped=(*left_out, *dropped),
         differences=differences,
     )
+
+
+def _check_absent(path: str, place: str, is_file: bool) -> None:
+    is_folder = files.is_folder(place)
+    if is_folder and is_file:
+        raise ValueError(f"{path} is a folder; expected a file name.")
+    is_there = files.exists(place) or files.exists(f"{place}.index")
+    if is_there and not (is_folder and not files.list_folder(place)):
+        raise ValueError(
+            f"{place} already exists; choose another --target, in a new or empty "
+            "folder."
+        )
+
+
+def _written(
+    source: source_module.Source, writer: Any, temporary: str, path: str
+) -> source_module.Source:
+    """Writes a source to a temporary place of the target, and reads it back."""
+    try:
+        writer.write(source, temporary)
+    except (tf.errors.OpError, OSError) as error:
+        reason = files.reason_of(error)
+        raise OSError(f"{path} cannot be written: {reason}.") from error
+    progress_module.report("convert", 2, 4)
+    try:
+        return writer.open_source(temporary)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"What was written for {path} cannot be read back ({error}), so nothing "
+            "was kept."
+        ) from error
 
 
 def _open(

@@ -40,10 +40,8 @@ class State:
 def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
     """Writes a checkpoint; its files appear complete, the index last.
 
-    Args:
-        prefix: path without `.index`. Its folder is created if needed.
-        tensors: {name: variable, tensor or array}. Variables in host memory are not
-            copied.
+    `tensors` may be variables, tensors and arrays. Variables in host memory are not
+    copied. The folder is created if needed.
 
     Raises:
         OSError: it cannot be written, for example because the disk is full. Existing
@@ -89,10 +87,7 @@ def remove_partial(folder: str, start: str) -> None:
 
 
 def read_names_and_shapes(path: str | os.PathLike[str]) -> dict[str, list[int]]:
-    """Returns {name: shape} of every tensor in a checkpoint.
-
-    Args:
-        path: see `resolve`.
+    """Returns {name: shape} of every tensor in the checkpoint that `resolve` finds.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -111,12 +106,8 @@ def read_each(
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields (name, ndarray) of some tensors, one in memory at a time.
 
-    Args:
-        path: see `resolve`.
-        wanted: names of tensors.
-
     Raises:
-        FileNotFoundError: there is no such checkpoint.
+        FileNotFoundError: `resolve` finds no checkpoint.
         ValueError: a tensor is missing, or the files are damaged.
     """
     prefix = resolve(path)
@@ -131,18 +122,13 @@ def read_each(
 
 
 def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
-    """Assigns a checkpoint's values to variables.
+    """Assigns a checkpoint's values to {name: variable}, under any strategy.
 
     All shapes are compared before the first assignment. One tensor at a time is in
     memory.
 
-    Args:
-        path: see `resolve`.
-        variables: {name in the checkpoint: variable}; works under any tf.distribute
-            strategy.
-
     Raises:
-        FileNotFoundError: there is no such checkpoint.
+        FileNotFoundError: `resolve` finds no checkpoint.
         ValueError: a tensor is missing, has a different shape or non-finite values, or
             the files are damaged.
     """
@@ -163,10 +149,8 @@ def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
 def resolve(path: str | os.PathLike[str]) -> str:
     """Returns the checkpoint prefix that a path means.
 
-    Args:
-        path: a prefix; a folder with a `checkpoint` file, which names the latest
-            checkpoint; or a folder that contains exactly one checkpoint, as the
-            release's folders do.
+    It is a prefix; a folder with a `checkpoint` file, which names the latest
+    checkpoint; or a folder with exactly one checkpoint, as the release's folders are.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.
@@ -174,8 +158,7 @@ def resolve(path: str | os.PathLike[str]) -> str:
             checkpoint is unclear.
     """
     path = os.fspath(path)
-    part = _PART.search(path)
-    if part:
+    if part := _PART.search(path):
         raise ValueError(
             f"{path} is one file of a checkpoint; pass the prefix that its files "
             f"share: {path[: part.start()]}"

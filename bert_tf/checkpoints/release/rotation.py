@@ -37,15 +37,9 @@ def write_parts(
 
 
 def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> str:
-    """Names a written step in the file `checkpoint`; removes old ones of this run.
+    """Names a written step in the file `checkpoint` and returns its prefix.
 
-    Args:
-        output_dir: folder of the run.
-        step: as it was given to `write_parts`.
-        keep_max: how many checkpoints to keep; 0 keeps all.
-
-    Returns:
-        The prefix of the step.
+    Then removes all but the newest `keep_max` checkpoints of this run; 0 keeps all.
 
     Raises:
         OSError: the file cannot be written; the previous checkpoint is still the last.
@@ -56,11 +50,7 @@ def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> 
     # Old checkpoints stay listed until they are gone: if the run is killed here, its
     # next checkpoint removes them.
     bundle.write_state(output_dir, prefixes)
-    old = _ours(prefixes)[:-keep_max] if keep_max else []
-    if old:
-        for path in old:
-            _remove(path)
-        bundle.write_state(output_dir, [path for path in prefixes if path not in old])
+    _remove(output_dir, prefixes, _ours(prefixes)[:-keep_max] if keep_max else [])
     return prefix
 
 
@@ -77,12 +67,7 @@ def remove_leftovers(output_dir: str | os.PathLike[str]) -> None:
     _remove_unfinished(output_dir)
     prefixes = _prefixes(output_dir)
     broken = [p for p in _ours(prefixes[:-1]) if not bundle.is_complete(p)]
-    for path in broken:
-        _remove(path)
-    if broken:
-        bundle.write_state(
-            output_dir, [path for path in prefixes if path not in broken]
-        )
+    _remove(output_dir, prefixes, broken)
 
 
 def latest(output_dir: str | os.PathLike[str]) -> str | None:
@@ -124,11 +109,15 @@ def _prefixes(folder: str) -> list[str]:
     return [p for p in prefixes if os.path.abspath(os.path.dirname(p)) == parent]
 
 
-def _remove(prefix: str) -> None:
-    """Removes a checkpoint, the index first: without it, no reader takes the rest."""
-    for path in (f"{prefix}.index", *bundle.data_files(prefix)):
-        if files.exists(path):
-            files.remove(path)
+def _remove(folder: str, prefixes: Sequence[str], removed: Sequence[str]) -> None:
+    """Removes checkpoints of a folder, and then their names from its file."""
+    for prefix in removed:
+        # The index comes first: without it, no reader takes the rest.
+        for path in (f"{prefix}.index", *bundle.data_files(prefix)):
+            if files.exists(path):
+                files.remove(path)
+    if removed:
+        bundle.write_state(folder, [path for path in prefixes if path not in removed])
 
 
 def _remove_unfinished(folder: str) -> None:

@@ -21,7 +21,6 @@ MODEL = released.ReleasedModel(
     vocab_size=CONFIG.vocab_size,
     do_lower_case=True,
 )
-ENTRY = fetching.Entry(model=MODEL, path=PATH)
 # The zips of 2018 have a folder around the files, those of 2020 have none.
 FOLDER = "uncased_L-1_H-8_A-2/"
 FILES = (
@@ -36,9 +35,10 @@ def list_in_catalogue(base_url, *, patch=setattr, patch_item=None):
     """Makes the double a released model; a test passes monkeypatch's functions."""
     patch_item = patch_item or dict.__setitem__
     patch(fetching, "BASE_URL", base_url)
-    patch_item(fetching.MODELS, NAME, ENTRY)
+    patch_item(fetching.PATHS, NAME, PATH)
+    patch_item(released.MODELS, NAME, MODEL)
     patch_item(fetching.ALIASES, NAME, NAME)
-    patch_item(fetching.ALIASES, ENTRY.folder, NAME)
+    patch_item(fetching.ALIASES, FOLDER.rstrip("/"), NAME)
 
 
 def write_files(folder):

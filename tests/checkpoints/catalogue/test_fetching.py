@@ -17,6 +17,7 @@ from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import fetching
+from bert_tf.modeling import released
 from bert_tf.tokenization import full
 from tests.checkpoints.catalogue import http_double as http
 from tests.checkpoints.catalogue import released_double as double
@@ -97,7 +98,8 @@ def test_a_fetched_model_loads_by_its_name_with_its_casing(
     assert formats.open_source(double.NAME).do_lower_case is True
     with pytest.raises(ValueError, match="do_lower_case=True"):
         starting_point.find(double.NAME, do_lower_case=False)
-    assert starting_point.find(double.ENTRY.folder).vocabulary.tokens == double.TOKENS
+    folder = double.FOLDER.rstrip("/")
+    assert starting_point.find(folder).vocabulary.tokens == double.TOKENS
     assert len(server.asked) == 1
 
 
@@ -331,10 +333,13 @@ def test_a_model_that_two_ask_for_is_downloaded_once(server, tmp_path, monkeypat
 
 
 def test_there_are_33_models_each_with_a_url_of_its_own():
-    assert len(fetching.MODELS) == 33
-    assert len({entry.url for entry in fetching.MODELS.values()}) == 33
-    for entry in fetching.MODELS.values():  # The name of the folder shows the casing.
-        assert full.is_lower_cased(entry.folder) is entry.model.do_lower_case
+    assert len(released.MODELS) == len(set(fetching.PATHS.values())) == 33
+    for (
+        name,
+        path,
+    ) in fetching.PATHS.items():  # The name of the folder shows the casing.
+        casing = full.is_lower_cased(path.rpartition("/")[2])
+        assert casing is released.MODELS[name].do_lower_case
 
 
 @pytest.mark.parametrize(
@@ -359,5 +364,5 @@ def test_there_are_33_models_each_with_a_url_of_its_own():
     ],
 )
 def test_a_name_means_a_released_zip(name, url):
-    base = "https://storage.googleapis.com/bert_models/"
-    assert fetching.find(name).url == base + url
+    assert fetching.BASE_URL == "https://storage.googleapis.com/bert_models"
+    assert f"{fetching.PATHS[fetching.ALIASES[name]]}.zip" == url

@@ -22,7 +22,6 @@ from bert_tf.checkpoints.conversion import report as conversion_report
 from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
-from bert_tf.modeling import bert
 from tests import ring
 from tests.modeling import small_config
 
@@ -174,27 +173,21 @@ def other_format(monkeypatch):
     return replace
 
 
-def with_config(**changes):
-    def open_source(path):
-        source = release.open_source(path)
-        return dataclasses.replace(
-            source, config=dataclasses.replace(source.config, **changes)
-        )
-
-    return open_source
+def with_one_head(path):
+    source = release.open_source(path)
+    config = dataclasses.replace(source.config, num_attention_heads=1)
+    return dataclasses.replace(source, config=config)
 
 
-def with_weights(change):
-    def open_source(path):
-        source = release.open_source(path)
+def with_other_bits(path):
+    source = release.open_source(path)
 
-        def read_each(wanted):
-            for name, array in source.read_each(wanted):
-                yield name, change(array) if "pooler" in name else array
+    def read_each(wanted):
+        for name, array in source.read_each(wanted):
+            is_changed = "pooler" in name
+            yield name, np.nextafter(array, np.float32(9)) if is_changed else array
 
-        return dataclasses.replace(source, read_each=read_each)
-
-    return open_source
+    return dataclasses.replace(source, read_each=read_each)
 
 
 def without_a_weight(path):
@@ -209,29 +202,18 @@ def fail_to_open(path):
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    "open_source, message",
     [
-        (
-            {"open_source": with_config(num_attention_heads=1)},
-            "sequence_output .* 1e-05",
-        ),
-        (
-            {"open_source": with_weights(lambda x: np.nextafter(x, np.float32(9)))},
-            "bert/pooler/dense/bias differs when it is read",
-        ),
-        ring.slow(
-            {"open_source": with_config(hidden_act="relu")}, "sequence_output .* 1e-05"
-        ),
-        ring.slow(
-            {"open_source": without_a_weight}, "bert/pooler/dense/bias and 0 other"
-        ),
-        ({"open_source": fail_to_open}, r"cannot be read back \(it is broken"),
+        (with_one_head, "sequence_output .* 1e-05"),
+        (with_other_bits, "bert/pooler/dense/bias differs when it is read"),
+        ring.slow(without_a_weight, "bert/pooler/dense/bias and 0 other"),
+        (fail_to_open, r"cannot be read back \(it is broken"),
     ],
 )
 def test_a_result_that_is_another_model_is_a_failure_and_leaves_nothing(
-    released_folder, tmp_path, other_format, changes, message
+    released_folder, tmp_path, other_format, open_source, message
 ):
-    flags = other_format(**changes)
+    flags = other_format(open_source=open_source)
     with pytest.raises(ValueError, match=message):
         conversion_workflow.convert(options(released_folder, tmp_path / "new", **flags))
     assert os.listdir(tmp_path) == [released_folder.name]
@@ -345,8 +327,6 @@ def test_the_probe_has_padding_and_two_segments():
     assert set(np.unique(batch["segment_ids"])) == {0, 1}
     choices = verification.probe_features(small, "multiple_choice")
     assert choices["input_ids"].shape == (3, 2, 12)
-    outputs = verification.model_outputs(bert.BertModel(small), batch)
-    assert outputs["sequence_output"].shape == (3, 12, 8)
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,8 @@ import tensorflow as tf
 import transformers
 
 FOLDER = pathlib.Path(__file__).parent / "hugging_face_h5"
-TOKENS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "sat",
-    "un",
-    "##want",
-    "##ed",
-    ",",
-    ".",
-]
+TEXT = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat un ##want ##ed , ."
+TOKENS = TEXT.split()
 SIZES = {
     "vocab_size": len(TOKENS),
     "hidden_size": 8,

@@ -52,12 +52,6 @@ def test_tensorflow_reads_by_name_what_was_written(tmp_path):
     ]
 
 
-def test_a_folder_means_its_latest_checkpoint(copied):
-    text = 'model_checkpoint_path: "bert_model.ckpt"\n'
-    (copied.parent / "checkpoint").write_text(text, encoding="utf-8")
-    assert bundle.resolve(copied.parent) == os.fspath(copied)
-
-
 @pytest.mark.parametrize(
     "path, error, message",
     [
