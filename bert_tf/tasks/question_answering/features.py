@@ -10,7 +10,7 @@ both sides in at least one window.
 Each context is tokenized and stored once, regardless of its number of questions and
 windows. Rows are assembled on demand.
 
-Shape letters: W windows, B rows, S sequence, N pairs of a window and a piece.
+Shape letters: W windows, B rows, S sequence, K pieces of a window.
 """
 
 import dataclasses
@@ -160,12 +160,11 @@ def is_max_context(
 
     Args:
         windows: all windows.
-        window: integers [N], indices of windows.
-        places: integers [N], indices of pieces in the contexts of these windows. Each
-            piece is inside its window.
+        window: integers [B, 1] or of the shape of `places`, indices of windows.
+        places: integers [B, K], indices of pieces in the contexts of these windows.
 
     Returns:
-        bool [N].
+        bool [B, K]; False for a piece outside its window.
 
     Source: _check_is_max_context of run_squad.py, 2018.
     """

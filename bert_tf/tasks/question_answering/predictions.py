@@ -239,12 +239,10 @@ def _allowed_spans(windows, logits, rules):
         offset = windows.context_offset[numbers] - windows.first_piece[numbers]
         firsts = starts - offset[:, np.newaxis]
         lasts = ends - offset[:, np.newaxis]
-        may_start = _in_window(windows, numbers, firsts)
-        window = np.broadcast_to(numbers[:, np.newaxis], firsts.shape)
-        may_start[may_start] = features_module.is_max_context(
-            windows, window[may_start], firsts[may_start]
-        )
-        may_end = _in_window(windows, numbers, lasts)
+        window = numbers[:, np.newaxis]  # [B, 1]
+        may_start = features_module.is_max_context(windows, window, firsts)
+        inside = lasts - windows.first_piece[window]
+        may_end = (inside >= 0) & (inside < windows.num_pieces[window])
         lengths = lasts[:, np.newaxis, :] - firsts[:, :, np.newaxis] + 1  # [B, K, K]
         allowed = may_start[:, :, np.newaxis] & may_end[:, np.newaxis, :]
         allowed &= (lengths > 0) & (lengths <= rules.max_answer_length)
@@ -282,13 +280,6 @@ def _null_windows(windows, start_logits, end_logits):
 def _best_places(logits, count):
     """Returns the positions [B, K] of the highest logits; ties keep their order."""
     return np.argsort(-logits, axis=1, kind="stable")[:, :count]
-
-
-def _in_window(windows, numbers, pieces):
-    """Returns whether windows contain pieces of their contexts: bool [B, K]."""
-    first = windows.first_piece[numbers][:, np.newaxis]
-    count = windows.num_pieces[numbers][:, np.newaxis]
-    return (pieces >= first) & (pieces < first + count)
 
 
 def write_predictions(
