@@ -51,10 +51,7 @@ def folder(tmp_path):
 
 
 def test_runs_are_one_table(run_tool, folder):
-    result = run_tool(
-        "evaluate_glue",
-        f"--input_dir={folder}",
-    )
+    result = run_tool("evaluate_glue", f"--input_dir={folder}")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["task", "score", "value", "source"]
