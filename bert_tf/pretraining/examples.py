@@ -51,13 +51,9 @@ def open_examples(
 ) -> Examples:
     """Opens files of examples, records or text, and checks them.
 
-    Args:
-        patterns: names and globs.
-        options: lengths, and how text becomes examples.
-        config: the model's configuration.
-        vocabulary: the vocabulary, or None if it is unknown.
-        source: the checkpoint that training starts from, or None.
-        is_phase: whether to open only the records that have the length of `options`.
+    The vocabulary is None if it is unknown, and `source` is the checkpoint that
+    training starts from, or None. A phase opens only the records that have the length
+    of its options.
 
     Raises:
         OSError: a file cannot be read.

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
@@ -30,7 +29,6 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 COUNTS_FILE = "text_examples.json"
 _ADVICE = "remove it; it will be computed again"
 
-_MAX_INT64 = np.iinfo(np.int64).max
 # The epoch that evaluation draws its examples for: always the same, never training's.
 _EVALUATION_EPOCH = 2**40
 
@@ -93,11 +91,9 @@ class TextExamples:
             },
             sort_keys=True,
         )
-        self._seed = options.random_seed
         self._evaluation = TextSource(
             self._pools,
             self.schema,
-            seed=self._seed,
             first_pool=_EVALUATION_EPOCH * self._pools.num_pools,
         )
 
@@ -112,7 +108,6 @@ class TextExamples:
         return TextSource(
             self._pools,
             self.schema,
-            seed=self._seed,
             counts_file=os.path.join(folder, COUNTS_FILE),
             key=f"{checksum} {self._key}",
             is_written=is_written,
@@ -136,7 +131,6 @@ class TextSource(batching.Source):
     Args:
         pools: the pools.
         schema: the columns.
-        seed: the seed of the pools.
         first_pool: number of the first pool.
         counts_file: path of the file; None: nothing is recorded.
         key: identifies the text, the settings and the seed. Recorded numbers with a
@@ -147,8 +141,7 @@ class TextSource(batching.Source):
         max_examples: a number of examples that suffices for evaluation; None: all.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: the file is damaged.
+        OSError, ValueError: the file cannot be read, or is damaged.
     """
 
     def __init__(
@@ -156,7 +149,6 @@ class TextSource(batching.Source):
         pools: graph_pools.TextPools,
         schema: schema_module.Schema,
         *,
-        seed: int,
         first_pool: int = 0,
         counts_file: str | None = None,
         key: str = "",
@@ -165,7 +157,6 @@ class TextSource(batching.Source):
         self.columns = schema.columns
         self.max_examples: int | None = None
         self._pools = pools
-        self._seed = seed
         self._first_pool = first_pool
         self._path, self._key, self._is_written = counts_file, key, is_written
         self._lock = threading.Lock()
@@ -227,7 +218,7 @@ class TextSource(batching.Source):
         Raises:
             ValueError: an order other than that of the pools was requested.
         """
-        expected = {"seed": self._seed, "shuffle_buffer_size": 0}
+        expected = {"seed": self._pools.seed, "shuffle_buffer_size": 0}
         if expected | order != expected:
             raise ValueError(
                 f"The order of text is fixed: expected {expected}, got {order}."
@@ -250,7 +241,7 @@ class TextSource(batching.Source):
             features["step"] = tf.fill([size], tf.cast(step, tf.int32))
             return features
 
-        pools = self._pools.pools(number, _MAX_INT64)
+        pools = self._pools.pools(number, tf.int64.max)
         pools = pools.map(self._recorded).scan(
             tf.constant(rows_before, tf.int64),
             lambda before, pool: (
@@ -273,10 +264,6 @@ class TextSource(batching.Source):
     ) -> tf.data.Dataset:
         """Returns the text once, as `batching.evaluation_batches` does."""
 
-        def rows_of(pool):
-            rows = tf.range(tf.size(pool.pairs.start_a, tf.int64))
-            return self._pools.blocks(pool, rows)
-
         def completed(features):
             size = tf.shape(features["input_ids"])[0]
             features["is_real_example"] = tf.ones([size])
@@ -286,8 +273,8 @@ class TextSource(batching.Source):
 
         first = self._first_pool
         pools = self._pools.pools(first, first + self._pools.num_pools)
-        pools = pools.map(self._recorded)
-        batches = pools.flat_map(rows_of).rebatch(batch_size).map(completed)
+        blocks = pools.map(self._recorded).flat_map(self._pools.blocks)
+        batches = blocks.rebatch(batch_size).map(completed)
         return batching.prepared(batches, length_buckets=length_buckets)
 
     @contextlib.contextmanager

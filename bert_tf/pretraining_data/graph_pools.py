@@ -37,7 +37,6 @@ _WHITE_SPACE = (
     r"[\t\n\v\f\r\x1c-\x1f \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}"
     r"\x{202f}\x{205f}\x{3000}]*"
 )
-_MAX_INT64 = np.iinfo(np.int64).max
 
 
 class Pool(NamedTuple):
@@ -51,10 +50,8 @@ class Pool(NamedTuple):
 class TextSampler:
     """Makes pairs, or single sequences, and rows of lines.
 
-    Args:
-        options: how, of create_pretraining_data or run_pretraining.
-        vocabulary: the word pieces.
-        **tokenizer_arguments: of `InGraphTokenizer`, such as do_lower_case.
+    The options are those of create_pretraining_data or run_pretraining, and the
+    further arguments those of `InGraphTokenizer`, such as do_lower_case.
     """
 
     def __init__(
@@ -126,6 +123,7 @@ class TextPools:
 
     Attributes:
         num_pools: number of pools per epoch.
+        seed: seed of all draws.
         unchanged: `Unchanged`, the files as they were when the text was cut.
 
     Raises:
@@ -151,7 +149,7 @@ class TextPools:
             )
         self.num_pools = -(-len(shards) // SHARDS_PER_POOL)
         self._num_shards = len(shards)
-        self._seed = options.random_seed
+        self.seed = options.random_seed
         self._create_sampler = functools.partial(
             TextSampler, options, vocabulary, **tokenizer_arguments
         )
@@ -182,13 +180,15 @@ class TextPools:
         pools = tf.data.Dataset.range(first, end).flat_map(self._pool)
         return pools.prefetch(1)
 
-    def blocks(self, pool: Pool, chosen: tf.Tensor) -> tf.data.Dataset:
-        """Returns the chosen rows of a pool, as columns [up to 2048, length]."""
+    def blocks(self, pool: Pool, chosen: tf.Tensor | None = None) -> tf.data.Dataset:
+        """Returns the rows of a pool, or those chosen, as columns of up to 2048."""
+        if chosen is None:
+            chosen = tf.range(tf.size(pool.pairs.start_a, tf.int64))
 
         def block(start):
             numbers = chosen[start : start + ROWS_AT_A_TIME]
             pairs = pairs_module.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
-            keys = graph_draws.row_keys(self._seed, pool.number, rows=numbers)
+            keys = graph_draws.row_keys(self.seed, pool.number, rows=numbers)
             return self._sampler.rows(pool.ids, pairs, keys)
 
         starts = tf.data.Dataset.range(0, tf.size(chosen, tf.int64), ROWS_AT_A_TIME)
@@ -209,7 +209,7 @@ class TextPools:
             pairs = pairs._replace(
                 start_a=pairs.start_a + shift, start_b=pairs.start_b + shift
             )
-            draws = graph_draws.GraphDraws(self._seed, number, self._num_shards)
+            draws = graph_draws.GraphDraws(self.seed, number, self._num_shards)
             return Pool(
                 number,
                 ids.flat_values,
@@ -221,14 +221,14 @@ class TextPools:
     def _sampled(self, number):
         """Returns a dataset of (ids, pairs), one element for each shard of a pool."""
         epoch, pool = number // self.num_pools, number % self.num_pools
-        order = graph_draws.GraphDraws(self._seed, epoch).permutation(self._num_shards)
+        order = graph_draws.GraphDraws(self.seed, epoch).permutation(self._num_shards)
         first, end = (
             self._num_shards * number // self.num_pools for number in (pool, pool + 1)
         )
 
         def sampled(shard, lines):
             text = self._sampler.text(lines)
-            draws = graph_draws.GraphDraws(self._seed, epoch, shard)
+            draws = graph_draws.GraphDraws(self.seed, epoch, shard)
             pairs = self._sampler.pairs(text, draws)
             tf.debugging.assert_positive(
                 tf.size(pairs.start_a), "A part of the text has no word pieces."
@@ -271,7 +271,7 @@ class SpanTable:
 
         def parts(shard):
             index = tf.data.Dataset.range(self._first[shard], self._first[shard + 1])
-            parts = index.flat_map(self._part).batch(_MAX_INT64)
+            parts = index.flat_map(self._part).batch(tf.int64.max)
             return parts.map(lambda parts: (shard, self._lines(shard, parts)))
 
         return tf.data.Dataset.from_tensor_slices(shards).flat_map(parts)

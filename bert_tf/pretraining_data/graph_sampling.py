@@ -7,7 +7,6 @@ on tf.data service. `graph_pools` says what determines the draws.
 import os
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
@@ -20,8 +19,6 @@ from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
-
-_MAX_INT64 = np.iinfo(np.int64).max
 
 
 @tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
@@ -106,13 +103,8 @@ def text_dataset(
         files.expand(input_file), options, vocabulary, **arguments
     )
     first = first_epoch * pools.num_pools
-    end = _MAX_INT64 if num_epochs is None else first + num_epochs * pools.num_pools
-
-    def rows_of_pool(pool):
-        chosen = tf.range(tf.size(pool.pairs.start_a, tf.int64))
-        return pools.blocks(pool, chosen).unbatch()
-
-    return pools.pools(first, end).flat_map(rows_of_pool)
+    end = tf.int64.max if num_epochs is None else first + num_epochs * pools.num_pools
+    return pools.pools(first, end).flat_map(lambda pool: pools.blocks(pool).unbatch())
 
 
 def _check_epochs(first_epoch, num_epochs):

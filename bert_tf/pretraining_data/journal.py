@@ -58,10 +58,6 @@ class Journal:
     The folder is removed at the end of the block, unless the run is interrupted or
     fails with an OSError, such as a full disk, after at least one shard.
 
-    Args:
-        output_file: the run's first output file.
-        fingerprint: digest of everything that the records depend on.
-
     Attributes:
         folder: the folder for part files; it exists inside the block.
         num_finished: number of shards that an earlier run has finished.

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from bert_tf.tokenization import basic
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph_words
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -71,13 +70,16 @@ class InGraphTokenizer(tf.Module):
         never_split: Sequence[str] = (),
     ):
         super().__init__()
-        self.vocabulary = full.load_vocabulary(vocab_file)
-        self.never_split = basic.checked_never_split(never_split)
-        full.check_never_split(self.never_split, self.vocabulary)
+        self._full_tokenizer = full.FullTokenizer(
+            vocab_file,
+            do_lower_case,
+            strip_accents=strip_accents,
+            never_split=never_split,
+        )
+        self.vocabulary = self._full_tokenizer.vocabulary
+        basic = self._full_tokenizer.basic_tokenizer
+        self.never_split = basic.never_split
         self._do_lower_case = do_lower_case
-        if strip_accents is None:
-            strip_accents = do_lower_case
-        self._strip_accents = strip_accents
         if tf_text is None:
             _warn_of_missing_ops()
             return
@@ -85,7 +87,7 @@ class InGraphTokenizer(tf.Module):
         # tokenizer is created inside another graph.
         with tf.init_scope(), tf.device("/CPU:0"):
             self._words = in_graph_words.InGraphWords(
-                do_lower_case=do_lower_case, strip_accents=strip_accents
+                do_lower_case=do_lower_case, strip_accents=basic.strip_accents
             )
             self._create_wordpiece_tokenizers()
 
@@ -129,15 +131,6 @@ class InGraphTokenizer(tf.Module):
         return [
             tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) for text in texts
         ]
-
-    @functools.cached_property
-    def _full_tokenizer(self):
-        return full.FullTokenizer(
-            self.vocabulary,
-            self._do_lower_case,
-            strip_accents=self._strip_accents,
-            never_split=self.never_split,
-        )
 
     def basic_tokens(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words that `BasicTokenizer` finds, before they become pieces.

@@ -129,7 +129,11 @@ def vocabulary_from_counts(
             "it."
         )
     known = frozenset(alphabet)
-    learnable = {word: n for word, n in counts.items() if _is_learnable(word, known)}
+    learnable = {
+        word: count
+        for word, count in counts.items()
+        if len(word) <= wordpiece.MAX_INPUT_CHARS_PER_WORD and known.issuperset(word)
+    }
     progress_module.report("learn pieces", 0, 1)
     pieces = _learn_pieces(learnable, single, num_pieces)
     progress_module.report("learn pieces", 1, 1)
@@ -183,10 +187,6 @@ def _alphabet(counts, vocab_size, do_lower_case):
 
 def _is_alone(character):
     return characters.is_punctuation(character) or characters.is_chinese(character)
-
-
-def _is_learnable(word, known):
-    return len(word) <= wordpiece.MAX_INPUT_CHARS_PER_WORD and known.issuperset(word)
 
 
 def _learn_pieces(counts, single, num_pieces):

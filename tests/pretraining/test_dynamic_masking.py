@@ -18,21 +18,9 @@ SEED = 5
 
 
 @pytest.fixture(scope="module")
-def unmasked(golden, run_tool, tmp_path_factory):
+def unmasked(create_data):
     """Path of records without masks of the small recorded text."""
-    path = tmp_path_factory.mktemp("unmasked") / "examples.tfrecord"
-    done = run_tool(
-        "create_pretraining_data",
-        f"--input_file={golden / 'text.txt'}",
-        f"--output_file={path}",
-        f"--vocab_file={golden / 'vocab.txt'}",
-        f"--max_seq_length={LENGTHS['max_seq_length']}",
-        "--dupe_factor=3",
-        "--dynamic_masking",
-    )
-    assert done.exit_code == 0, done.stderr
-    assert "bert_tf pretrain draws the masks" in done.stdout
-    return path
+    return create_data(max_seq_length=64, dupe_factor=3, dynamic_masking=True)
 
 
 @pytest.fixture(scope="module")

@@ -18,22 +18,17 @@ LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
 
 
 @pytest.fixture(scope="module")
-def records(tmp_path_factory, run_tool, sample_data, golden):
+def records(create_data, sample_data):
     """Examples without sentence pairs."""
-    path = tmp_path_factory.mktemp("records") / "examples.tfrecord"
     # A vocabulary of 288 pieces leaves most words unknown, which does not matter here.
-    done = run_tool(
-        "create_pretraining_data",
-        f"--input_file={sample_data / 'corpus_heldout.txt'}",
-        f"--output_file={path}",
-        f"--vocab_file={golden / 'vocab.txt'}",
-        *LENGTHS,
-        "--dupe_factor=1",
-        "--nonext_sentence",
-        "--max_unknown_share=1",
+    return create_data(
+        input_file=sample_data / "corpus_heldout.txt",
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+        dupe_factor=1,
+        next_sentence=False,
+        max_unknown_share=1,
     )
-    assert done.exit_code == 0, done.stderr
-    return path
 
 
 @pytest.fixture(scope="module")

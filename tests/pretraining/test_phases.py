@@ -18,21 +18,15 @@ TOTAL, WARMUP = 7, 2
 
 
 @pytest.fixture(scope="module")
-def short_records(golden, sample_data, tmp_path_factory, run_tool):
+def short_records(create_data, sample_data):
     """TFRecords of length 32; the recorded ones have length 64."""
-    path = tmp_path_factory.mktemp("data") / "short.tfrecord"
-    done = run_tool(
-        "create_pretraining_data",
-        f"--input_file={sample_data / 'corpus_heldout.txt'}",
-        f"--output_file={path}",
-        f"--vocab_file={golden / 'vocab.txt'}",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--dupe_factor=1",
-        "--max_unknown_share=1",
+    return create_data(
+        input_file=sample_data / "corpus_heldout.txt",
+        max_seq_length=32,
+        max_predictions_per_seq=5,
+        dupe_factor=1,
+        max_unknown_share=1,
     )
-    assert done.exit_code == 0, done.stderr
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,3 @@ def test_heads_have_the_mean_and_spread_of_coins():
     deviation = np.sqrt(numbers) / 2
     assert (np.abs(tosses.mean(axis=0) - numbers / 2) <= 5 * deviation / 63).all()
     np.testing.assert_allclose(tosses.std(axis=0), deviation, rtol=0.06)
-
-
-def test_a_permutation_holds_every_number_once():
-    assert sorted(draws_module.Draws(3).permutation(100).tolist()) == list(range(100))

@@ -3,7 +3,6 @@
 import pytest
 
 from bert_tf import options as options_module
-from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import release_masks
 
@@ -30,19 +29,9 @@ def test_the_default_is_the_papers():
         ({"random_share": -0.1, "same_share": 0.3}, "--random_share"),
     ],
 )
-@pytest.mark.parametrize(
-    "create",
-    [
-        created,
-        lambda **values: pretraining_options.RunPretrainingOptions(
-            input_file="a", output_dir="b", **values
-        ),
-    ],
-    ids=["create_pretraining_data", "run_pretraining"],
-)
-def test_shares_that_do_not_add_up_are_refused(create, shares, said):
+def test_shares_that_do_not_add_up_are_refused(shares, said):
     with pytest.raises(options_module.OptionError, match=said):
-        create(**shares)
+        created(**shares)
 
 
 def test_shares_are_given_where_the_masks_are_drawn():

@@ -5,7 +5,7 @@ origin. What must hold for every record is counted; what is random is compared
 over several runs of both samplers, whose spread says how far apart they may be.
 """
 
-import dataclasses
+import types
 
 import numpy as np
 import pytest
@@ -78,12 +78,7 @@ def sampled(inputs, sampler, **changes):
         output_file="none",
         vocab_file=str(inputs / "vocab.txt"),
         sampler=sampler,
-        **{
-            "max_seq_length": LENGTH,
-            "dupe_factor": 8,
-            **masks,
-            **changes,
-        },
+        **{"max_seq_length": LENGTH, "dupe_factor": 8, **masks, **changes},
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     made = shard_tasks.create_sampler(options, vocabulary)
@@ -97,34 +92,22 @@ def sampled(inputs, sampler, **changes):
     return runs
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Records:
-    """Records with their masks removed; arrays [B], [B, S], [B, M]."""
-
-    ids: np.ndarray
-    masked_ids: np.ndarray
-    is_filled: np.ndarray
-    is_second: np.ndarray
-    is_chosen: np.ndarray
-    is_random_next: np.ndarray
-    chosen: tuple  # np.nonzero of is_chosen.
-
-
 def parsed(columns):
+    """Returns records with their masks removed: arrays [B], [B, S]."""
     weights = columns["masked_lm_weights"] > 0
     rows, places = np.nonzero(weights)[0], columns["masked_lm_positions"][weights]
     ids = columns["input_ids"].astype(np.int64)
     original, is_chosen = ids.copy(), np.zeros(ids.shape, bool)
     original[rows, places] = columns["masked_lm_ids"][weights]
     is_chosen[rows, places] = True
-    return Records(
+    return types.SimpleNamespace(
         ids=original,
         masked_ids=ids,
         is_filled=columns["input_mask"] > 0,
         is_second=columns["segment_ids"] > 0,
         is_chosen=is_chosen,
         is_random_next=columns["next_sentence_labels"][:, 0] > 0,
-        chosen=(rows, places),
+        chosen=(rows, places),  # np.nonzero of is_chosen.
     )
 
 
