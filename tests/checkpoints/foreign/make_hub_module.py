@@ -18,20 +18,12 @@ import types
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
 
+import letters
 import numpy as np
 import tensorflow.compat.v1 as tf
 import tensorflow_hub as hub
 
 HERE = pathlib.Path(__file__).resolve().parent / "hub_module"
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
-TOKENS += [f"##{letter}" for letter in LETTERS] + ["the", "cat", "sat"]  # V = 60
-# Two segments, and the second row padded.
-BATCH = {
-    "input_ids": [[2, 57, 58, 4, 3, 6, 35, 3], [2, 20, 4, 3, 9, 3, 0, 0]],
-    "input_mask": [[1] * 8, [1] * 6 + [0] * 2],
-    "segment_ids": [[0] * 5 + [1] * 3, [0] * 4 + [1] * 2 + [0] * 2],
-}
 
 
 def layer_norm(inputs, begin_norm_axis, begin_params_axis, scope):
@@ -59,7 +51,7 @@ def main():
     HERE.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
         vocab_file = pathlib.Path(folder) / "vocab.txt"
-        vocab_file.write_text("".join(f"{token}\n" for token in TOKENS))
+        vocab_file.write_text("".join(f"{token}\n" for token in letters.TOKENS))
         spec = hub.create_module_spec(
             lambda is_training: _module(str(vocab_file), is_training),
             tags_and_args=[
@@ -68,7 +60,7 @@ def main():
             ],
         )
         module = hub.Module(spec, trainable=True)
-        inputs = {name: tf.constant(rows) for name, rows in BATCH.items()}
+        inputs = {name: tf.constant(rows) for name, rows in letters.BATCH.items()}
         outputs = module(inputs, signature="tokens", as_dict=True)
         random = np.random.default_rng(20180817)
         with tf.Session() as session:
@@ -80,7 +72,9 @@ def main():
             module.export(f"{folder}/model", session)
         np.savez(
             HERE / "expected.npz",
-            **{name: np.asarray(rows, np.int32) for name, rows in BATCH.items()},
+            **{
+                name: np.asarray(rows, np.int32) for name, rows in letters.BATCH.items()
+            },
             **values,
         )
         shutil.make_archive(str(HERE / "model"), "zip", f"{folder}/model")
@@ -88,11 +82,11 @@ def main():
 
 def _module(vocab_file, is_training):
     config = modeling.BertConfig(
-        vocab_size=len(TOKENS), hidden_size=16, num_hidden_layers=2,
+        vocab_size=len(letters.TOKENS), hidden_size=16, num_hidden_layers=2,
         num_attention_heads=4, intermediate_size=24, max_position_embeddings=24,
         type_vocab_size=2,
     )  # fmt: skip
-    ids = {name: tf.placeholder(tf.int32, [None, None], name) for name in BATCH}
+    ids = {name: tf.placeholder(tf.int32, [None, None], name) for name in letters.BATCH}
     bert = modeling.BertModel(
         config, is_training, ids["input_ids"], ids["input_mask"], ids["segment_ids"]
     )

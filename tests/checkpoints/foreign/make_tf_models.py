@@ -18,6 +18,7 @@ import tempfile
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
+import letters
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -30,11 +31,8 @@ from official.nlp.tools import export_tfhub_lib
 from official.nlp.tools import tf2_bert_encoder_checkpoint_converter as converter
 
 HERE = pathlib.Path(__file__).resolve().parent
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
-TOKENS += [f"##{letter}" for letter in LETTERS] + ["the", "cat", "sat"]  # V = 60
 CONFIG = {
-    "vocab_size": len(TOKENS),
+    "vocab_size": len(letters.TOKENS),
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
@@ -46,13 +44,30 @@ CONFIG = {
     "type_vocab_size": 2,
     "initializer_range": 0.02,
 }
-# Two segments, and the second row padded.
-BATCH = {
-    "input_word_ids": [[2, 57, 58, 4, 3, 6, 35, 3], [2, 20, 4, 3, 9, 3, 0, 0]],
-    "input_mask": [[1] * 8, [1] * 6 + [0] * 2],
-    "input_type_ids": [[0] * 5 + [1] * 3, [0] * 4 + [1] * 2 + [0] * 2],
+INPUTS = {
+    "input_word_ids": letters.IDS,
+    "input_mask": letters.MASK,
+    "input_type_ids": letters.SEGMENTS,
 }
-POSITIONS = [[3, 1], [2, 4]]
+# The release's weights without the layers, and those of a layer: shapes in letters.
+WEIGHTS = {
+    "bert/embeddings/word_embeddings": "VH",
+    "bert/embeddings/position_embeddings": "PH",
+    "bert/embeddings/token_type_embeddings": "TH",
+    "bert/embeddings/LayerNorm": "",
+    "bert/pooler/dense": "HH",
+    "cls/predictions/transform/dense": "HH",
+    "cls/predictions/transform/LayerNorm": "",
+    "cls/predictions/output_bias": "V",
+}
+LAYER = {
+    **dict.fromkeys([f"attention/self/{n}" for n in ("query", "key", "value")], "HH"),
+    "attention/output/dense": "HH",
+    "attention/output/LayerNorm": "",
+    "intermediate/dense": "HI",
+    "output/dense": "IH",
+    "output/LayerNorm": "",
+}
 
 
 def main():
@@ -61,7 +76,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         vocab_file = folder / "vocab.txt"
-        vocab_file.write_text("".join(f"{token}\n" for token in TOKENS))
+        vocab_file.write_text("".join(f"{token}\n" for token in letters.TOKENS))
         released = _write_released(folder / "bert_model.ckpt", random)
         _write_converted(released)
         _write_trained(random)
@@ -72,36 +87,19 @@ def main():
 
 def _write_released(prefix, random):
     """Writes a checkpoint with the release's names, for the library's converter."""
-    h, i = CONFIG["hidden_size"], CONFIG["intermediate_size"]
-    shapes = {
-        "bert/embeddings/word_embeddings": (CONFIG["vocab_size"], h),
-        "bert/embeddings/position_embeddings": (CONFIG["max_position_embeddings"], h),
-        "bert/embeddings/token_type_embeddings": (2, h),
-        "bert/embeddings/LayerNorm/gamma": (h,),
-        "bert/embeddings/LayerNorm/beta": (h,),
-        "bert/pooler/dense/kernel": (h, h),
-        "bert/pooler/dense/bias": (h,),
-        "cls/predictions/transform/dense/kernel": (h, h),
-        "cls/predictions/transform/dense/bias": (h,),
-        "cls/predictions/transform/LayerNorm/gamma": (h,),
-        "cls/predictions/transform/LayerNorm/beta": (h,),
-        "cls/predictions/output_bias": (CONFIG["vocab_size"],),
-    }
+    sizes = dict(zip("VHIPT", (60, 32, 48, 24, 2), strict=True))
+    parts = dict(WEIGHTS)
     for layer in range(CONFIG["num_hidden_layers"]):
-        scope = f"bert/encoder/layer_{layer}"
-        for part, sizes in [
-            ("attention/self/query", (h, h)),
-            ("attention/self/key", (h, h)),
-            ("attention/self/value", (h, h)),
-            ("attention/output/dense", (h, h)),
-            ("intermediate/dense", (h, i)),
-            ("output/dense", (i, h)),
-        ]:
-            shapes[f"{scope}/{part}/kernel"] = sizes
-            shapes[f"{scope}/{part}/bias"] = sizes[1:]
-        for part in ("attention/output/LayerNorm", "output/LayerNorm"):
-            shapes[f"{scope}/{part}/gamma"] = (h,)
-            shapes[f"{scope}/{part}/beta"] = (h,)
+        parts |= {f"bert/encoder/layer_{layer}/{n}": s for n, s in LAYER.items()}
+    shapes = {}
+    for name, letter_shape in parts.items():
+        shape = tuple(sizes[letter] for letter in letter_shape)
+        if name.endswith("LayerNorm"):
+            shapes |= dict.fromkeys([f"{name}/gamma", f"{name}/beta"], (sizes["H"],))
+        elif "dense" in name or "/self/" in name:
+            shapes |= {f"{name}/kernel": shape, f"{name}/bias": shape[1:]}
+        else:
+            shapes[name] = shape
     names = sorted(shapes)
     values = [_random(random, shapes[name], "gamma" in name) for name in names]
     tf.raw_ops.SaveV2(
@@ -125,7 +123,7 @@ def _write_converted(released):
         json.dumps(CONFIG, indent=2)
     )
     (HERE / "model_garden" / "encoder" / "vocab.txt").write_text(
-        "".join(f"{token}\n" for token in TOKENS)
+        "".join(f"{token}\n" for token in letters.TOKENS)
     )
 
 
@@ -141,11 +139,11 @@ def _write_trained(random):
             )
         ],
     )
-    model(_inputs(POSITIONS))
+    model(_inputs(letters.POSITIONS))
     _randomize(model, random)
     optimizer = tf_keras.optimizers.legacy.Adam(1e-5)
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(model(_inputs(POSITIONS))["mlm_logits"])
+        loss = tf.reduce_sum(model(_inputs(letters.POSITIONS))["mlm_logits"])
     variables = model.trainable_variables
     gradients = zip(tape.gradient(loss, variables), variables, strict=True)
     optimizer.apply_gradients(pair for pair in gradients if pair[0] is not None)
@@ -155,7 +153,7 @@ def _write_trained(random):
         model=model, optimizer=optimizer, global_step=step, **model.checkpoint_items
     )
     checkpoint.save(str(folder / "ckpt"))
-    outputs = model(_inputs(POSITIONS))
+    outputs = model(_inputs(letters.POSITIONS))
     _save_outputs(folder, outputs, next_sentence_logits=outputs["next_sentence"])
 
 
@@ -178,7 +176,7 @@ def _write_exported(released, vocab_file, folder):
         loaded = tf.saved_model.load(str(target / "model"))
         outputs = dict(loaded(_inputs(None)))
         if with_mlm:
-            outputs["mlm_logits"] = loaded.mlm(_inputs(POSITIONS))["mlm_logits"]
+            outputs["mlm_logits"] = loaded.mlm(_inputs(letters.POSITIONS))["mlm_logits"]
         _save_outputs(target, outputs)
         _save_outputs(HERE / "model_garden" / kind, outputs)
         _pack(target)
@@ -188,8 +186,7 @@ def _write_erf(random):
     """A cased SavedModel of BertEncoderV2 with Keras's "gelu", which is the erf form,
     and a head of the library's own name."""
     encoder = _encoder_v2(inner_activation="gelu")
-    inputs = encoder.inputs
-    outputs = encoder(inputs)
+    inputs, outputs = encoder.inputs, encoder(encoder.inputs)
     logits = layers.ClassificationHead(0, num_classes=3, name="sentence_prediction")(
         outputs["pooled_output"]
     )
@@ -230,7 +227,7 @@ def _encoder_v2(**kwargs):
 
 
 def _inputs(positions):
-    inputs = {name: tf.constant(rows, tf.int32) for name, rows in BATCH.items()}
+    inputs = {name: tf.constant(rows, tf.int32) for name, rows in INPUTS.items()}
     if positions is not None:
         inputs["masked_lm_positions"] = tf.constant(positions, tf.int32)
     return inputs
@@ -255,12 +252,7 @@ def _save_outputs(folder, outputs, **others):
     names = ("sequence_output", "pooled_output", "mlm_logits", "logits")
     arrays = {name: np.asarray(outputs[name]) for name in names if name in outputs}
     arrays |= {name: np.asarray(array) for name, array in others.items()}
-    features = {
-        "input_ids": BATCH["input_word_ids"],
-        "input_mask": BATCH["input_mask"],
-        "segment_ids": BATCH["input_type_ids"],
-        "masked_lm_positions": POSITIONS,
-    }
+    features = {**letters.BATCH, "masked_lm_positions": letters.POSITIONS}
     features = {name: np.asarray(rows, np.int32) for name, rows in features.items()}
     np.savez(folder / "expected.npz", **features, **arrays)
 

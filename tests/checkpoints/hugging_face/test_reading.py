@@ -248,17 +248,3 @@ def test_a_vocabulary_longer_than_the_table_is_refused(copied, change):
     change(folder / "tokenizer.json", model=whole["model"])
     with pytest.raises(ValueError, match=r"has 65 pieces, but .* vocab_size is 64"):
         hugging_face.open_source(folder)
-
-
-@pytest.mark.parametrize(
-    "problem_type, label_kind",
-    [
-        (None, "single_label"),
-        ("single_label_classification", "single_label"),
-        ("multi_label_classification", "multi_label"),
-    ],
-)
-def test_what_a_label_is_follows_the_problem_type(copied, problem_type, label_kind):
-    folder = copied("classification", problem_type=problem_type)
-    source = hugging_face.open_source(folder)
-    assert source.head.label_kind == label_kind

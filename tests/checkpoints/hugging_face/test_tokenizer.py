@@ -98,21 +98,9 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
         ({"strip_accents": False}, {}, None),
         ({"never_split": ["a"]}, {}, None),
         ({"do_lower_case": False}, {}, "has do_lower_case False, tokenizer.json the"),
-        (
-            {"tokenize_chinese_chars": False},
-            {},
-            "tokenize_chinese_chars false, bert_tf true:",
-        ),
-        (
-            {},
-            {"normalizer__handle_chinese_chars": False},
-            "tokenize_chinese_chars false, bert_tf true:",
-        ),
-        (
-            {},
-            {"normalizer__clean_text": False},
-            "has clean_text false, bert_tf true: texts may",
-        ),
+        ({"tokenize_chinese_chars": False}, {}, "chars false, bert_tf true: texts may"),
+        ({}, {"normalizer__handle_chinese_chars": False}, "chars false, bert_tf true:"),
+        ({}, {"normalizer__clean_text": False}, "has clean_text false, bert_tf true: "),
         ({}, {"model__max_input_chars_per_word": 100}, "more than 100 characters"),
         ({"never_split": ["[MASK]", "<x>"]}, {}, "never_split has '<x>', which the"),
         (
@@ -126,16 +114,8 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
             {},
             "split_special_tokens true, bert_tf false",
         ),
-        (
-            {"padding_side": "left"},
-            {},
-            'padding_side "left", bert_tf "right"',
-        ),
-        (
-            {"cls_token": {"content": "a"}},
-            {},
-            'cls_token "a", bert_tf "[CLS]"',
-        ),
+        ({"padding_side": "left"}, {}, 'padding_side "left", bert_tf "right": texts'),
+        ({"cls_token": {"content": "a"}}, {}, 'has cls_token "a", bert_tf "[CLS]": te'),
         ({"model_input_names": ["input_ids", "attention_mask"]}, {}, "token_type_ids"),
         (
             {},

@@ -155,16 +155,6 @@ def test_safetensors_with_names_of_tensorflow_are_refused_with_the_way_out():
         formats.open_source(H5_FOLDERS / "safe_serialization")
 
 
-def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path):
-    def fails():
-        yield "a", np.zeros(3, "float32")
-        raise OSError("the source is gone")
-
-    with pytest.raises(OSError, match="the source is gone"):
-        weights.write(tmp_path, fails())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_more_tensors_than_any_bert_has_are_refused(copied):
     folder = copied("encoder")
     empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
