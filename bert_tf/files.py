@@ -53,7 +53,11 @@ def is_remote(path: AnyPath) -> bool:
 def open_file(path: AnyPath, mode: str = "r") -> IO[Any]:
     """Opens a local file, or one that TensorFlow supports (`gs://bucket/name`).
 
-    Text is UTF-8, and "\\n" is the only line end. The mode is that of Python's `open`.
+    Text is UTF-8, and "\\n" is the only line end.
+
+    Args:
+        path: the file.
+        mode: as for Python's `open`.
     """
     path = os.fspath(path)
     with clear_errors(path):
@@ -223,7 +227,11 @@ def temporary_path(path: AnyPath) -> str:
 
 
 def final_name(name: str) -> str:
-    """Returns the name that a temporary file will get; for other files, their own."""
+    """Returns the name that a temporary file will get; for other files, their own.
+
+    Args:
+        name: of a file, without folders.
+    """
     match = _TEMPORARY.fullmatch(name)
     return match["name"] if match else name
 
@@ -334,10 +342,15 @@ def read_json(
 ) -> dict[str, Any]:
     """Returns the object in a JSON file.
 
+    Args:
+        path: the file.
+        advice: what to do about a damaged file.
+        shape: what the object must contain; see `json_values.unexpected`.
+
     Raises:
         OSError: there is no such file.
-        ValueError: it is not JSON, not an object, or does not have the shape (see
-            `json_values.unexpected`); the message ends with `advice`.
+        ValueError: it is not JSON, not an object, or does not have the shape; the
+            message ends with `advice`.
     """
     with open_file(path, "rb") as file:
         values = parse_json(file.read(), path, advice=advice)
@@ -358,11 +371,15 @@ def read_json(
 def parse_json(
     text: str | bytes, source: AnyPath, *, advice: str = "correct or remove it"
 ) -> Any:
-    """Returns the value of a JSON text, whose source is for the message.
+    """Returns the value of a JSON text.
+
+    Args:
+        text: the text, or its bytes.
+        source: where it comes from, for the message.
+        advice: what to do about a damaged text.
 
     Raises:
-        ValueError: it is not JSON, not UTF-8, or nested too deeply for Python; the
-            message ends with `advice`.
+        ValueError: it is not JSON, not UTF-8, or nested too deeply for Python.
     """
     try:
         return json_values.parse(text)

@@ -115,7 +115,10 @@ class Run:
     def add_file(self, name: str, content: bytes, *, trains: bool = False) -> str:
         """Adds a file to the data of the run, written when it starts; returns its path.
 
-        `trains` says whether the run trains on it.
+        Args:
+            name: of the file.
+            content: its bytes.
+            trains: whether the run trains on it.
         """
         folder = os.path.join(self.values["output_dir"], given_data.FOLDER)
         path = os.path.join(folder, name)
@@ -127,9 +130,13 @@ class Run:
     def divided(
         self, rows: Sequence[Any], texts: Sequence[Sequence[str]], share: float
     ) -> tuple[list[Any], list[Any]]:
-        """Returns the rows to train on and the share to evaluate on.
+        """Returns the rows to train on and those to evaluate on.
 
-        Rows that share one of their `texts` are on the same side.
+        Args:
+            rows: N examples.
+            texts: the texts of each example. Examples that share one are on the same
+                side.
+            share: share of the rows to evaluate on.
 
         Raises:
             ValueError: see `hold_out.held_out`.

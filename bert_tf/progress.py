@@ -80,7 +80,11 @@ def reporting_to(reporter: Progress | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown_with_log(stream: TextIO) -> Iterator["ProgressBar"]:
-    """Shows progress and the package's log lines on one stream within the block."""
+    """Shows progress and the package's log lines on one stream within the block.
+
+    Args:
+        stream: usually standard error.
+    """
     bars = ProgressBar(stream)
     logger = logging.getLogger("bert_tf")
     level = logger.level

@@ -79,10 +79,14 @@ class AddedWords:
 def find_new(
     tokenizer: full.FullTokenizer, words: Iterable[str], *, source: str | None = None
 ) -> AddedWords:
-    """Returns which words of a list, or of the lines of the file `source`, are new.
+    """Returns which words of a list are new, and the pieces that they had.
 
-    The tokenizer has the vocabulary before, and normalizes words like text. Empty
-    lines, repeated words and words that the vocabulary already has are skipped.
+    Args:
+        tokenizer: with the vocabulary before.
+        words: such as the lines of a file. Each must be a single word for the
+            tokenizer, which normalizes it like text. Empty lines, repeated words and
+            words that the vocabulary already has are skipped.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
         ValueError: there is no word, or not a list of strings; or a line is not a

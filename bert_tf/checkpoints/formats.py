@@ -95,10 +95,8 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """
     path = _without_trailing_slash(path)
     exists = files.exists(path) or files.exists(f"{path}.index")
-    if path == kinds.SHIPPED and not exists:
-        path, exists = fetching.SHIPPED_FOLDER, True
-    if path in fetching.ALIASES and not exists:
-        return module_of("bert").open_source(fetching.fetch(path))
+    if folder := fetching.find(path, path_exists=exists):
+        path, exists = folder, True
     snapshot = hub_names.find(path, path_exists=exists)
     if snapshot is not None:
         logger.info("%s is read from %s.", snapshot.name, snapshot.folder)

@@ -91,7 +91,12 @@ def load_checkpoint(model: Any, path: str | os.PathLike[str]) -> LoadReport:
 
 
 def open_run(run_dir: str) -> source_module.Source:
-    """Returns the last checkpoint of a run; raises a ValueError if there is none."""
+    """Returns the last checkpoint of a run.
+
+    Raises:
+        OSError: the checkpoint cannot be read.
+        ValueError: there is none.
+    """
     prefix = rotation.latest(run_dir)
     if prefix is None:
         raise ValueError(
@@ -102,7 +107,11 @@ def open_run(run_dir: str) -> source_module.Source:
 
 
 def check_sizes(config: config_module.BertConfig, source: source_module.Source) -> None:
-    """Refuses a checkpoint with fewer layers or other shapes than an encoder has."""
+    """Compares the sizes of an encoder with a checkpoint, before they take memory.
+
+    Raises:
+        ValueError: the checkpoint has fewer layers, or other shapes.
+    """
     num_layers = checkpoint_names.num_layers(source.shapes)
     if config.num_hidden_layers > num_layers:
         raise ValueError(

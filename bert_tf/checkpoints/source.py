@@ -78,7 +78,11 @@ class Source:
         return values
 
     def required_config(self) -> config_module.BertConfig:
-        """Returns the configuration; raises a ValueError if there is none."""
+        """Returns the configuration.
+
+        Raises:
+            ValueError: there is none.
+        """
         if self.config is None:
             raise ValueError(
                 f"The size of the model in {self.path} is unknown; put its "
@@ -109,7 +113,9 @@ class Source:
     ) -> tuple["Source", tuple[str, ...]]:
         """Returns a source with one head, and the names of the other heads' weights.
 
-        Without a kind, everything is kept. `argument` names it in messages.
+        Args:
+            kind: kind of head to keep; None keeps everything.
+            argument: name of the flag or argument with the kind, for messages.
 
         Raises:
             ValueError: the source has no such head, its head cannot be read, or it is
@@ -184,6 +190,9 @@ def check_finite(path: str, name: str, weight: np.ndarray) -> None:
 
     The argmax over NaNs is the first index, so a model with such weights would give
     every text the same answer, without an error.
+
+    Raises:
+        ValueError: a value is not finite.
     """
     num_bad = weight.size - int(np.count_nonzero(np.isfinite(weight)))
     if num_bad:

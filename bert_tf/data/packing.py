@@ -39,6 +39,9 @@ def truncate_pair(
         tokens_b: word pieces, or their ids.
         max_tokens: maximum number of pieces of both together.
 
+    Returns:
+        Two new lists.
+
     Raises:
         ValueError: `max_tokens` is negative.
     """
@@ -63,6 +66,11 @@ def truncate_longer(
 
     It differs from `truncate_pair` if both are cut to half of an odd maximum: the
     longer segment keeps the additional piece, or B if both are equally long.
+
+    Args:
+        tokens_a: word pieces, or their ids.
+        tokens_b: word pieces, or their ids.
+        max_tokens: maximum number of pieces of both together.
 
     Source: "longest_first" of Hugging Face's fast tokenizers.
     """
@@ -172,7 +180,15 @@ def pack_ids(
     *,
     truncate_pair: TruncatePair = truncate_pair,
 ) -> dict[str, np.ndarray]:
-    """Returns `pack` of texts that are ids of word pieces already."""
+    """Returns `pack` of texts that are ids of word pieces already.
+
+    Args:
+        vocabulary: provides [CLS] and [SEP].
+        ids_a: ids of B texts.
+        max_seq_length: length of the rows, S.
+        ids_b: ids of B second segments, or None.
+        truncate_pair: see `pack_pair`.
+    """
     rows = [
         pack_pair(
             a,
@@ -190,7 +206,12 @@ def pack_ids(
 def padded_features(
     rows: Sequence[PackedPair], max_seq_length: int
 ) -> dict[str, np.ndarray]:
-    """Returns the features of B rows of ids, padded: int32 [B, S] each."""
+    """Returns `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
+
+    Args:
+        rows: B sequences of ids.
+        max_seq_length: length of the rows, S.
+    """
     features = {
         name: np.zeros((len(rows), max_seq_length), np.int32)
         for name in ENCODER_COLUMNS
@@ -204,7 +225,12 @@ def padded_features(
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Returns the ids of each text's word pieces, from any of the tokenizers."""
+    """Returns the ids of each text's word pieces.
+
+    Args:
+        tokenizer: a `FullTokenizer` or an `InGraphTokenizer`.
+        texts: the texts.
+    """
     if len(texts) == 0:
         return []
     if hasattr(tokenizer, "convert_tokens_to_ids"):
@@ -221,7 +247,10 @@ def window_spans(num_pieces: int, room: int, stride: int) -> list[tuple[int, int
     window makes them overlap, so that most pieces have text on both sides in at least
     one window. At the edge of a window the encoder sees text on one side only.
 
-    A window has room for `room` pieces, and a longer stride is cut to it.
+    Args:
+        num_pieces: number of pieces in the text.
+        room: maximum number of pieces in a window.
+        stride: pieces between the starts of two windows; at most `room` is used.
 
     Example:
         >>> window_spans(10, 5, 3)
@@ -242,8 +271,12 @@ def most_context(windows: Sequence[tuple[int, int]], pieces: np.ndarray) -> np.n
     """Returns the window in which each piece has the most context, int64 [N].
 
     A piece's context is the smaller of the numbers of pieces to its left and to its
-    right. Among equals the longer window wins, then the first one. `pieces` are N
-    ascending indices, each of which is in at least one of the `window_spans`.
+    right. Among equals the longer window wins, then the first one.
+
+    Args:
+        windows: starts and stops, in order; see `window_spans`.
+        pieces: integers [N] in ascending order, indices of pieces of the text. Each is
+            in at least one window.
 
     Source: _check_is_max_context of run_squad.py, 2018.
     """

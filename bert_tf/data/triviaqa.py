@@ -116,6 +116,8 @@ def first_answer(text: str, names: Iterable[str]) -> re.Match[str] | None:
         'ANN  LEE'
     """
     known = {" ".join(name.split()) for name in names} - {""}
+    if not known:
+        return None
     # The first alternative that fits is taken.
     ordered = sorted(known, key=lambda name: (-len(name), name))
     alternatives = "|".join(

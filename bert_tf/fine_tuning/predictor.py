@@ -65,8 +65,9 @@ class LoadSettings:
     def task_values(self, longest: int | None = None) -> dict[str, Any]:
         """Returns the fields of `TaskRecord` for a checkpoint without a run.
 
-        If neither the caller nor the checkpoint sets a length, it is `longest`, or the
-        number of the model's positions.
+        Args:
+            longest: maximum length if neither the caller nor the checkpoint sets one.
+                None: the number of the model's positions.
 
         Raises:
             ValueError: `max_seq_length` exceeds the model's positions.
@@ -321,7 +322,10 @@ def row_batches(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Returns the indices of the rows of each batch, the longest rows first.
 
     Batches of many short rows or of few long ones need about the same time and memory.
-    A batch has `batch_size` rows if they have `ROW_LENGTH` pieces.
+
+    Args:
+        lengths: number of pieces in each row.
+        batch_size: rows per batch, for rows of `ROW_LENGTH` pieces.
 
     Example:
         >>> row_batches([64, 256, 64, 128, 64], batch_size=2)

@@ -29,7 +29,10 @@ TASK_DROPOUT_SITE = 1 << 20
 def class_weights(layer: Any, num_classes: int, width: int) -> tuple[Any, Any]:
     """Returns new variables of a layer: `output_weights` [C, width], `output_bias` [C].
 
-    The layer has a `config`; the width of the vectors is H in the release.
+    Args:
+        layer: a Keras layer or model with a `config`.
+        num_classes: C.
+        width: of the vectors that are scored; H in the release.
     """
     kernel = layer.add_weight(
         name="output_weights",
@@ -273,7 +276,11 @@ def class_losses(logits: numerics.Tensor, labels: numerics.Tensor) -> numerics.T
 
     Otherwise a negative label, such as that of a test set without labels, would count
     from the last class, and one that is too large as 0 on accelerators. On CPUs,
-    TensorFlow refuses the latter. The result is float32 [B].
+    TensorFlow refuses the latter.
+
+    Args:
+        logits: [B, C].
+        labels: integer [B].
     """
     labels = ops.cast(labels, "int32")
     losses = kernels.current().cross_entropy(logits, ops.maximum(labels, 0))

@@ -57,6 +57,9 @@ def of_weights(config: Any) -> keras.initializers.Initializer:
     GPT), redrawn beyond two deviations. Weights this small let a new output layer
     begin with nearly equal probabilities for all classes, and the cut keeps single
     large weights from dominating the first steps.
+
+    Args:
+        config: `BertConfig`.
     """
     return TruncatedNormal(stddev=config.initializer_range)
 

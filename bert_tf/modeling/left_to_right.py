@@ -117,7 +117,12 @@ class BertLeftToRight(heads.TaskModel):
 
 
 def original_ids(features: numerics.Features) -> numerics.Tensor:
-    """Returns the pieces as they were before masking, int32 [B, S]."""
+    """Returns the pieces as they were before masking, int32 [B, S].
+
+    Args:
+        features: `input_ids` int32 [B, S] and, if pieces are masked,
+            `masked_lm_positions`, `masked_lm_ids` and `masked_lm_weights` [B, M].
+    """
     ids = ops.cast(features["input_ids"], "int32")
     if "masked_lm_ids" not in features:
         return ids

@@ -32,7 +32,12 @@ class SequenceScorer(heads.TaskModel):
         training: bool = False,
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Tensor:
-        """Returns float32 [B] for sequences [B, S], and [B, C] for [B, C, S]."""
+        """Returns float32 [B] for sequences [B, S], and [B, C] for [B, C, S].
+
+        Args:
+            features: under our names.
+            training, dropout_keys: those of `call`.
+        """
         keys = self.dropout_keys_in_use(features, training, dropout_keys)
         shape = ops.shape(features["input_ids"])
         if len(shape) == 3 and keys is not None:

@@ -107,6 +107,10 @@ def lookup(table: Tensor, ids: Tensor) -> Tensor:
 
 
 def input_mask_of(features: Features) -> Tensor:
-    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it."""
+    """Returns `input_mask`, int32 [..., S]; all 1 if the features lack it.
+
+    Args:
+        features: under our names.
+    """
     ones = ops.ones_like(features["input_ids"])
     return ops.cast(features.get("input_mask", ones), "int32")

@@ -11,5 +11,10 @@ NAMES = tuple(_FUNCTIONS)
 
 
 def apply(logits: numerics.Tensor, name: str | None) -> numerics.Tensor:
-    """Returns the scores of logits, float32 of any shape; None is the identity."""
+    """Returns the scores of logits.
+
+    Args:
+        logits: float32, any shape.
+        name: one of `NAMES`; None is the identity.
+    """
     return _FUNCTIONS[name or IDENTITY](logits)

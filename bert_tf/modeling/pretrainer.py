@@ -68,7 +68,12 @@ class MaskedLanguageModelHead(keras.layers.Layer):
     def call(
         self, vectors: numerics.Tensor, word_embeddings: numerics.Tensor
     ) -> numerics.Tensor:
-        """Returns logits [B, M, V], in the compute dtype, of vectors [B, M, H]."""
+        """Returns logits [B, M, V], in the compute dtype.
+
+        Args:
+            vectors: [B, M, H], those of the last layer at the masked positions.
+            word_embeddings: [V, H].
+        """
         num_positions = ops.shape(vectors)[1]
         hidden = self.transform(ops.reshape(vectors, (-1, self.config.hidden_size)))
         table = ops.cast(word_embeddings, hidden.dtype)

@@ -129,7 +129,13 @@ class BertBiEncoder(heads.TaskModel):
         training: bool = False,
         dropout_keys: numerics.Tensor | None = None,
     ) -> numerics.Tensor:
-        """Returns vectors of texts, float32 [rows, H]; features are [rows, S]."""
+        """Returns the vectors of texts, float32 [rows, H].
+
+        Args:
+            features: `input_ids` and `input_mask`, int32 [rows, S].
+            training: whether dropout is active.
+            dropout_keys: uint32 [rows], or None for no dropout.
+        """
         positions = None
         if self.pooling == "cls":
             num_rows = ops.shape(features["input_ids"])[0]

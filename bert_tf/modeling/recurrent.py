@@ -23,6 +23,11 @@ class BiLSTM(keras.layers.Layer):
     It computes in float32, regardless of the model's dtype: otherwise the state would
     be rounded at every step.
 
+    Args:
+        units: U.
+        num_layers: number of layers.
+        name: the layer's name.
+
     Source: Hochreiter and Schmidhuber, 1997.
     """
 
@@ -58,7 +63,12 @@ class BiLSTM(keras.layers.Layer):
     def call(
         self, inputs: numerics.Tensor, input_mask: numerics.Tensor
     ) -> numerics.Tensor:
-        """Returns float32 [B, S, 2 U] of [B, S, H]; padding is skipped."""
+        """Returns float32 [B, S, 2 U]: the forward and the backward outputs.
+
+        Args:
+            inputs: float [B, S, H].
+            input_mask: integer [B, S], 1 for a real piece; padding is skipped.
+        """
         vectors = ops.cast(inputs, "float32")
         is_real = ops.cast(input_mask, "bool")
         for forward, backward in self._layer_pairs():

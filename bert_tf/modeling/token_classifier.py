@@ -168,8 +168,14 @@ class LayerMix(keras.layers.Layer):
     """Combines some layers of an encoder, in one of the ways of the paper's Table 7.
 
     A weighted sum learns one weight per layer, which a softmax normalizes, and a scale.
-    `width` is the size of the result: H for a sum, H times the number of layers for a
-    concatenation.
+
+    Args:
+        config: BertConfig.
+        feature_based: a key of `FEATURE_BASED`.
+
+    Attributes:
+        width: size of the result: H for a sum, H times the number of layers for a
+            concatenation.
 
     Raises:
         ValueError: `feature_based` is unknown, or the encoder has too few layers.
@@ -205,7 +211,11 @@ class LayerMix(keras.layers.Layer):
             self.scale = self.add_weight(name="scale", shape=(), initializer="ones")
 
     def call(self, layers: list[numerics.Tensor]) -> numerics.Tensor:
-        """Returns float32 [B, S, width] of the embeddings and all layers, [B, S, H]."""
+        """Returns float32 [B, S, width].
+
+        Args:
+            layers: the embeddings' output and all layers' outputs, [B, S, H].
+        """
         used = [ops.cast(layers[number], "float32") for number in self.numbers]
         if self.kind == "concat":
             return ops.concatenate(used, axis=-1)

@@ -180,7 +180,12 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         """Returns the scalars that the updates of all variables in a step share.
 
         A step that computed them for each variable would take longer to trace.
-        `update_variable` takes them as one value.
+
+        Args:
+            learning_rate, gradient_scale: those of `update_step`.
+
+        Returns:
+            What `update_variable` takes: a named tuple of float32 scalars.
         """
         rate, scale = _scalar(learning_rate), _scalar(gradient_scale)
         decay, zero = _scalar(self.weight_decay_rate), _scalar(0.0)

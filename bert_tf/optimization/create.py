@@ -62,8 +62,10 @@ def advice_on_rate(
 ) -> str | None:
     """Returns a warning about an unusual learning rate or warm-up, or None.
 
-    See `create_optimizer`. 0 steps mean that a time limit ends the run; `is_corrected`,
-    that the optimizer corrects the bias of its averages.
+    Args:
+        learning_rate, num_warmup_steps: see `create_optimizer`.
+        num_train_steps: likewise; 0: a time limit ends the run.
+        is_corrected: whether the optimizer corrects the bias of its averages.
     """
     if learning_rate == 0:
         return "--learning_rate=0: training does not change the weights."

@@ -17,7 +17,21 @@ ABSENT = -1e9
 
 
 class ClassSignatures(signatures.TaskSignatures):
-    """The functions of a trained classifier; `labels` ignores its text."""
+    """The functions of a trained classifier.
+
+    Args:
+        predictor: of a trained classifier.
+
+    Attributes:
+        functions: `serving_default` takes `text`, and `text_b` for a model of pairs,
+            string [B]. It returns `label`, string [B], and `probabilities`, float32
+            [B, C]. A multi-label model returns `labels`, string [B, C], padded with "",
+            instead of `label`; a regression model returns only `value`, float32 [B], or
+            [B, C] with several targets.
+            `ids` returns `logits`, float32 [B, C], and what follows from them. Models
+            with classes also have `labels`, which ignores its input `text`, string [B],
+            and returns `labels`, string [B, C]: the columns of `probabilities`.
+    """
 
     def __init__(self, predictor: Any):
         functions: dict[str, Any] = {}
@@ -71,8 +85,14 @@ class ClassSignatures(signatures.TaskSignatures):
 class ChoiceSignatures(signatures.TaskSignatures):
     """The functions of a trained multiple choice model.
 
-    `endings`, string [B, C], are padded with "", whose probability is 0. `label` is the
-    number of the most likely ending. `ids` takes one row per ending.
+    Args:
+        predictor: `multiple_choice.task.Predictor`.
+
+    Attributes:
+        functions: `serving_default` takes `text`, string [B], and `endings`, string
+            [B, C], padded with "". It returns `label`, string [B], the number of the
+            most likely ending, and `probabilities`, float32 [B, C], 0 for "". `ids`
+            takes one row per ending and returns `scores`, float32 [B].
     """
 
     def __init__(self, predictor: Any):
@@ -106,10 +126,13 @@ class ChoiceSignatures(signatures.TaskSignatures):
 
 
 def is_absent(endings: tf.Tensor) -> tf.Tensor:
-    """Returns where there is no ending, bool [B, C], of string [B, C].
+    """Returns where there is no ending; bool [B, C].
 
     A client pads endings with "". With `pad_variable_length_inputs`, TensorFlow Serving
     repeats the first ending of the request after the last one instead.
+
+    Args:
+        endings: string [B, C].
     """
     is_first = tf.range(tf.shape(endings)[1]) == 0
     is_padding = (endings == "") | (endings == endings[:, :1])

@@ -20,11 +20,20 @@ _COST_OF_MASK = 4
 
 
 class MaskSignatures(signatures.TaskSignatures):
-    """The functions of a masked-word model, with the likeliest pieces first.
+    """The functions of a masked-word model.
 
-    M is the largest number of masks in a text, at least 1. `status` is "ok", "no_mask",
-    or "too_long": such a text is not truncated, because a mask could be lost, and has
-    no candidates.
+    Args:
+        predictor: `MaskPredictor`.
+
+    Attributes:
+        functions: `serving_default` takes `text`, string [B], and returns `tokens`,
+            string [B, M, K], and `probabilities`, float32 [B, M, K], the likeliest
+            piece first. M is the largest number of masks in a text, at least 1; shorter
+            rows are padded with "" and 0. `num_masks`, int32 [B], is the number of
+            masks in each text. `status`, string [B], is "ok", "no_mask", or "too_long":
+            such a text is not truncated, because a mask could be lost, and has no
+            candidates. `ids` returns the same without `status`, for the positions that
+            hold the id of [MASK], and `positions`, int32 [B, M], padded with -1.
     """
 
     def __init__(self, predictor: Any):

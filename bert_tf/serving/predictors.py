@@ -155,7 +155,15 @@ def load_start(
 ) -> Any:
     """Returns the predictor of an opened checkpoint; see `load`.
 
-    Messages name the checkpoint `path` and the flag or `argument` with the head.
+    Args:
+        path: the checkpoint, for messages.
+        start: the opened checkpoint.
+        settings: how to load it.
+        head: see `load`.
+        argument: name of the flag or argument with the head, for messages.
+
+    Raises:
+        ValueError: as `load`.
     """
     source = cast(source_module.Source, start.source)
     source, _ = source.with_head(head, argument=argument)
@@ -168,9 +176,10 @@ def load_start(
 
 
 def find_run(path: str) -> tuple[str, str | None]:
-    """Returns the folder and the task of a run, or one of its checkpoints.
+    """Returns the folder and the task of a run; the task is None if there is no run.
 
-    The task is None if there is no run.
+    Args:
+        path: the folder of the run, or one of its checkpoints.
 
     Raises:
         ValueError: the folder's task.json is damaged, or of an unknown task.

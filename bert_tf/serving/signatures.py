@@ -31,13 +31,14 @@ class TaskSignatures(tf.Module):
 
     Args:
         predictor: the predictor of a run, with `model`, `task` and `vocabulary`.
-        **functions: the task's functions by name, besides `ids` and `serving_default`,
-            or instead: each a function, and the specs of its inputs in their order.
+        **functions: the task's functions by name, except for `ids`: each a function,
+            and the specs of its inputs in their order.
 
     Attributes:
-        functions: signature name -> `tf.function`; docs/signatures.md has what each
-            takes and returns. `ids` ignores the padding that a server adds; see
-            `real_mask`.
+        functions: signature name -> `tf.function`. Every task has `serving_default`,
+            which takes text, and `ids`, which takes `input_ids`, `input_mask` and
+            `segment_ids`, int32 [B, S], and returns the model's outputs. `ids` ignores
+            the padding that a server adds; see `real_mask`.
         model_outputs: `outputs` as one `tf.function`, which all functions call.
             `openvino_model` replaces it in a SavedModel.
     """
@@ -94,7 +95,12 @@ class TaskSignatures(tf.Module):
     def in_parts(
         self, features: dict[str, tf.Tensor], **options: Any
     ) -> dict[str, tf.Tensor]:
-        """Returns `outputs`, computed in parts; `options` are those of `row_parts`."""
+        """Returns `outputs`, computed for a limited number of rows at a time.
+
+        Args:
+            features: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S].
+            **options: see `row_parts.apply`.
+        """
         return row_parts.apply(
             self.model_outputs, features, max_tokens=MAX_BATCH_TOKENS, **options
         )
@@ -150,10 +156,15 @@ def real_mask(
 ) -> tf.Tensor:
     """Returns the input mask without the padding that a server added; int32 [B, S].
 
-    A client pads rows with [PAD] (`pad_id`, or None if the vocabulary lacks it) and the
-    mask 0. With `pad_variable_length_inputs`, TensorFlow Serving repeats the first
-    value of each input instead: [CLS] with the mask 1. No real row ends with either,
-    because its last piece is [SEP].
+    A client pads rows with [PAD] and the mask 0. With `pad_variable_length_inputs`,
+    TensorFlow Serving repeats the first value of each input instead: [CLS] with the
+    mask 1. No real row ends with either, because its last piece is [SEP].
+
+    Args:
+        input_ids: int32 [B, S].
+        input_mask: int32 [B, S], as the client sent it and the server padded it.
+        cls_id: id of [CLS].
+        pad_id: id of [PAD]; None if the vocabulary lacks it.
     """
     is_padding = input_ids == cls_id
     if pad_id is not None:

@@ -18,8 +18,16 @@ LOGITS = ("start_logits", "end_logits")
 class SpanSignatures(signatures.TaskSignatures):
     """The functions of a trained question answering model.
 
-    A context may have any length. A blank one has the answer "": `predict` refuses it,
-    but a SavedModel cannot refuse one row of a batch.
+    Args:
+        predictor: `question_answering.task.Predictor`.
+
+    Attributes:
+        functions: `serving_default` takes `question` and `context`, string [B]; a
+            context may have any length. It returns `answer`, string [B], "" for none;
+            `start` and `end`, int64 [B], characters of the context; `score` of the best
+            answer and `no_answer_score`, float32 [B]. A blank context has the answer
+            "": `predict` refuses it, but a SavedModel cannot refuse one row of a batch.
+            `ids` returns `start_logits` and `end_logits`, float32 [B, S].
     """
 
     HAS_POSITIONS = True

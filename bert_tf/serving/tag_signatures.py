@@ -22,7 +22,19 @@ _APOSTROPHES = words_module.APOSTROPHE + words_module.TYPOGRAPHIC_APOSTROPHE
 
 
 class TagSignatures(signatures.TaskSignatures):
-    """The functions of a trained tagger, for texts of any length."""
+    """The functions of a trained tagger.
+
+    Args:
+        predictor: of a trained tagger.
+
+    Attributes:
+        functions: `serving_default` takes `text`, string [B], of any length. It returns
+            `words` and `tags`, string [B, W], padded with "", and `starts` and `ends`,
+            int64 [B, W], characters of the text, padded with `NO_WORD`. `entities`
+            returns also `probabilities`, float32 [B, W], of the tags, and for each
+            entity its `entity_labels`, `entity_texts`, `entity_starts`, `entity_ends`
+            and `entity_scores` [B, E]. `ids` returns `logits`, float32 [B, S, C].
+    """
 
     HAS_POSITIONS = True
 
@@ -134,6 +146,9 @@ class WordSplitter(tf.Module):
     """Splits texts as `tokenization.words.split_text` does, with its rules.
 
     N chunks of all texts, C characters of all chunks.
+
+    Args:
+        whole_words: see `split_text`.
     """
 
     def __init__(self, whole_words: Iterable[str]):
@@ -141,7 +156,11 @@ class WordSplitter(tf.Module):
         self._whole_words = _table(dict.fromkeys(whole_words, True), default=False)
 
     def __call__(self, texts: tf.Tensor) -> word_splitting.TextWords:
-        """Returns the words of texts, string [B] in UTF-8."""
+        """Returns the words of texts.
+
+        Args:
+            texts: string [B], UTF-8.
+        """
         chunks = word_splitting.split(
             texts, separators=characters.WHITESPACE, alone=words_module.ALONE
         )
@@ -225,8 +244,10 @@ class TrueCasing(tf.Module):
     """Rewrites all-capital sentences in the usual case of their words.
 
     The TensorFlow version of `tokenization.words.true_cased`, which has the
-    rules and learns the cases. TensorFlow lacks the lowercase forms of 41 letters that
-    Unicode 14 added.
+    rules. TensorFlow lacks the lowercase forms of 41 letters that Unicode 14 added.
+
+    Args:
+        cases: from `words.learned_cases`.
     """
 
     def __init__(self, cases: Mapping[str, str]):
@@ -234,7 +255,11 @@ class TrueCasing(tf.Module):
         self._cases = _table(cases, default="")
 
     def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
-        """Returns words in the case for tokenizing; string [B, words], as they are."""
+        """Returns the words in the case for tokenizing, string [B, words].
+
+        Args:
+            words: string [B, words].
+        """
         texts = words.values  # [N]
         lower, upper = _lower(texts), _upper(texts)
         is_cased = lower != upper

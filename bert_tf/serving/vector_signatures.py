@@ -16,7 +16,16 @@ class VectorSignatures(signatures.TaskSignatures):
     """The functions of a trained bi-encoder, or of an exported encoder.
 
     An exported encoder is a bi-encoder whose queries and passages have the same maximum
-    length. `serving_default` is for passages. `ids` ignores `segment_ids`.
+    length.
+
+    Args:
+        predictor: `BiEncoderPredictor`.
+
+    Attributes:
+        functions: `serving_default` takes `text`, passages, string [B], and returns
+            `embedding`, float32 [B, H], usually vectors of length 1. `query` does the
+            same for queries, whose maximum length and prompt may differ. `ids` returns
+            `embedding` and ignores `segment_ids`.
     """
 
     def __init__(self, predictor: Any):
@@ -46,7 +55,15 @@ class VectorSignatures(signatures.TaskSignatures):
 
 
 class ScoreSignatures(signatures.TaskSignatures):
-    """The functions of a trained cross-encoder, of queries and passages."""
+    """The functions of a trained cross-encoder.
+
+    Args:
+        predictor: `CrossEncoderPredictor`.
+
+    Attributes:
+        functions: `serving_default` takes `text`, the query, and `text_b`, the passage,
+            string [B], and returns `score`, float32 [B]. `ids` returns `score`.
+    """
 
     TEXTS = ("text", "text_b")
 

@@ -94,6 +94,7 @@ def test_paragraphs_are_the_first_words_of_documents_with_an_answer(
         ("Lee, Ann", ["Ann", "Lee"], ("Lee", 0)),  # The earliest one.
         ("Straße", ["strasse"], None),
         ("Ann", ["", "Lee"], None),
+        ("Ann", [""], None),
     ],
 )
 def test_the_earliest_answer_is_taken(text, names, answer):

@@ -67,6 +67,21 @@ ALIASES = {
 }
 
 
+def find(name: str, *, path_exists: bool) -> str | None:
+    """Returns the folder of the shipped or a released model; None for other names.
+
+    Args:
+        name: a path, or the name of a model.
+        path_exists: whether it is a path, which takes precedence.
+
+    Raises:
+        OSError, ValueError: as `fetch`.
+    """
+    if path_exists or name not in (kinds.SHIPPED, *ALIASES):
+        return None
+    return SHIPPED_FOLDER if name == kinds.SHIPPED else fetch(name)
+
+
 def fetch(name: str, *, cache_dir: str | os.PathLike[str] | None = None) -> str:
     """Returns the folder of a released model; downloads it if it is not cached.
 

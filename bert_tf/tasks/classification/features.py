@@ -38,9 +38,13 @@ def rows_of(
     *,
     weights: Mapping[str, float] | None = None,
 ) -> Rows:
-    """Returns the features of examples, all with one text or all with two.
+    """Returns the features of examples.
 
-    `weights` are those of the classes in the loss, by default 1.
+    Args:
+        examples: N examples, all with one text or all with two.
+        record: of the run.
+        tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
+        weights: weight of each class in the loss. None: all weights are 1.
     """
     lengths: list[int] = []
     columns = _packed(
@@ -125,6 +129,11 @@ def label_columns(
 
     Examples without a label have `label_ids` 0, as in the release. `label_weights` is
     the weight of the class if the example has it, and 1 otherwise.
+
+    Args:
+        examples: N examples.
+        record: of the run.
+        weights: as in `rows_of`.
     """
     labels = [example.label for example in examples]
     if record.label_kind == checkpoint_heads.REGRESSION:
@@ -171,8 +180,11 @@ def class_weights(
     the same total weight. If an example can have several classes, the weight is
     (N - n) / n, so that the examples with the class weigh as much as those without.
 
-    `items` are the values of --class_weights: `NAME=WEIGHT`, or `balanced` alone.
-    Classes that they do not name have weight 1.
+    Args:
+        items: values of --class_weights: `NAME=WEIGHT`, or `balanced` alone. Classes
+            that they do not name have weight 1.
+        record: of the run.
+        examples: the training examples.
 
     Raises:
         ValueError: an item has another form, the task does not have a class, or

@@ -296,8 +296,10 @@ def tfds_processor(
 ) -> examples_module.TableProcessor:
     """Returns the reader of a TensorFlow dataset, each split of which is a table.
 
-    If a model is applied, `known` are its columns, and `targets` its outputs if it
-    predicts several numbers.
+    Args:
+        options: of the run.
+        known: the columns of the model to apply. None: the run trains a new model.
+        targets: the outputs of that model, if it predicts several numbers.
 
     Raises:
         ImportError, OSError, ValueError: the data set cannot be read.

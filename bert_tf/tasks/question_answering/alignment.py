@@ -78,9 +78,11 @@ class Aligner:
         """Returns a function from the pieces of an answer to its text and position.
 
         Its arguments are the indices of the answer's first and last piece in the
-        context, a `features.TokenizedContext`. The function is called at least twenty
-        times per question, so it only looks up the places of the pieces where they are
-        known.
+        context. The function is called at least twenty times per question, so it only
+        looks up the places of the pieces where they are known.
+
+        Args:
+            tokenized: the context.
         """
         if self._last[0] is not tokenized:
             self._last = (tokenized, self._span_function(tokenized))
@@ -224,11 +226,16 @@ def is_without_spaces(text: str) -> bool:
 def piece_spans(
     word: str, pieces: Sequence[str], basic_tokens: Callable[[str], Sequence[str]]
 ) -> list[tuple[int, int]] | None:
-    """Returns the start and the end of each piece in the word; [UNK] is a whole token.
+    """Returns the start and the end of each piece in the word.
 
-    Returns None if the characters cannot be matched, because the tokenizer changes
-    their number depending on their neighbours. `basic_tokens` splits text as the
-    tokenizer does before word pieces.
+    Args:
+        word: text between white space.
+        pieces: its word pieces. [UNK] stands for a whole token.
+        basic_tokens: splits text as the tokenizer does before word pieces.
+
+    Returns:
+        None if the characters cannot be matched, because the tokenizer changes their
+        number depending on their neighbours.
     """
     # The character that each letter of the tokens comes from: "é" gives one letter,
     # "지" three, a control character none.

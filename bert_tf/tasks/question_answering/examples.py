@@ -180,8 +180,11 @@ def fault_of(example: SquadExample, *, version_2_with_negative: bool) -> Fault |
     """Returns why training cannot use a question, judged by its first answer.
 
     As in 2018, the answer's position and length select whole words, and the answer has
-    to occur in them. So a position anywhere inside a word is accepted. With
-    `version_2_with_negative`, a question without an answer is, too.
+    to occur in them. So a position anywhere inside a word is accepted.
+
+    Args:
+        example: a question from `read_squad`.
+        version_2_with_negative: whether questions without an answer are allowed.
     """
     if example.is_impossible and version_2_with_negative:
         return None
@@ -221,8 +224,12 @@ def check_answers(
 ) -> None:
     """Checks that the answers of a set occur in their contexts.
 
-    `version_2_with_negative` is that of `fault_of`. None: the set is only for
-    evaluation, which uses all answers and needs no positions.
+    Args:
+        findings: the list to extend.
+        examples: of the set.
+        path: of its file.
+        version_2_with_negative: as for `fault_of`. None: the set is only for
+            evaluation.
     """
     trains = version_2_with_negative is not None
     name = "train" if trains else "dev"

@@ -160,11 +160,12 @@ def is_max_context(
 
     Args:
         windows: all windows.
-        window: integers [B, 1] or of the shape of `places`, indices of windows.
-        places: integers [B, K], indices of pieces in the contexts of these windows.
+        window: integers [N], indices of windows.
+        places: integers [N], indices of pieces in the contexts of these windows. Each
+            piece is inside its window.
 
     Returns:
-        bool [B, K]; False for a piece outside its window.
+        bool [N].
 
     Source: _check_is_max_context of run_squad.py, 2018.
     """

@@ -142,7 +142,12 @@ class Prediction:
         return self.no_answer_score - self.best.start_logit - self.best.end_logit
 
     def answer(self, null_score_diff_threshold: float | None) -> Candidate:
-        """Returns the best answer, or none if `null_odds` is above the threshold."""
+        """Returns the answer.
+
+        Args:
+            null_score_diff_threshold: there is no answer if `null_odds` is higher.
+                None if every question has an answer.
+        """
         threshold = null_score_diff_threshold
         if threshold is not None and self.null_odds > threshold:
             return Candidate(text="", start_logit=0.0, end_logit=0.0)
@@ -204,11 +209,18 @@ def predictions_of(
 
 
 def without_padding(windows: features_module.Windows, logits: np.ndarray) -> np.ndarray:
-    """Returns logits, float32 [W, S], with padding masked, so that it is never chosen.
+    """Returns the logits with padding masked, so that it cannot be chosen.
 
     This makes the result independent of the length to which a batch was padded. The
     release does not mask padding, which can therefore take one of the K best positions
     although no answer can start there.
+
+    Args:
+        windows: the windows that were scored.
+        logits: float32 [W, S].
+
+    Returns:
+        float32 [W, S].
     """
     places = np.arange(logits.shape[1])[np.newaxis]
     is_used = places < windows.lengths[:, np.newaxis]

@@ -231,7 +231,11 @@ def log_units(squad_file: examples_module.SquadFile) -> None:
 
 
 def read_by_id(path: str, kind: type) -> dict[str, Any]:
-    """Returns the content of a JSON file, {id: text} or (`kind` float) {id: number}.
+    """Returns the content of a JSON file with one value per question.
+
+    Args:
+        path: JSON: {id: text} or {id: number}.
+        kind: type of the values: str or float.
 
     Raises:
         OSError: the file cannot be read.
@@ -271,8 +275,11 @@ def units_of(answer: str) -> list[str]:
 def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
     """Returns the F1 of the words that two answers have in common.
 
-    With `empty_is_word`, two empty answers have an F1 of 1 (version 2.0), otherwise of
-    0 (version 1.1).
+    Args:
+        truth: the correct answer.
+        answer: the predicted answer.
+        empty_is_word: whether two empty answers have an F1 of 1 (version 2.0) or of 0
+            (version 1.1).
     """
     return _f1(normalized(truth).split(), normalized(answer).split(), empty_is_word)
 

@@ -347,7 +347,9 @@ def pack_pairs(
         queries = [query[: task.max_query_length - 2] for query in queries]
 
         def truncate_pair(query, passage, room):
-            return packing.truncate_pair(query, passage[: room - len(query)], room)
+            # A query as long as the row is truncated as sentence pairs are.
+            limit = max(room - len(query), 0) or len(passage)
+            return packing.truncate_pair(query, passage[:limit], room)
 
     return packing.pack_ids(
         vocabulary, queries, length, passages, truncate_pair=truncate_pair

@@ -65,9 +65,17 @@ def _record_of_checkpoint(path, settings, *, searches):
 def answer(
     query: str, numbers: np.ndarray, scores: np.ndarray, corpus: examples_module.Corpus
 ) -> dict[str, Any]:
-    """Returns the prediction for one query: `query` and its `passages`, best first.
+    """Returns the prediction for one query.
 
-    They are dicts with `id`, `score` and `text`, of the passages with these numbers.
+    Args:
+        query: the query.
+        numbers: int [K], indices of its passages in the corpus, best first.
+        scores: float32 [K], their scores.
+        corpus: the passages.
+
+    Returns:
+        `query`, and `passages`: a list of dicts with `id`, `score` and `text`, best
+        first.
     """
     best = [
         {"id": corpus.ids[i], "score": float(score), "text": corpus.passages[i]}
@@ -93,10 +101,14 @@ class RetrievalPredictor(fine_tuning_predictor.Predictor):
         *,
         searches: bool = False,
     ) -> Any:
-        """Returns the predictor for the kind of model in a run's folder or checkpoint.
+        """Returns the predictor for the kind of model in a folder.
 
-        If `searches`, the vectors of an encoder without a run are compared by their dot
-        product. Otherwise they have the length that the checkpoint says, or 1.
+        Args:
+            run_dir: `output_dir` of a training run, or the path of a checkpoint.
+            settings: how to load the model.
+            searches: whether the vectors of an encoder without a run are compared by
+                their dot product. False: they have the length that the checkpoint
+                says, or 1.
 
         Raises:
             OSError: a file of the folder cannot be read.

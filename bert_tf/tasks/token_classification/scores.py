@@ -55,7 +55,13 @@ def report_by_type(
     predicted: Sequence[Sequence[str]],
     scheme: str,
 ) -> str:
-    """Returns a text table with the `tag_scores` of each entity type, and of all."""
+    """Returns a text table with the scores of each entity type, and of all entities.
+
+    Args:
+        tags: the correct tags of each sentence.
+        predicted: the predicted tags of each sentence.
+        scheme: one of `schemes.SCHEMES` except "none".
+    """
     counts = _counts_by_type(tags, predicted, scheme)
     width = max(map(len, (*counts, "type")))
     lines = [f"{'type':{width}}  precision  recall    F1  support"]
@@ -73,10 +79,15 @@ def plot_values(
     predicted: Sequence[Sequence[str]],
     scheme: str,
 ) -> dict[str, Any]:
-    """Returns baselines and confusion matrix of the tags that `tag_scores` compares.
+    """Returns baselines and confusion matrix.
 
     The confusion matrix counts words. Its classes are the types of entities and "O"; if
     the tags mark no entities, they are the tags.
+
+    Args:
+        tags: the correct tags of each sentence.
+        predicted: the predicted tags of each sentence.
+        scheme: one of `schemes.SCHEMES`.
     """
     true = collections.Counter(itertools.chain.from_iterable(tags))
     [(constant, _)] = true.most_common(1)

@@ -1,5 +1,7 @@
 """Training rows: relevant passages, wrong passages, and what is drawn."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -117,10 +119,12 @@ def test_a_cross_encoders_rows_are_pairs_that_keep_the_query(data, tokenizer):
     pieces = tokenizer.convert_ids_to_tokens(batch["input_ids"][1, 0])
     assert pieces == ["[CLS]", "the", "clock", "[SEP]", "lamp", "[SEP]"]
     assert batch["segment_ids"][1, 0].tolist() == [0, 0, 0, 0, 1, 1]
-    long = features.pack_pairs(
-        tokenizer.vocabulary, source._task, [[7] * 9], [[8] * 9]
-    )  # Keeps two pieces of the query, and as much of the passage as fits.
-    assert long["input_ids"][0, 1:5].tolist() == [7, 7, tokenizer.vocabulary.sep_id, 8]
+    # Keeps two pieces of the query, and as much of the passage as fits. A query without
+    # a limit of its own leaves the passage its share.
+    task, sep_id = source._task, tokenizer.vocabulary.sep_id
+    for record in (task, dataclasses.replace(task, max_query_length=99)):
+        ids = features.pack_pairs(tokenizer.vocabulary, record, [[7] * 9], [[8] * 9])
+        assert ids["input_ids"][0, 1:5].tolist() == [7, 7, sep_id, 8]
 
 
 def test_row_lengths_are_the_lengths_of_the_relevant_passages(data, tokenizer):
