@@ -4,14 +4,81 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import progress
 from bert_tf.data import batching
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
+from bert_tf.training import timing
+from tests import runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "flags, shape, calls, evaluations, rates",
+    [
+        # Calls of 1, 2, 3 steps; 48 examples, 8 per batch.
+        ({}, [2, 64], [1, 3, 6], 6, [0.8333, 0.6667, 0.5, 0.3333, 0.1667, 0.0]),
+        (
+            {
+                "train_batch_size": 4,
+                "eval_batch_size": 16,
+                "eval_input_file": "default.tfrecord",  # 146 examples.
+                "max_eval_steps": 0,
+                "iterations_per_loop": 1,
+                "num_warmup_steps": 4,
+            },
+            [4, 64],
+            [1, 2, 3, 4, 5, 6],
+            10,
+            [0.25, 0.5, 0.75, 0.3333, 0.1667, 0.0],
+        ),
+    ],
+)
+def test_sizes_of_batches_and_of_calls_follow_their_flags(
+    golden, tmp_path, monkeypatch, flags, shape, calls, evaluations, rates
+):
+    done = {"train": [], "evaluate": []}
+    shapes = []
+    training_batches = batching.TFRecordSource.training_batches
+
+    def watched(*args, **kwargs):
+        dataset = training_batches(*args, **kwargs)
+        shapes.append(dataset.element_spec["input_ids"].shape.as_list())
+        return dataset
+
+    monkeypatch.setattr(batching.TFRecordSource, "training_batches", watched)
+    # Calls become longer, also on a busy machine.
+    monkeypatch.setattr(timing, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.chdir(golden)
+    defaults = {
+        "input_file": "model/examples.tfrecord",
+        "bert_config_file": "model/bert_config.json",
+        "output_dir": str(tmp_path),
+        "max_seq_length": 64,
+        "max_predictions_per_seq": 10,
+        "do_train": True,
+        "do_eval": True,
+        "learning_rate": 1.0,
+        "num_train_steps": 6,
+        "num_warmup_steps": 0,
+        "train_batch_size": 2,
+    }
+    with progress.reporting_to(
+        lambda stage, steps, *_, **unused: done.setdefault(stage, []).append(steps)
+    ):
+        pretraining_workflow.run(
+            pretraining_options.RunPretrainingOptions(**defaults | flags)
+        )
+    assert shapes == [shape]
+    assert done["train"] == calls
+    assert done["evaluate"] == list(range(1, evaluations + 1))
+    assert [round(one["learning_rate"], 4) for one in runs.metrics(tmp_path)] == rates
 
 
 @pytest.fixture
