@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import io
 import os
+import re
 import types
 import zlib
 from collections.abc import Callable
@@ -26,10 +27,9 @@ _SENTENCES: Mapping[type[OSError], str] = types.MappingProxyType(
 )
 # What `clear_errors` raises.
 RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
-# How a file begins that gzip or bzip2 compressed.
-_COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = types.MappingProxyType(
-    {b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File}
-)
+# How a file begins that gzip or bzip2 compressed: bzip2 after "BZh" and a digit.
+_GZIP_MARK = b"\x1f\x8b"
+_BZIP2_MARK = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
 
@@ -87,9 +87,10 @@ def unpacked(
     """
     stream: Any = io.BufferedReader(_Counted(file, on_bytes), _BLOCK_BYTES)
     start = stream.peek()
-    for mark, unpack in _COMPRESSED.items():
-        if start.startswith(mark):
-            stream = io.BufferedReader(unpack(stream))
+    if start.startswith(_GZIP_MARK):
+        stream = io.BufferedReader(gzip.GzipFile(fileobj=stream))
+    elif _BZIP2_MARK.match(start):
+        stream = io.BufferedReader(bz2.BZ2File(stream))
     try:
         yield stream
     except (EOFError, zlib.error, OSError) as error:
@@ -111,7 +112,9 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
+        # A pipe yields what there is; not all files have `read1`.
+        read = getattr(self._file, "read1", self._file.read)
+        data = read(len(buffer))
         buffer[: len(data)] = data
         self._on_bytes(len(data))
         return len(data)

@@ -108,6 +108,14 @@ EXPECTED: Mapping[str, Mapping[str, Any]] = {
         "special_tokens_in_strings": False,
     },
 }
+# What a value in `EXPECTED` does, where the name of the setting does not say it.
+_MEANINGS = {
+    "tokenize_chinese_chars": "bert_tf treats every Chinese character as a word",
+    "clean_text": "bert_tf deletes control characters",
+    "do_basic_tokenize": "bert_tf splits text at punctuation",
+    "split_special_tokens": "bert_tf keeps special tokens whole",
+    "padding_side": "bert_tf pads on the right, so texts have other positions",
+}
 KNOWN = {
     file: frozenset([*keys.split(), *EXPECTED.get(file, ())])
     for file, keys in _KNOWN.items()
@@ -138,13 +146,15 @@ def unknown_keys(file: str, values: Mapping[str, Any]) -> Iterator[str]:
 def differences(
     file: str, values: Mapping[str, Any], *, place: str | None = None
 ) -> Iterator[str]:
-    """Yields a sentence about each setting whose only value here is another one.
+    """Yields a sentence about each setting that differs from the only value here.
 
     `place` names where the values are from, if not only from the file.
     """
     for name, expected in EXPECTED[file].items():
         if (value := values.get(name, expected)) not in (None, expected):
+            only = f"bert_tf supports only {json.dumps(expected)}"
             yield (
-                f"{place or file} has {name} {json.dumps(value):.60}, bert_tf "
-                f"{json.dumps(expected)}: texts may get different ids or positions."
+                f"{place or file} has {name} "
+                f"{json.dumps(value, ensure_ascii=False):.60}; "
+                f"{_MEANINGS.get(name, only)}. Texts may get different ids."
             )

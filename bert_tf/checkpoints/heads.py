@@ -159,11 +159,15 @@ class Head:
     label_kind: str = SINGLE_LABEL  # One of `LABEL_KINDS`; for classification only.
 
     def __post_init__(self) -> None:
-        if self.label_kind not in LABEL_KINDS:
-            raise ValueError(
-                f"Unknown kind of label {self.label_kind!r}; expected one of "
-                f"{', '.join(LABEL_KINDS)}."
-            )
+        for what, value, known in (
+            ("head", self.kind, KINDS),
+            ("label", self.label_kind, LABEL_KINDS),
+        ):
+            if value not in known:
+                raise ValueError(
+                    f"Unknown kind of {what} {value!r}; expected one of "
+                    f"{', '.join(known)}."
+                )
 
     @property
     def row(self) -> HeadKind:

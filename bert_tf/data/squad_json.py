@@ -15,7 +15,6 @@ logger = logging.getLogger(__name__)
 
 # The values of a tuple that is a question in memory.
 FORMS = (("question", "context", "answer"),)
-_COLUMNS = (*FORMS[0], "answer_start", "answers", "id")
 # A file with a longer context is probably not a SQuAD file.
 MAX_CONTEXT_CHARACTERS = 100_000
 _KINDS = {list: "a list", str: "text", bool: "true or false", int: "a whole number"}
@@ -91,8 +90,8 @@ def value(record: Any, key: str, kind: type, place: str) -> Any:
         raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")
     if key not in record:
         raise ValueError(
-            f"{place}: {key} is missing; expected SQuAD's format, got an object with "
-            f"{', '.join(map(repr, record)) or 'nothing'}."
+            f"{place}: {key} is missing; expected SQuAD's format, got "
+            f"{list(record)!r:.80} instead."
         )
     field = record[key]
     # In Python, unlike JSON, a bool is an int.
@@ -136,9 +135,11 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     num_ambiguous = 0
     for number, row in enumerate(rows, start=1):
         place = f"Row {number}"
-        known = [name for name in _COLUMNS if name in row]
-        values = {name: in_memory.json_value(row[name], place) for name in known}
-        values = {**row, **values}
+        if missing := [name for name in FORMS[0][:2] if name not in row]:
+            raise ValueError(
+                f"{place} has no {missing[0]!r}; its columns are {list(row)!r:.80}."
+            )
+        values = _used_values(row, place)
         question, context = (_text(values, name, place) for name in FORMS[0][:2])
         answers = _answers(values, place)
         if answers and "answer_start" not in answers[0]:
@@ -202,6 +203,15 @@ def _text(record, key, place):
     if not text.strip():
         raise ValueError(f"{place}: its {key} is blank; expected text.")
     return text
+
+
+def _used_values(row, place):
+    """Returns the values of a row that count, as JSON values."""
+    names = ["question", "context", "id"]
+    names += ["answers"] if "answers" in row else ["answer", "answer_start"]
+    return {
+        name: in_memory.json_value(row[name], place) for name in names if name in row
+    }
 
 
 def _answers(row, place):

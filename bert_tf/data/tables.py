@@ -161,7 +161,7 @@ def write_answers(
 def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
     """Adds the message of a ValueError in the block to a list; None lets it through.
 
-    A reader can so continue with the next row.
+    With a list, a reader can continue with the next row.
     """
     try:
         yield

@@ -19,7 +19,7 @@ _UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
 def run(options: serving_options.QuerySavedModelOptions) -> str:
-    """Returns each query with its answer (see `client.Client.ask`), one JSON per line.
+    """Returns each query and its answer (`client.Client.ask`), a JSON object per line.
 
     With an output_file, which then has these lines, returns a report.
 

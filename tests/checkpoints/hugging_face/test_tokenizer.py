@@ -98,9 +98,21 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
         ({"strip_accents": False}, {}, None),
         ({"never_split": ["a"]}, {}, None),
         ({"do_lower_case": False}, {}, "has do_lower_case False, tokenizer.json the"),
-        ({"tokenize_chinese_chars": False}, {}, "chars false, bert_tf true: texts may"),
-        ({}, {"normalizer__handle_chinese_chars": False}, "chars false, bert_tf true:"),
-        ({}, {"normalizer__clean_text": False}, "has clean_text false, bert_tf true: "),
+        (
+            {"tokenize_chinese_chars": False},
+            {},
+            "chars false; bert_tf treats",
+        ),
+        (
+            {},
+            {"normalizer__handle_chinese_chars": False},
+            "chars false; bert_tf",
+        ),
+        (
+            {},
+            {"normalizer__clean_text": False},
+            "clean_text false; bert_tf deletes",
+        ),
         ({}, {"model__max_input_chars_per_word": 100}, "more than 100 characters"),
         ({"never_split": ["[MASK]", "<x>"]}, {}, "never_split has '<x>', which the"),
         (
@@ -108,14 +120,22 @@ def test_vocabulary_and_casing_are_found(tmp_path, texts, added, do_lower_case):
             {},
             "tokenizer_config.json names custom code (auto_map), which bert_tf does no",
         ),
-        ({"do_basic_tokenize": False}, {}, "has do_basic_tokenize false, bert_tf true"),
+        (
+            {"do_basic_tokenize": False},
+            {},
+            "tokenize false; bert_tf splits",
+        ),
         (
             {"split_special_tokens": True},
             {},
-            "split_special_tokens true, bert_tf false",
+            "split_special_tokens true; bert_tf keeps",
         ),
-        ({"padding_side": "left"}, {}, 'padding_side "left", bert_tf "right": texts'),
-        ({"cls_token": {"content": "a"}}, {}, 'has cls_token "a", bert_tf "[CLS]": te'),
+        ({"padding_side": "left"}, {}, 'padding_side "left"; bert_tf pads on the '),
+        (
+            {"cls_token": {"content": "a"}},
+            {},
+            'has cls_token "a"; bert_tf supports only',
+        ),
         ({"model_input_names": ["input_ids", "attention_mask"]}, {}, "token_type_ids"),
         (
             {},

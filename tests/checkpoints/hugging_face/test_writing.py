@@ -8,6 +8,7 @@ import safetensors
 import tokenizers
 
 from bert_tf.checkpoints import formats
+from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import hugging_face
 from tests.checkpoints import sources
 
@@ -64,6 +65,7 @@ def test_an_encoder_is_a_sentence_encoder_too(tmp_path):
             {"config": dataclasses.replace(SOURCE.config, vocab_size=9)},
             "vocab_size is 9",
         ),
+        ({"head": checkpoint_heads.Head(kind="question_answering")}, "lacks 2 of the"),
     ],
 )
 def test_what_would_make_a_broken_folder_is_refused_before_writing(

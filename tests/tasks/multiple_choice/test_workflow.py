@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
+from bert_tf.tasks.multiple_choice import task
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,11 @@ def test_a_folder_as_published_and_a_table_of_named_columns_are_read(
     [example] = examples["train"]
     assert (example.start, example.label) == ("He", 3)
     assert example.endings == ("a", "b", "c", "d")
+
+
+def test_the_first_of_equally_probable_endings_is_the_answer():
+    answer = task._answer(np.array([0.25, 0.75, 0.75], "float32"), ("a", "b", "c"))
+    assert (answer["label"], answer["ending"]) == ("1", "b")
 
 
 def test_both_files_of_predictions_have_the_same_probabilities(trained):
