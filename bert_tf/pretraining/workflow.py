@@ -346,7 +346,7 @@ class Pretraining:
         parts, first_step = [], self.trainer.step
         for phase, records in zip(self._phases, self._phase_records, strict=True):
             last_step = phase.num_train_steps
-            if self.trainer.time_limit is not None:
+            if self.trainer.budget.seconds is not None:
                 last_step = self.trainer.num_train_steps
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
