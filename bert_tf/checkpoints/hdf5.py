@@ -47,14 +47,14 @@ def opened(path: str, local: str | None = None) -> Iterator[Any]:
 
 def data_sets(weights: Any) -> dict[str, Any]:
     """Returns {path: dataset} of an open file. Links are not followed."""
-    found: dict[str, Any] = {}
+    by_path: dict[str, Any] = {}
 
     def visit(name: str, node: Any) -> None:
         if isinstance(node, h5py.Dataset):
-            found[name] = node
+            by_path[name] = node
 
     weights.visititems(visit)
-    return found
+    return by_path
 
 
 def _check_stored(weights: Any, path: str) -> None:

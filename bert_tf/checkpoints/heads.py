@@ -184,7 +184,12 @@ def head_of(
 ) -> Head:
     """Returns the `Head` that a checkpoint's names and shapes show.
 
-    If the kind is unknown, `output_weights` is taken for a classifier, as in 2018.
+    Args:
+        shapes: {release's name: shape}.
+        kind: the kind if it is known, for example from a task.json. None: what the
+            names show; `output_weights` alone is taken for a classifier, as in 2018.
+        labels: names of the classes or tags, if known.
+        label_kind: what a classifier's label is, one of `LABEL_KINDS`.
     """
     is_known = kind is not None or OUTPUT_WEIGHTS not in shapes
     if kind is None:
@@ -251,8 +256,14 @@ def check_weights(
     """Checks that a checkpoint has the weights that its configuration expects.
 
     The pooler may be missing where transformers saves none: sentence encoders, and
-    heads that do not use it. `own` maps the release's name and shape to the format's,
-    for messages.
+    heads that do not use it.
+
+    Args:
+        path: the checkpoint, for messages.
+        shapes: {release's name: shape}.
+        config: its configuration.
+        head: its head.
+        own: release's name and shape -> the format's, for messages.
 
     Raises:
         ValueError: a weight is missing, or has another shape.

@@ -69,9 +69,10 @@ def find(
     """Opens a checkpoint and returns what a run starts from.
 
     Args:
-        init_checkpoint: as for `formats.open_source`, an opened checkpoint, or None.
-        bert_config_file: None: the checkpoint's.
-        vocab_file: None: the checkpoint's.
+        init_checkpoint: a path of any format, the name of a released model, an opened
+            checkpoint, or None.
+        bert_config_file: path of the configuration; None: the checkpoint's.
+        vocab_file: path of the vocabulary; None: the checkpoint's.
         do_lower_case: None: as the checkpoint says, or else True, unless the
             vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
@@ -138,9 +139,12 @@ def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoin
 
 
 def check_vocabulary_size(source: source_module.Source) -> None:
-    """Refuses a vocabulary beside a checkpoint without one piece per row of its table.
+    """Checks the size of the vocabulary beside a checkpoint.
 
     A vocabulary that lost or gained lines shifts all following ids.
+
+    Raises:
+        ValueError: it does not have one piece for each row of the embedding table.
     """
     if fault := _size_fault(source):
         raise ValueError(
@@ -152,10 +156,15 @@ def check_vocabulary_size(source: source_module.Source) -> None:
 def check_vocabulary(
     vocabulary: vocabulary_module.Vocabulary, path: str, source: source_module.Source
 ) -> tuple[str, ...]:
-    """Compares a given vocabulary, from the file `path`, with that of a checkpoint.
+    """Compares a given vocabulary with that of a checkpoint.
+
+    Args:
+        vocabulary: the given vocabulary.
+        path: its file, for messages.
+        source: the checkpoint.
 
     Returns:
-        Warnings, which are also logged.
+        A warning, which is also logged, or None.
 
     Raises:
         ValueError: it does not match the checkpoint.

@@ -81,8 +81,13 @@ class TextEncoding:
     ) -> Self:
         """Returns the record with the values that `to_dict` gave; ignores other keys.
 
+        Args:
+            values: a JSON object.
+            path: its file, for error messages.
+            vocabulary: `to_dict` does not contain it.
+
         Raises:
-            ValueError: a value in the file `path` has the wrong type or is unknown.
+            ValueError: a value has the wrong type or is unknown.
         """
         known = {key: values[key] for key in _FIELDS if values.get(key) is not None}
         known = _of_retrieval_run(values) | known
@@ -132,10 +137,14 @@ class TextEncoding:
     def lowercases(self, argument: bool | None, path: str, *, flag: str) -> bool:
         """Returns whether text is lowercased; True if that is unknown, as in 2018.
 
+        Args:
+            argument: the user's argument, or None.
+            path: the checkpoint, for messages.
+            flag: name of the user's argument, for messages.
+
         Raises:
-            ValueError: the user's argument, named `flag`, contradicts the record of the
-                checkpoint `path`; or there is neither of them, and the vocabulary has
-                cased pieces.
+            ValueError: the argument contradicts the record, or the casing is not
+                recorded and the vocabulary has cased pieces.
         """
         recorded = self.do_lower_case
         if None not in (argument, recorded) and argument != recorded:

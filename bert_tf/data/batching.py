@@ -79,8 +79,12 @@ class Source:
     ) -> dict[str, tf.Tensor]:
         """Returns `rows`. A source that draws parts of a row overrides this.
 
-        What it draws must be a function of (seed, step, example). The step is int64 [],
-        and `places` are those of the B rows in its global batch.
+        What it draws must be a function of (seed, step, example).
+
+        Args:
+            step: int64 [], the step that the batch is for.
+            indices: int64 [B], indices of the rows.
+            places: of the B rows in the step's global batch.
         """
         return self.rows(indices, len(places))
 
@@ -89,7 +93,13 @@ class Source:
         return ordering.Order(self.num_examples, seed=seed, window=window)
 
     def read_ahead(self, order: ordering.Order, position: int, count: int) -> None:
-        """Starts to read what training needs after the `count` rows at a position."""
+        """Starts to read what training needs next, if that takes time.
+
+        Args:
+            order: the order of the rows.
+            position: the position that is read now.
+            count: number of rows that are read now.
+        """
 
     def training_batches(self, **arguments: Any) -> tf.data.Dataset:
         """Returns `training_batches(self, ...)`."""
@@ -351,8 +361,11 @@ def prepared(
 ) -> tf.data.Dataset:
     """Returns batches as training and evaluation read them: cut, and ahead of time.
 
-    They are dicts of columns [B, ...], with the rows `read` of the global batch, of
-    which those of `share` are returned. None stands for all of them.
+    Args:
+        batches: dicts of columns [B, ...].
+        length_buckets: as for `training_batches`.
+        read: the rows of the global batch that `batches` contains; None: all.
+        share: those to return; None: those of `read`.
     """
     if length_buckets:
         batches = batches.map(lambda features: _cut(features, length_buckets))

@@ -159,9 +159,10 @@ def _shard(spans):
     """Returns a shard; adjacent spans of one file become one."""
     merged: list[Span] = []
     for span in spans:
-        ends = [(last.path, last.end) for last in merged[-1:]]
-        if (span.path, span.start) in ends and not span.starts_document:
-            span = dataclasses.replace(merged.pop(), end=span.end)
+        if merged and not span.starts_document:
+            last = merged[-1]
+            if (last.path, last.end) == (span.path, span.start):
+                span = dataclasses.replace(merged.pop(), end=span.end)
         merged.append(span)
     return Shard(spans=tuple(merged))
 
@@ -204,6 +205,7 @@ def _pieces(paths):
                 first, end = match.start(), match.end() - 1
                 cuts += [first, block.index(b"\n", first) + 1, end]
             ends = [*cuts[1:], len(block)]
+            # Text, its first blank line, the blank lines after that; and so on.
             kinds = itertools.cycle((False, True, True))
             for first, end, is_blank in zip(cuts, ends, kinds, strict=False):
                 if first < end:

@@ -68,7 +68,15 @@ def framed(
 ) -> dict[str, tf.Tensor]:
     """Returns the features of [CLS] A [SEP] or [CLS] A [SEP] B [SEP], not truncated.
 
-    The arguments are those of `pack_ragged`.
+    Args:
+        ids_a: int32 [B, pieces].
+        ids_b: the same, or None.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+        length: pads all rows to this length; None: to the longest row.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [B, S].
     """
     cls = tf.fill([ids_a.nrows(), 1], cls_id)
     sep = tf.fill([ids_a.nrows(), 1], sep_id)
@@ -88,7 +96,12 @@ def framed(
 
 
 def cut(ids: tf.RaggedTensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the first ids of each row; `lengths` (int64 [B]) are at most its own."""
+    """Returns the first ids of each row.
+
+    Args:
+        ids: int32 [B, pieces].
+        lengths: int64 [B], at most the lengths of the rows.
+    """
     positions = tf.ragged.range(ids.row_lengths()).flat_values
     is_kept = positions < tf.repeat(lengths, ids.row_lengths())
     values = tf.boolean_mask(ids.flat_values, is_kept)

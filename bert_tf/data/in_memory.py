@@ -65,13 +65,16 @@ def json_rows(
     required: Sequence[str],
     optional: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """Returns the values of some columns of `rows_of` as JSON values.
+    """Returns the values of some columns as JSON values.
 
-    Optional columns are kept where they have a value; all others are left out.
+    Args:
+        rows: from `rows_of`.
+        required: columns that each row must have.
+        optional: further columns to keep, where they have a value. Others are left
+            out.
 
     Raises:
-        ValueError: a required column is missing, or a value is not text, a number or a
-            list.
+        ValueError: a column is missing, or a value is not text, a number or a list.
     """
     chosen = []
     for number, row in enumerate(rows, start=1):
@@ -139,7 +142,10 @@ def with_label_texts(
 ) -> tuple[list[Mapping[str, Any]], bool]:
     """Returns rows whose labels are texts, and whether they were lists of labels.
 
-    The separator is put between the labels of a list; with None, lists stay lists.
+    Args:
+        rows: from `rows_of`.
+        label: column of the label, a value or a list of values.
+        separator: between the labels of a list in its text; None: lists stay lists.
 
     Raises:
         ValueError: only some labels are lists, a label of a list contains the

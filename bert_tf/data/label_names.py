@@ -50,9 +50,12 @@ def key(name: str) -> str:
 
 
 def check_spellings(path: str, counts: Mapping[str, int], advice: str) -> None:
-    """Raises ValueError if two names of a file differ only in their spelling.
+    """Raises ValueError if two names differ only in their spelling.
 
-    `counts` has how often each name occurs; the message ends with `advice`.
+    Args:
+        path: the file, for the message.
+        counts: number of occurrences of each name.
+        advice: what to do, the end of the message.
     """
     by_key: dict[str, list[str]] = {}
     for name in sorted(counts, key=lambda name: (-counts[name], name)):

@@ -42,7 +42,11 @@ _FOLDER = os.path.join("bert_tf", "v1")
 
 @functools.cache
 def open_data_set(name: str, data_dir: str | None) -> "DataSet":
-    """Returns a data set, such as "glue/mrpc", which is downloaded unless it is there.
+    """Returns a data set, which is downloaded unless it is prepared.
+
+    Args:
+        name: such as "glue/mrpc" or "squad/v1.1:3.0.0".
+        data_dir: the folder of TensorFlow Datasets. None: its default.
 
     Raises:
         ImportError: tensorflow-datasets is not installed.
@@ -185,7 +189,8 @@ def part_files(
         options: of the run, with `tfds_name` and `data_dir`.
         lines: yields the text of a split's file.
         extension: of the files, such as ".jsonl".
-        needed: the sets whose splits must exist. None: those that the run reads.
+        needed: the sets whose splits must exist; the path of another set may be None.
+            None: those that the run reads.
 
     Raises:
         ImportError, OSError, ValueError: as `open_data_set`; or a split does not

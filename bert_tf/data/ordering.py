@@ -61,7 +61,10 @@ class Order:
         return np.concatenate([*pieces, np.zeros(0, np.int64)])
 
     def ranges(self, position: int, count: int) -> list[range]:
-        """Returns the windows that contain the rows of `indices`."""
+        """Returns the ranges of rows that contain those of `indices`.
+
+        An order without windows has none; the list is then empty.
+        """
         if self.window <= 1:
             return []
         return [

@@ -90,7 +90,8 @@ def run(
         work: a module-level function that takes a task and a callback. It calls the
             callback with the number of further bytes of the task that it has finished.
         tasks: picklable arguments of `work`.
-        execution: `RunnerOptions`. With at most one worker, tasks run in this process.
+        execution: where the tasks run: `RunnerOptions` with `num_workers`. Without
+            `num_workers`, or with 1, the tasks run in this process.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
 

@@ -25,14 +25,19 @@ def check(
     type_vocab_size: int | None = None,
     max_position_embeddings: int | None = None,
 ) -> None:
-    """Checks that `tfrecord.RecordFiles` suit a run, and warns of many [UNK].
+    """Checks that records suit a run, and warns of many [UNK]. None accepts any value.
 
-    The first two numbers are the expected lengths of `input_ids` and of
-    `masked_lm_positions`. The other numbers are sizes that all ids, segment ids and
-    positions must be below. They are checked in a sample of 1,000 records: on
-    accelerators, ids beyond a table give wrong vectors or NaN, without an error.
+    The values of the columns are checked in a sample of 1,000 records: on accelerators,
+    ids beyond a table give wrong vectors or NaN, without an error.
 
-    None accepts any value.
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        max_seq_length: the expected length of `input_ids`.
+        max_predictions_per_seq: the expected length of `masked_lm_positions`.
+        vocab_size: the size that all ids must be below.
+        vocabulary: the expected `Vocabulary`.
+        type_vocab_size: the number that all segment ids must be below.
+        max_position_embeddings: the same for positions.
 
     Raises:
         ValueError: the records were written with a different value, or a column has a
@@ -85,9 +90,13 @@ def check_vocabulary(
 ) -> None:
     """Checks that the records were written with this vocabulary; warns if unknown.
 
+    Args:
+        record_files: `tfrecord.RecordFiles`.
+        vocabulary: the expected `Vocabulary`; None accepts any.
+        vocab_size: the size that all ids must be below; None accepts any.
+
     Raises:
-        ValueError: they were written with a different vocabulary, or with one larger
-            than `vocab_size`. None accepts any.
+        ValueError: the records were written with a different or larger vocabulary.
     """
     path, metadata = record_files.paths[0], record_files.metadata
     fingerprint, size = metadata.get("vocab_fingerprint"), metadata.get("vocab_size")

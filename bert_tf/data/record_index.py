@@ -45,8 +45,11 @@ def save(
 ) -> None:
     """Writes the side file of a TFRecord file.
 
-    `sizes` are the bytes of each record with header and footer, and `metadata` JSON
-    values that say how the records were created.
+    Args:
+        path: the TFRecord file.
+        sizes: int [R], bytes of each record with header and footer.
+        schema: its columns.
+        metadata: JSON values that say how the records were created.
 
     Raises:
         OSError: the side file cannot be written.

@@ -35,8 +35,8 @@ _BLOCKS_AHEAD = 4
 def order_of(record_files: Any, window: int) -> str | None:
     """Returns the name of the order of training, such as "16 blocks of 700".
 
-    It is None for that of local files. The arguments are `tfrecord.RecordFiles` and the
-    `shuffle_buffer_size` of `batching.training_batches`.
+    Local files have none, and the result is None. The arguments are
+    `tfrecord.RecordFiles` and the `shuffle_buffer_size` of `batching.training_batches`.
     """
     if window or not record_files.is_remote:
         return None

@@ -108,13 +108,13 @@ class Schema:
 
 def infer(columns: Mapping[str, np.ndarray]) -> Schema:
     """Returns the schema of one record: int64 or float32 [length] by name."""
-    return _of_lengths(
+    return _create(
         {name: len(values) for name, values in columns.items()},
         [name for name, values in columns.items() if values.dtype == np.float32],
     )
 
 
-def _of_lengths(lengths, floats):
+def _create(lengths, floats):
     return Schema(
         columns=tuple(
             Column(
@@ -160,4 +160,4 @@ def pretraining(
         lengths["cls_positions"] = sequences_per_row
     if next_sentence:
         lengths["next_sentence_labels"] = sequences_per_row or 1
-    return _of_lengths(lengths, ["masked_lm_weights"])
+    return _create(lengths, ["masked_lm_weights"])

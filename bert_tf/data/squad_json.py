@@ -80,11 +80,16 @@ def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
 
 
 def value(record: Any, key: str, kind: type, place: str) -> Any:
-    """Returns the value of a key of a JSON object, which must have that type.
+    """Returns the value of a key after checking its type.
+
+    Args:
+        record: a JSON value that should be an object with the key.
+        key: name of the key.
+        kind: the expected type: list, str, bool or int.
+        place: where the record is, for messages.
 
     Raises:
-        ValueError: the record is not an object, lacks the key, or the type differs;
-            the message begins with `place`.
+        ValueError: the record is not an object, lacks the key, or the type differs.
     """
     if not isinstance(record, Mapping):
         raise ValueError(f"{place}: expected an object with {key}, got {record!r:.60}.")

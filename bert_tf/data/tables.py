@@ -124,12 +124,15 @@ def write_answers(
     rows, and a row has empty cells for columns that it lacks.
 
     Args:
-        path: of the file to write; it is returned.
+        path: of the file to write.
         input_path: the table that the answers are about; see `read_table`.
         answers: one per row, with text by column.
         names: columns of the answers. An input column with the same name is kept; the
             name of the answer then ends in "_2".
         header: as for `read_table`.
+
+    Returns:
+        `path`.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -102,7 +102,7 @@ class Item:
 
 
 def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None:
-    """Counts the examples of each part, and finds texts of others in "train"."""
+    """Counts the examples of each part, and finds those that are also training data."""
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
     findings.passed("examples", counts)
     place_of = {_key(item): item.place for item in parts.get("train", ())}
@@ -146,7 +146,8 @@ def check_lengths(
     Args:
         findings: collects the findings.
         part: "train", "dev" or "test".
-        lengths: pieces of each example before truncation, without [CLS] and [SEP].
+        lengths: number of pieces of each example before truncation, without [CLS] and
+            [SEP].
         room: maximum number of pieces that are kept.
         limit: the flag that determines it, such as "--max_seq_length=128".
     """
@@ -205,9 +206,13 @@ def check_unknown(
     lengths: npt.ArrayLike,
     num_unknown: npt.ArrayLike,
 ) -> None:
-    """Checks how many of the pieces of a part's examples are [UNK].
+    """Checks how many pieces are [UNK].
 
-    The numbers of both kinds are those before truncation.
+    Args:
+        findings: collects the findings.
+        part: "train", "dev" or "test".
+        lengths: number of pieces of each example before truncation.
+        num_unknown: number of [UNK] among them.
     """
     share = float(np.sum(num_unknown) / max(np.sum(lengths), 1))
     findings.judge(
@@ -246,7 +251,14 @@ def check_casing(
     do_lower_case: bool,
     never_split: Sequence[str] = (),
 ) -> None:
-    """Checks that vocabulary and flag agree on capital letters."""
+    """Checks that vocabulary and flag agree on capital letters.
+
+    Args:
+        findings: collects the findings.
+        vocabulary: vocabulary of the model.
+        do_lower_case: whether the run lowercases text.
+        never_split: tokens that the run finds as they are written.
+    """
     warning = full.casing_warning(
         vocabulary, do_lower_case=do_lower_case, never_split=never_split
     )

@@ -80,10 +80,17 @@ def read_file(
     path: str,
     read: Callable[..., Any],
 ) -> Any:
-    """Reads the file of a set, and reports its errors and broken rows.
+    """Reads a file, and reports its errors and broken rows.
 
-    `read` skips broken rows and appends their errors to its argument `broken_rows`.
-    Returns its result, or None if the file cannot be read.
+    Args:
+        findings: the list to extend.
+        name: of the set, such as "train".
+        path: of the file, for the report.
+        read: called with an empty list `broken_rows`. It skips broken rows, appends
+            their errors to the list, and returns the rest.
+
+    Returns:
+        The result of `read`. None if the file cannot be read.
     """
     broken: list[str] = []
     examples = None

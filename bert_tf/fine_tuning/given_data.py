@@ -159,7 +159,10 @@ def write(
 ) -> None:
     """Writes the files of given data, except those that have this content already.
 
-    `contents` are by path; the paths in `training` are the training data.
+    Args:
+        output_dir: folder of the run.
+        contents: the content of each file, by its path in the folder `data`.
+        training: the paths among them of the training data.
 
     Raises:
         OSError: a file cannot be written, or another process trains in the folder.

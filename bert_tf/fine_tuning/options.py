@@ -229,9 +229,9 @@ class TableOptions(TfdsOptions):
         if self.trains:
             self._require("train_file", f"Training without --{flag}")
         if not has_dev and (self.do_eval or self.eval_every_steps):
-            if hasattr(self, "validation_split"):
-                flag += " or --validation_split"
-            self._require("eval_file", f"Evaluating without --{flag}")
+            has_split = hasattr(self, "validation_split")
+            others = f"{flag} or --validation_split" if has_split else flag
+            self._require("eval_file", f"Evaluating without --{others}")
         if self.do_predict:
             self._require("predict_file", f"Predicting without --{flag}")
 

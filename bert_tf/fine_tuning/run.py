@@ -334,6 +334,11 @@ def num_train_steps(
     The rows of all epochs form one sequence, which is divided into batches. Only the
     last batch of the whole sequence may be incomplete. It is dropped.
 
+    Args:
+        num_rows: rows per epoch.
+        options: of the run.
+        unit: of `num_rows`, for the error message.
+
     Raises:
         ValueError: all epochs together do not fill one batch.
     """

@@ -117,7 +117,11 @@ def verdict(
 ) -> str:
     """Returns "not learned" if a score is hardly better than its baseline, else "".
 
-    The best possible score is `perfect`; by default 100 if one is above 1, else 1.
+    Args:
+        name: of the score. A loss or a perplexity is better if it is lower.
+        score: of the model.
+        baseline: the score of the simplest prediction. None: unknown.
+        perfect: the best possible score. None: 100 if one is above 1, else 1.
     """
     if baseline is None:
         return ""

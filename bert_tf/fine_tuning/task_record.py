@@ -172,16 +172,21 @@ def trained(
 ) -> RecordT | None:
     """Returns the record of the finished run that the options evaluate or apply.
 
-    None if the options describe the task, because the run trains, or because
-    `output_dir` contains no run.
-
     A run is always applied with its own values. If another value of a flag had no
-    effect, the results would be read as those of that value. A flag with its default
-    counts as not given, unless the default is `implicit`.
+    effect, the results would be read as those of that value.
+
+    Args:
+        options: the tool's options. A flag with its default counts as not given, unless
+            the default is `implicit`.
+        record: class of the task's record.
+        fixed: options that are also fields of the record.
+
+    Returns:
+        None if the options describe the task, because the run trains, or because
+        `output_dir` contains no run.
 
     Raises:
-        OSError, ValueError: see `TaskRecord.read`; or one of the `fixed` options, which
-            are also fields of the record, has another value.
+        OSError, ValueError: see `TaskRecord.read`; or a flag has another value.
     """
     if options.trains or not is_run(options.output_dir):
         return None
@@ -208,8 +213,12 @@ def find_start(
 ) -> starting_point.StartingPoint:
     """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
 
-    Later steps (checking its head, loading its weights) use the opened source. If there
-    is a record of a finished run, all else is that of the run.
+    Later steps (checking its head, loading its weights) use the opened source.
+
+    Args:
+        options: the tool's options.
+        trained: the record of a finished run, or None.
+        logs_casing: see `starting_point.find`.
 
     Raises:
         OSError, ValueError, ImportError: see `starting_point.find_from_options`.
@@ -300,9 +309,14 @@ def check_label_order(
     every answer would get the name of another label. Names that only one side has are
     logged, because they may be two names of one label.
 
+    Args:
+        path: the checkpoint, for messages.
+        head: of the checkpoint, applied without training.
+        labels: those of the task, in the order of the model's outputs.
+        advice: how to pass the labels; they follow it in the message.
+
     Raises:
-        ValueError: a label is in another place. `advice` says how to pass the labels,
-            which follow it in the message.
+        ValueError: a label is in another place.
     """
     if head.labels is None or len(head.labels) != len(labels):
         return  # Unknown, or an error when the weights are loaded.

@@ -68,12 +68,16 @@ def run(
     *,
     data_sets: Callable[..., Mapping[str, run_file.DataSet]],
 ) -> str:
-    """Runs all unfinished trials, and keeps the best one; returns a report.
+    """Runs all unfinished trials, and keeps the best one.
 
     Args:
         options: of the whole search.
         run_one: trains and evaluates one run, given its options. Returns its scores.
         data_sets: returns the data that the options of one run name, by set.
+
+    Returns:
+        A report: one line per trial, the best trial, and the mean and standard
+        deviation over its seeds.
 
     Raises:
         ValueError: the folder contains a single run, or the folder of a trial contains

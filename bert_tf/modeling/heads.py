@@ -296,7 +296,7 @@ def weighted_sum(losses: numerics.Tensor, weights: numerics.Tensor) -> numerics.
 def accuracy(
     logits: numerics.Tensor, labels: numerics.Tensor, weights: numerics.Tensor
 ) -> tuple[numerics.Tensor, numerics.Tensor]:
-    """Returns the summed weights of rows whose highest logit is the label's, and all.
+    """Returns the summed weights of the rows classified correctly, and of all rows.
 
     Labels and weights are [...], logits [..., C].
     """

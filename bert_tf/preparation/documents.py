@@ -32,8 +32,12 @@ def read(
     """Yields documents, each as its paragraphs, which are lists of sentences.
 
     A document may have no paragraphs. Read its paragraphs before the next document.
-    `counts` receives the counts of omitted text. `on_bytes` is called with the number
-    of bytes that were read since the last call.
+
+    Args:
+        source: what to read.
+        options: the language, and the name of the field with the text.
+        counts: receives the counts of omitted text.
+        on_bytes: called with the number of bytes that were read since the last call.
 
     Raises:
         ImportError: a library for the format is not installed.

@@ -70,10 +70,10 @@ def paragraphs(lines: Iterable[str], counts: collections.Counter[str]) -> Iterat
 def _find_wrap(lines):
     """Returns how lines are wrapped, or None if each line is a paragraph.
 
-    The result is a function: whether a paragraph may continue from a line on the one
-    that follows. In wrapped text, a line ends where the next word does not fit. In text
-    that was wrapped by hand, lines may end before the width is used up, and most of
-    them end in the middle of a sentence.
+    The result is a function that says whether a paragraph may continue from a line on
+    the one that follows. In wrapped text, a line ends where the next word does not fit.
+    In text that was wrapped by hand, lines may end before the width is used up, and
+    most of them end in the middle of a sentence.
     """
     sizes = [len(line) for line in lines if line]
     if len(sizes) < _MIN_LINES or (most := np.percentile(sizes, 95)) > _WIDEST_WRAP:

@@ -43,9 +43,14 @@ def create_source(
 ) -> batching.Source:
     """Returns the source that training or evaluation reads.
 
+    Args:
+        record_files: the records.
+        vocabulary: the vocabulary of the records, or None if it is unknown.
+        options: how to mask, and the seed.
+
     Raises:
-        ValueError: a column is missing, or the records are unmasked and their
-            vocabulary is None, because it is unknown.
+        ValueError: a column is missing, or the records are unmasked and the vocabulary
+            is unknown.
     """
     if is_masked(record_files.schema):
         return batching.TFRecordSource(record_files, columns_read(record_files))

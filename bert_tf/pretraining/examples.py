@@ -49,11 +49,15 @@ def open_examples(
     source: source_module.Source | None,
     is_phase: bool = False,
 ) -> Examples:
-    """Opens files of examples, records or text, and checks them.
+    """Opens files of examples and checks them.
 
-    The vocabulary is None if it is unknown, and `source` is the checkpoint that
-    training starts from, or None. A phase opens only the records that have the length
-    of its options.
+    Args:
+        patterns: names and globs of records, or of text.
+        options: lengths, and how text becomes examples.
+        config: the model's configuration.
+        vocabulary: the vocabulary, or None if it is unknown.
+        source: the checkpoint that training starts from, or None.
+        is_phase: whether to open only the records that have the length of `options`.
 
     Raises:
         OSError: a file cannot be read.
@@ -115,6 +119,11 @@ def check_options(
     eval_examples: Examples,
 ) -> None:
     """Checks that all options apply to the examples.
+
+    Args:
+        options: the options.
+        examples: to train on.
+        eval_examples: to evaluate on.
 
     Raises:
         ValueError: an option would be ignored, or the examples are sentence pairs and
@@ -188,10 +197,15 @@ def recorded_vocabulary(
 def data_set(
     patterns: str, sources: Sequence[Examples], *, window: int | None = None
 ) -> run_file.DataSet:
-    """Returns the data set of the examples of each phase; the patterns name it.
+    """Returns the data set of examples.
 
     Text is identified by its content. Records, which are far larger, are identified by
-    their names and sizes, and by their order if `window` is a `shuffle_buffer_size`.
+    their names and sizes.
+
+    Args:
+        patterns: names and globs; the first one names the data set.
+        sources: the examples of each phase.
+        window: `shuffle_buffer_size`, if they are to train on.
     """
     paths = tuple(dict.fromkeys(path for source in sources for path in source.paths))
     order, first = None, sources[0]

@@ -107,10 +107,13 @@ def override(
     *,
     has_weights: bool = False,
 ) -> config_module.BertConfig:
-    """Returns the configuration with the values, "name=value", of `--config_overrides`.
+    """Returns the configuration with the values of `--config_overrides`.
 
-    If the weights come from a checkpoint, only the dropout rates can change, because
-    the weights depend on the other values.
+    Args:
+        config: the configuration.
+        overrides: texts of the form "name=value".
+        has_weights: whether the model gets weights from a checkpoint. Then only the
+            dropout rates can change, because the weights depend on the other values.
 
     Raises:
         OptionError: a name is unknown, fixed or repeated, or a value is invalid.
@@ -173,9 +176,13 @@ def create_model(
     dtype: str,
     source: source_module.Source | None = None,
 ) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
-    """Returns the model, not yet built, that learns from examples of a schema.
+    """Returns the model, not yet built, that learns from examples.
 
-    The weights will come from the checkpoint `source`, if there is one.
+    Args:
+        config: the model's configuration.
+        schema: the columns of the examples.
+        dtype: a Keras dtype or policy.
+        source: the checkpoint that the weights will come from.
     """
     if config.is_causal:
         return left_to_right.BertLeftToRight(config, dtype=dtype)

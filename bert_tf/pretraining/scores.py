@@ -96,12 +96,20 @@ def write_baselines(
 def record_baselines(
     records: tfrecord.RecordFiles, eval_records: tfrecord.RecordFiles, vocab_size: int
 ) -> dict[str, dict[str, Any]]:
-    """Returns the baselines of an evaluation by the name of the score.
+    """Returns the baselines of an evaluation; see `training.plots`.
 
     The masked words are predicted from the frequencies of the masked word pieces of the
     training records, with one added to each count, and next sentences from the
     frequencies of the two labels. Up to `MAX_RECORDS` records of each set are read,
-    spread evenly over it. There are no baselines if the records are not masked.
+    spread evenly over it.
+
+    Args:
+        records: to train on.
+        eval_records: to evaluate on.
+        vocab_size: of the model.
+
+    Returns:
+        Entries by name of the score. Empty if the records are not masked.
     """
     schemas = records.schema, eval_records.schema
     if any(name not in schema for name in (_IDS, _WEIGHTS) for schema in schemas):

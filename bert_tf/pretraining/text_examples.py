@@ -102,8 +102,10 @@ class TextExamples:
     ) -> "TextSource":
         """Returns the source that training reads.
 
-        The run's folder keeps the numbers of examples, if this process writes to it.
-        The checksum identifies the text.
+        Args:
+            folder: the run's folder, which keeps the numbers of examples.
+            checksum: identifies the text.
+            is_written: whether this process writes to the folder.
         """
         return TextSource(
             self._pools,

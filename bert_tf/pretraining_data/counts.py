@@ -33,7 +33,14 @@ class Counts:
             setattr(self, field.name, total)
 
     def add_text(self, text: Any, unk_id: int, options: Any, path: str) -> None:
-        """Adds a shard's `pairs.Text`, and checks it with `check_documents`."""
+        """Adds the text of a shard, and checks it with `check_documents`.
+
+        Args:
+            text: `pairs.Text` of NumPy arrays.
+            unk_id: id of [UNK].
+            options: of create_pretraining_data.
+            path: a file of the shard.
+        """
         num_documents = len(text.document_starts) - 1
         self.documents += num_documents
         self.sentences += len(text.sentence_starts) - 1
@@ -72,7 +79,12 @@ def check_unknown(counts: Counts, largest_share: float) -> None:
 
 
 def check_documents(num_documents: int, next_sentence: bool, path: str) -> None:
-    """Checks that B can come from another document than A, if there is a B.
+    """Checks that B can come from another document than A.
+
+    Args:
+        num_documents: number of documents of the shard.
+        next_sentence: whether sequences have a B.
+        path: a file of the shard, for the message.
 
     Raises:
         ValueError: there is only one document. The release then took a random B from

@@ -84,7 +84,8 @@ class Arrays:
     ) -> np.ndarray:
         """Calls step(state, column) -> (state, flags) for the columns of [B, S].
 
-        Returns the flags, bool [B, S]. They must be False where the state is 0.
+        Returns:
+            bool [B, S], the flags. They must be False where the state is 0.
         """
         flags = np.zeros(columns.shape, bool)
         for number in range(columns.shape[1]):
@@ -118,8 +119,13 @@ class Arrays:
     ) -> list[np.ndarray]:
         """Calls step(index, *state) -> (outputs, state) until the state is empty.
 
-        `kinds` has int or bool for each output. Returns each of the outputs,
-        concatenated over the calls.
+        Args:
+            step: the function.
+            state: arrays of the same length.
+            kinds: int or bool for each output.
+
+        Returns:
+            Each of the outputs, concatenated over the calls.
         """
         steps: list[Sequence[np.ndarray]] = []
         while len(state[0]):
@@ -257,7 +263,13 @@ def _shuffle_keys(arrays, words, is_item):
 
 
 def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
-    """Returns a key for each row of a step's global batch: uint64 [B]."""
+    """Returns a key for each row of a step: uint64 [B].
+
+    Args:
+        seed: seed of the run.
+        step: index of the step.
+        rows: int [B], indices of the rows in the step's global batch.
+    """
     # Inverted, because `ordering.Order` mixes (seed, epoch, row) in the same way.
     key = ordering.mix(~np.uint64(seed % 2**64))
     with np.errstate(over="ignore"):

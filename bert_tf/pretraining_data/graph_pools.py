@@ -101,9 +101,12 @@ class TextSampler:
     def rows(
         self, ids: tf.Tensor, pairs: pairs_module.Pairs, keys: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns pairs as columns [B, length]; they point into the pieces `ids`.
+        """Returns pairs of a text with these pieces as columns [B, length].
 
-        The keys are from `graph_draws.row_keys`.
+        Args:
+            ids: int32 [P], the pieces that the pairs point into.
+            pairs: B pairs, or B sequences without a second segment.
+            keys: uint64 [B], from `graph_draws.row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
         draws = draws_module.RowDraws(graph_draws.GraphArrays(), keys)

@@ -155,7 +155,11 @@ def fingerprint(
 ) -> str:
     """Returns a digest of everything that the records depend on.
 
-    Of the inputs, the contents count, not the names.
+    Args:
+        options: what to create.
+        vocabulary: the vocabulary that the options name.
+        inputs: the text files; their contents count, not their names.
+        shards: the shards that the files are cut into.
 
     Raises:
         OSError: a file cannot be read.

@@ -55,9 +55,12 @@ class Sampler:
         self._max_tokens = options.max_seq_length - num_special
 
     def sample(self, text: Text, draws: Any, dupe_factor: int) -> Pairs:
-        """Returns the pairs of `dupe_factor` passes over the text, in random order.
+        """Returns the pairs of some passes over the text, in random order.
 
-        The text has at least two documents if pairs are drawn.
+        Args:
+            text: the text; at least two documents if pairs are drawn.
+            draws: source of all draws.
+            dupe_factor: number of passes over each document.
         """
         sample = self._pairs if self._next_sentence else self._sequences
         return shuffled(self._arrays, sample(text, draws, dupe_factor), draws)

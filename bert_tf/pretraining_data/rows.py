@@ -74,7 +74,13 @@ class RowMaker:
     def rows(
         self, text: pairs_module.Text, pairs: pairs_module.Pairs, draws: Any
     ) -> dict[str, Any]:
-        """Returns B pairs, or sequences, of a text as columns [B, length]."""
+        """Returns pairs as columns [B, length] of `schema.pretraining`.
+
+        Args:
+            text: the text that the pairs point into.
+            pairs: B pairs, or B sequences without a second segment.
+            draws: source of the draws of the masks.
+        """
         arrays = self._arrays
         position = arrays.cast(arrays.arange(self._length), "int32")  # [S]
         # [B, 1], the first [SEP].

@@ -54,7 +54,11 @@ def write(
 ) -> tuple[counts_module.Counts, float]:
     """Writes the records of all shards, in the order of the shards.
 
-    There is one writer per output file, and the folder is that of the journal.
+    Args:
+        shards: the text.
+        writers: one per output file.
+        options: what to create.
+        folder: that of the journal.
 
     Returns:
         The counts of all shards, and the peak memory of all local processes together,

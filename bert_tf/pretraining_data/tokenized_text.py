@@ -54,7 +54,10 @@ def tokenize_documents(
 ) -> pairs_module.Text:
     """Tokenizes documents; drops sentences without pieces and documents without any.
 
-    Calls `on_progress` with the number of characters finished so far.
+    Args:
+        documents: lists of sentences.
+        table: the tokenizer.
+        on_progress: called with the number of characters finished so far.
     """
     batches, document_of, num_done = [table.tokenize([])], [], 0
     for sentences, numbers in _batches(documents):

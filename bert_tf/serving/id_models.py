@@ -49,9 +49,13 @@ def check_packages(export_format: str, dtype: str) -> None:
 def write(
     module: signatures.TaskSignatures, folder: str, export_format: str, dtype: str
 ) -> None:
-    """Writes a model that computes in float32 as `FILES[export_format]` of a folder.
+    """Writes a model into a folder, as `FILES[export_format]`.
 
-    The stored weights have `dtype`.
+    Args:
+        module: the signatures of a model that computes in float32.
+        folder: an existing folder.
+        export_format: a key of `FILES`.
+        dtype: of the stored weights.
     """
     path = os.path.join(folder, FILES[export_format])
     if export_format == OPENVINO:

@@ -59,7 +59,14 @@ class Signature:
 
 
 class LoadedModel:
-    """A SavedModel in memory, as `tf.saved_model.load` returns it."""
+    """A SavedModel in memory.
+
+    Args:
+        model: what `tf.saved_model.load` returns.
+
+    Attributes:
+        signatures: name -> `Signature`.
+    """
 
     def __init__(self, model: Any):
         self._model = model

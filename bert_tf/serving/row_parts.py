@@ -35,14 +35,17 @@ def apply(
     """Returns the outputs of a function of rows; equal to those of a single call.
 
     Args:
-        function: a `tf.function` with a signature. Of its outputs, [R, ...], only the
-            second axis may vary in size.
-        features: `input_ids`, `input_mask`, `segment_ids`, int32 [B, S]; B may be 0.
-        max_tokens: positions of a part, padding included; a longer row is a part alone.
+        function: a `tf.function` with a signature, which takes `input_ids`,
+            `input_mask`, `segment_ids`, int32 [R, S], and returns tensors [R, ...].
+            Only their second axis may vary in size.
+        features: the same columns, int32 [B, S]; B may be 0.
+        max_tokens: positions of a part at most, padding included. A longer row is a
+            part of its own.
         width: size of the second axis of outputs where it varies. None: S.
-        trims: whether the padding at the end of all rows of a part is left out.
+        trims: whether the padding at the end of all rows of a part is left out. Outputs
+            at these positions are then those in `padding`.
         costs: int32 [B], positions that a row counts for. None: its length.
-        padding: output name -> value at positions left out. Default: 0 or "".
+        padding: output name -> value at positions that are left out. Default: 0 or "".
     """
     num_rows, columns = tf.unstack(tf.shape(features["input_ids"]))
     lengths = (

@@ -85,7 +85,8 @@ class Application:
         add = functools.partial(self._router.add_route, methods=["GET"])
         predict = functools.partial(self._answer, server_formats.read_query)
         embeddings = functools.partial(self._answer, server_formats.read_embeddings)
-        described = functools.partial(functools.partial, self._described)
+        metadata = functools.partial(self._described, server_formats.metadata)
+        status = functools.partial(self._described, server_formats.status)
         add("/", self._page)
         add("/livez", _live)
         add("/readyz", self._ready)
@@ -94,8 +95,8 @@ class Application:
         for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}"):
             # Before the status, whose name matches any text without a slash.
             add(f"{path}:predict", predict, methods=["POST"])
-            add(f"{path}/metadata", described(server_formats.metadata))
-            add(path, described(server_formats.status))
+            add(f"{path}/metadata", metadata)
+            add(path, status)
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request; errors in TensorFlow Serving's form."""
@@ -297,8 +298,9 @@ class Application:
     def log(self, fields: dict[str, Any]) -> None:
         """Writes a line of the log."""
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **fields}
-        text = " ".join(f"{name}={json.dumps(line[name])}" for name in line)
-        text = text if self._options.log_format == "text" else json.dumps(line)
+        text = json.dumps(line)
+        if self._options.log_format == "text":
+            text = " ".join(f"{name}={json.dumps(line[name])}" for name in line)
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 

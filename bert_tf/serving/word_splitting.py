@@ -24,9 +24,12 @@ class TextWords:
 def split(
     texts: tf.Tensor, *, separators: Iterable[int], alone: Iterable[int] = ()
 ) -> TextWords:
-    """Splits texts, string [B] in UTF-8, into words.
+    """Splits texts into words.
 
-    `separators` are code points between words; those `alone` are words of their own.
+    Args:
+        texts: string [B], UTF-8.
+        separators: code points between words.
+        alone: code points that form words of their own.
     """
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
     codes = tf.strings.unicode_decode(texts, "UTF-8")
@@ -47,10 +50,13 @@ def split(
 def words_at(
     texts: tf.Tensor, codes: tf.RaggedTensor, starts: tf.Tensor, lengths: tf.Tensor
 ) -> TextWords:
-    """Returns the words of texts at places, int64 [words of all texts].
+    """Returns the words of texts at given places.
 
-    A place is the ascending index of a word's first character among the characters of
-    all texts, and the word's length in characters.
+    Args:
+        texts, codes: see `TextWords`.
+        starts: int64 [words of all texts], the index of each word's first character
+            among the characters of all texts, ascending.
+        lengths: int64 [words of all texts], in characters.
     """
     within = tf.ragged.range(codes.row_lengths()).flat_values
     characters = tf.ragged.range(starts, starts + lengths)

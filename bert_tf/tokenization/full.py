@@ -193,7 +193,10 @@ def casing_warning(
 ) -> str | None:
     """Returns a sentence if a vocabulary does not fit the casing of the text.
 
-    Tokens of `never_split` do not count: they are found as they are written.
+    Args:
+        vocabulary: of the model.
+        do_lower_case: whether text is lowercased.
+        never_split: tokens of the vocabulary that are found as they are written.
     """
     cased = cased_piece(vocabulary, never_split)
     if do_lower_case and cased is not None:

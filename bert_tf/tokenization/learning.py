@@ -104,12 +104,17 @@ def vocabulary_from_counts(
     vocab_size: int,
     do_lower_case: bool = True,
 ) -> vocabulary_module.Vocabulary:
-    """Returns a `Vocabulary` learned from counted words; see `learn_vocabulary`.
+    """Returns a `Vocabulary` learned from counted words.
 
     The special and unused tokens come first, then the characters by code point, then
     their "##" forms, then the learned pieces, roughly by descending frequency. All
     printable ASCII characters are included, except capital letters if text is
     lowercased.
+
+    Args:
+        counts: how often each word occurs.
+        vocab_size: see `learn_vocabulary`.
+        do_lower_case: see `learn_vocabulary`.
 
     Raises:
         ValueError: `vocab_size` is too small for the special tokens, the unused tokens
@@ -231,9 +236,11 @@ def read_words(
 ) -> Iterator[ListedWord]:
     """Yields the words of a list; skips empty lines and repeated words.
 
-    Each must be a single word for the tokenizer, which normalizes it like text. With
-    the prefix "##" it is a piece for the inside of words. `source` is the file of the
-    words, for error messages; None: a list in memory.
+    Args:
+        words: such as the lines of a file. Each must be a single word for the
+            tokenizer. With the prefix "##" it is a piece for the inside of words.
+        tokenizer: normalizes each word like text.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
         ValueError: the words are not a list of strings, or a line is not a single word
@@ -282,7 +289,14 @@ def fill_unused(
 ) -> vocabulary_module.Vocabulary:
     """Returns a vocabulary whose [unused] tokens are replaced by words.
 
-    Words that the vocabulary already has are skipped. For the words, see `read_words`.
+    Args:
+        vocabulary: the vocabulary to start from.
+        words: such as the lines of a file. Empty lines and words that the vocabulary
+            already has are skipped. Each is normalized like text and must be a single
+            word for the tokenizer. With the prefix "##" it becomes a piece for the
+            inside of words.
+        do_lower_case: whether the tokenizer lowercases.
+        source: the file of the words, for error messages; None: a list in memory.
 
     Raises:
         ValueError: a line is not a single word, or there are more new words than

@@ -127,10 +127,13 @@ def placed(text: str, words: Iterable[str]) -> Words:
 def warn_of_undivided(
     texts: Iterable[Words], whole_words: Collection[str], longest: int, *, advice: str
 ) -> None:
-    """Logs a warning if words of `split_text` are probably several words each.
+    """Logs a warning if words of plain text are probably several words each.
 
-    `longest` is the length of the longest word of the training data, 0 if unknown;
-    `advice` says what to do instead of passing plain text.
+    Args:
+        texts: from `split_text`.
+        whole_words: as for `split_text`.
+        longest: length of the longest word of the training data; 0: unknown.
+        advice: what to do instead of passing plain text.
     """
     limit = 2 * longest or math.inf
     words = [

@@ -145,9 +145,13 @@ def check_batch_size(
     *,
     micro_batches: int = 1,
 ) -> None:
-    """Raises ValueError if the global batch of a flag cannot be divided evenly.
+    """Raises ValueError if a global batch cannot be divided evenly.
 
-    Each replica splits its part into `micro_batches`.
+    Args:
+        name: flag of the batch size.
+        batch_size: rows of a global batch.
+        strategy: the devices.
+        micro_batches: parts that each replica splits its batch into.
     """
     parts = strategy.num_replicas_in_sync * micro_batches
     if batch_size % parts:
@@ -186,7 +190,11 @@ def distribute_shares(
 ) -> Any:
     """Does the same as `distribute`, but each host reads only its own share.
 
-    `read_rows` returns the dataset of a range of rows of the global batch.
+    Args:
+        read_rows: function from a range of rows of the global batch to the dataset of
+            these rows.
+        batch_size: rows of a global batch.
+        strategy: the devices.
     """
 
     def host_share(host, hosts):

@@ -75,12 +75,20 @@ class Trainer:
         resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
         budget: `timing.TimeBudget`, the time of the run.
-        evaluate, predict: methods of its `evaluation.Evaluation`.
 
     Raises:
         ValueError: the device does not exist, a batch cannot be divided among the
             replicas, or the checkpoint belongs to another model.
         OSError: the checkpoint cannot be read.
+
+    Example:
+        trainer = loop.Trainer(
+            lambda: bert_tf.BertClassifier(config, num_labels=2),
+            training_options.TrainerOptions(output_dir="run", learning_rate=3e-5),
+            num_train_steps=1000,
+            num_warmup_steps=100,
+        )
+        trainer.train(batching.ArraySource(columns))
     """
 
     def __init__(

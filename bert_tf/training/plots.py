@@ -66,9 +66,12 @@ def update_data(
     values: Mapping[str, Any],
     data_set: run_file.DataSet | None = None,
 ) -> None:
-    """Replaces values in plot_data.json, by key. Baselines of other scores are kept.
+    """Replaces values in plot_data.json. Baselines of other scores are kept.
 
-    Nothing is written if `data_set` is not the run's own.
+    Args:
+        folder: of the run.
+        values: by key; see the module.
+        data_set: what was evaluated. Nothing is written if it is not the run's own.
     """
     if not is_written(folder, data_set):
         return
@@ -91,9 +94,12 @@ def is_written(folder: run_folder.RunFolder, data_set: run_file.DataSet | None) 
 def baseline(
     name: str, value: float, *, perfect: float | None = None
 ) -> dict[str, Any]:
-    """Returns an entry of `baselines`: name and score of the simplest prediction.
+    """Returns an entry of `baselines`.
 
-    `perfect` is the best possible score, if it is not 1.
+    Args:
+        name: of the simplest prediction.
+        value: its score.
+        perfect: the best possible score, if it is not 1.
     """
     entry = {"name": name, "value": float(value)}
     return entry if perfect is None else entry | {"perfect": perfect}

@@ -139,7 +139,13 @@ def warn_if_trained_on(
 ) -> None:
     """Logs a warning if the data to evaluate is the training data of a run.
 
-    `training_data` is that of this command. None: what the run was trained on.
+    Args:
+        run_dir: folder of the run.
+        data_set: the data set to evaluate.
+        training_data: that of this command. None: what the run was trained on.
+
+    Raises:
+        OSError, ValueError: a file cannot be read, or run.json is damaged.
     """
     trained = training_data and entry(training_data)
     trained = trained or read_run(run_dir).get("training_data")

@@ -276,7 +276,10 @@ class RunFolder:
     ) -> None:
         """Appends a line to metrics.jsonl and the values to the TensorBoard files.
 
-        `tag` is the TensorBoard run that they belong to: "train" or "eval".
+        Args:
+            step: finished optimizer steps.
+            values: what to log.
+            tag: "train" or "eval": the TensorBoard run that the values belong to.
         """
         if not self.is_written:
             return

@@ -37,7 +37,17 @@ class CheckpointWriter:
     barrier runs in the main thread, at the next call: in the writing thread its
     collective operation would interleave with those of the training steps.
 
-    Call `check` now and then between the steps.
+    Args:
+        model: built model.
+        optimizer: built optimizer.
+        options: the folder, and how many checkpoints to keep.
+        workers: the processes of the run.
+
+    Example:
+        with CheckpointWriter(model, optimizer, options, workers) as writer:
+            writer.save(10)
+            ...  # Training steps, and now and then:
+            writer.check()
     """
 
     def __init__(
@@ -193,7 +203,12 @@ def remove_leftovers(output_dir: str) -> None:
 
 
 def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
-    """Loads `state_variables` and step of the latest checkpoint of a run.
+    """Loads weights, slots and step of the latest checkpoint of a run.
+
+    Args:
+        output_dir: folder of the run.
+        model: built model.
+        optimizer: built optimizer; None: do not load the slots.
 
     Returns:
         Finished optimizer steps; None if there is no checkpoint.

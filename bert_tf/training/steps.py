@@ -190,6 +190,12 @@ def apply_gradients(
     With `optimizer.loss_scale` they are gradients of the scaled loss. If their sum is
     not finite, no weight and no slot changes, on any replica.
 
+    Args:
+        model: the model.
+        optimizer: of `create.create_optimizer`, built.
+        gradients: of this replica.
+        rate: learning rate, float32 scalar.
+
     Returns:
         The global norm before clipping, float32 scalar.
     """

@@ -27,6 +27,14 @@ class Interrupts:
     second Ctrl-C interrupts at once. Further SIGTERMs have no effect, because
     schedulers of preemptible machines may send several. Outside the main thread, where
     Python delivers no signals, this class does nothing.
+
+    Example:
+        with Interrupts() as interrupts:
+            for step in steps:
+                step()
+                if interrupts.pending:
+                    save()
+                    interrupts.interrupt("the weights are saved")
     """
 
     def __init__(self) -> None:
@@ -77,7 +85,13 @@ def count_finite_steps(history: Mapping[str, np.ndarray]) -> int:
 
 
 def stop_training(output_dir: str, step: int, values: Mapping[str, float]) -> NoReturn:
-    """Raises the ValueError of a step, from 1, with a non-finite loss or gradient."""
+    """Raises the ValueError of a step with a non-finite loss or gradient.
+
+    Args:
+        output_dir: folder of the run.
+        step: number of the step, from 1.
+        values: what the step computed.
+    """
     remedy = "a lower --learning_rate"
     if steps.LOSS_SCALE in values:
         remedy += " or --dtype=mixed_bfloat16"

@@ -54,7 +54,12 @@ def is_logged(step: int, num_steps: int, *, every: int = 0) -> bool:
     """Returns whether a step is among those that a run logs.
 
     A short run logs 50 steps or more, so that its curves show something, and a long run
-    every hundredth step, as the release did; or each run logs `every` so many steps.
+    every hundredth step, as the release did.
+
+    Args:
+        step: from 1.
+        num_steps: of the run.
+        every: number of steps between two logged ones; 0: as described above.
     """
     return step % (every or min(100, max(1, num_steps // 50))) == 0
 
@@ -147,8 +152,10 @@ def _now():
 def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str:
     """Takes a few steps, which are not saved; returns the size and time of the run.
 
-    It has `num_steps` on these examples; default: those that the `loop.Trainer` has
-    left.
+    Args:
+        trainer: `loop.Trainer` of the run.
+        examples: what it trains on.
+        num_steps: steps on these examples; default: those that the trainer has left.
     """
     if num_steps is None:
         num_steps = max(trainer.num_train_steps - trainer.step, 0)

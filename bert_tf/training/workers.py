@@ -45,6 +45,13 @@ class Workers:
     """The processes of a run, and how they communicate.
 
     All workers must make the same calls in the same order. Each call is a barrier.
+
+    Args:
+        strategy: the devices.
+
+    Attributes:
+        count: int; 1 for a run of one process, regardless of its devices.
+        index: int, position of this process; 0 is the chief, which alone writes files.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy):
@@ -190,7 +197,12 @@ def wait_for_all(
 
     Worker 0 listens at its own address; the others call it until it answers. This
     happens over plain sockets before TensorFlow starts, because TensorFlow's own wait
-    lasts an hour and ignores Ctrl-C and SIGTERM. Hosts are "name:port".
+    lasts an hour and ignores Ctrl-C and SIGTERM.
+
+    Args:
+        hosts: "name:port" of every worker; worker 0 comes first.
+        index: position of this worker among them.
+        seconds: how long to wait.
 
     Raises:
         OSError: not all of them connected in time, or the port of worker 0 is in use.

@@ -35,12 +35,17 @@ class _AttemptError(Exception):
 
 
 def download(url: str, target: str, *, max_bytes: int, stage: str) -> None:
-    """Downloads a file; an existing part of it is continued, and stays after a failure.
+    """Downloads a file; an existing part of it is continued.
 
     Proxies are those of the environment (`https_proxy`, ...). The caller makes sure
     that no other process downloads to the same target, and checks the content: a part
-    of another version of the file would be continued, too. Progress is reported in
-    megabytes, under the name `stage`. A file of more than `max_bytes` is refused.
+    of another version of the file would be continued, too.
+
+    Args:
+        url: http or https.
+        target: path. `TARGET.part` stays if the download fails.
+        max_bytes: the size above which the download fails.
+        stage: name under which progress in megabytes is reported.
 
     Raises:
         OSError: the download failed; the message is the reason, without the URL.

@@ -66,8 +66,11 @@ def compare_outputs(
 ) -> dict[str, float]:
     """Returns {output: largest difference} of source and target for a padded batch.
 
-    If the target may compute a different activation or epsilon, the source's weights
-    are computed with the target's.
+    Args:
+        source: what was converted.
+        written: the target.
+        allows_changes: whether the target may compute a different activation or
+            epsilon. If so, the source's weights are computed with the target's.
 
     Raises:
         ValueError: a difference is above `TOLERANCE`.

@@ -71,11 +71,11 @@ def read(
     """
     modules = _modules(folder)
     prompts_shape = {"prompts?": (None, {str: (None, str)})}
-    settings = _read_known(folder, _SETTINGS, _SETTINGS, prompts_shape)
+    settings = _read_known(folder, _SETTINGS, prompts_shape)
     model_type = settings.get("model_type") or _MODEL_TYPES[0]
     if model_type not in _MODEL_TYPES:
         raise _unsupported(folder, _SETTINGS, f"the model_type {model_type!r}")
-    options = _read_known(folder, _OPTIONS, _OPTIONS, {"max_seq_length?": _is_length})
+    options = _read_known(folder, _OPTIONS, {"max_seq_length?": _is_length})
     positions = described.config.max_position_embeddings
     longest = options.get("max_seq_length") or max_length or positions
     fields: dict[str, Any] = {"max_seq_length": int(min(longest, positions))}
@@ -196,10 +196,10 @@ def _modules(folder: str) -> dict[str, str]:
     return dict(zip(names, paths, strict=True))
 
 
-def _read_known(folder: str, name: str, table: str, shape: Any) -> dict[str, Any]:
+def _read_known(folder: str, name: str, shape: Any) -> dict[str, Any]:
     """Returns the values of a JSON file; refuses keys that `foreign_keys` lacks."""
     values = hugging_face_config.read_json(folder, name, shape)
-    for key in foreign_keys.unknown_names(table, values):
+    for key in foreign_keys.unknown_names(name, values):
         raise _unsupported(folder, name, f"{key} {values[key]!r:.60}")
     return values
 

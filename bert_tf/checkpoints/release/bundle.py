@@ -150,7 +150,7 @@ def resolve(path: str | os.PathLike[str]) -> str:
     """Returns the checkpoint prefix that a path means.
 
     It is a prefix; a folder with a `checkpoint` file, which names the latest
-    checkpoint; or a folder with exactly one checkpoint, as the release's folders are.
+    checkpoint; or a folder with exactly one checkpoint, such as the release's folders.
 
     Raises:
         FileNotFoundError: there is no such checkpoint.

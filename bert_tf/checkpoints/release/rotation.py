@@ -37,9 +37,15 @@ def write_parts(
 
 
 def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> str:
-    """Names a written step in the file `checkpoint` and returns its prefix.
+    """Names a written step in the file `checkpoint`; removes old ones of this run.
 
-    Then removes all but the newest `keep_max` checkpoints of this run; 0 keeps all.
+    Args:
+        output_dir: folder of the run.
+        step: as it was given to `write_parts`.
+        keep_max: how many checkpoints to keep; 0 keeps all.
+
+    Returns:
+        The prefix of the step.
 
     Raises:
         OSError: the file cannot be written; the previous checkpoint is still the last.

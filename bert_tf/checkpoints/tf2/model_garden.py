@@ -206,8 +206,12 @@ def infer_config(
 ) -> tuple[config_module.BertConfig | None, list[str]]:
     """Returns the `BertConfig` that shapes show, and notes about what was assumed.
 
-    The arguments are what else is known: N, which not all shapes show, and without
-    which there is no configuration; the activation; and the epsilon.
+    Args:
+        weights: `Weights`.
+        num_heads: N, if it is known and shapes do not show it. Without it, there is no
+            configuration.
+        hidden_act: the activation, which no shape shows; None: unknown.
+        layer_norm_epsilon: likewise.
     """
     num_heads = weights.num_heads or num_heads
     if num_heads is None:
@@ -330,6 +334,7 @@ def _read_graph(prefix: str) -> tuple[dict[str, str], set[str]]:
             nodes[slot.slot_variable_node_id]
             for node in nodes
             for slot in node.slot_variables
+            if 0 <= slot.slot_variable_node_id < len(nodes)
         ]
     except (message.DecodeError, IndexError) as error:
         raise ValueError(

@@ -374,7 +374,10 @@ def _warn_of_empty(examples):
 def file_of(run: Any, data: Any, name: str) -> str:
     """Returns the path of the examples of a Python call; sets the option for pairs.
 
-    `data` is "train" or "validation" of `fine_tune.classify`, `run` its `Run`.
+    Args:
+        run: `fine_tune.Run`.
+        data: see `fine_tune.classify`.
+        name: "train" or "validation".
     """
     text, text_b, label = (
         run.option(f"{column}_column") or column

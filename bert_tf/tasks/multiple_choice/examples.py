@@ -49,15 +49,22 @@ def read_examples(
     num_endings: int | None = None,
     broken_rows: list[str] | None = None,
 ) -> list[ChoiceExample]:
-    """Returns the examples of a table; see `tables.read_table`.
+    """Returns the examples of a table.
 
-    Without a column `id`, examples are named SET-ROW, counted from 1. All have
-    `num_endings` endings, by default as many as the first row.
+    Args:
+        path: of the table; see `tables.read_table`.
+        columns: names of its columns.
+        set_type: "train", "dev" or "test". Without a column `id`, examples are named
+            SET-ROW, counted from 1.
+        num_endings: required number of endings. None: that of the first row.
+        broken_rows: collects the errors of broken rows, which are skipped. None: a
+            broken row raises.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a row is wrong, and `broken_rows` does not collect its error. The
-            message contains file and line.
+        ValueError: a column is missing, a text is empty, the number of endings varies,
+            a label is invalid, or an id occurs twice. The message contains file and
+            line.
     """
     examples: list[ChoiceExample] = []
     place_of: dict[str, str] = {}

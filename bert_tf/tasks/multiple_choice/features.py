@@ -35,7 +35,7 @@ def convert_examples_to_features(
     max_seq_length: int,
     tokenizer: Any,
 ) -> Features:
-    """Returns the features of examples, which all have C endings.
+    """Returns the features of examples: one sequence per ending.
 
     A sequence is [CLS] start [SEP] ending [SEP]. The start is segment 0. Long sequences
     are truncated at the end of the longer text.
@@ -44,6 +44,11 @@ def convert_examples_to_features(
     the start exactly as for sentence pairs. The model scores each sequence with one
     vector on [CLS], and a softmax over the C scores chooses (section 4.4). The single
     new vector serves any number of endings, in any order.
+
+    Args:
+        examples: N examples with C endings each.
+        max_seq_length: S.
+        tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
     """
     num_examples, parts = len(examples), []
     lengths: list[int] = []
@@ -79,10 +84,18 @@ def pack_endings(
     max_seq_length: int,
     lengths: list[int] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Returns the columns of all endings, int32 [total number of endings, S].
+    """Returns the sequences of all endings as rows of one array.
 
-    Starts may have different numbers of endings. `lengths` collects the number of
-    pieces of each sequence before it is cut, without special tokens.
+    Args:
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        starts: N texts.
+        endings: N lists of texts. The lists may differ in length.
+        max_seq_length: S.
+        lengths: a list that collects the number of pieces of each sequence before it
+            is cut, without special tokens.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [total number of endings, S].
     """
     start_ids = packing.token_ids(tokenizer, starts)
     ending_ids = packing.token_ids(tokenizer, list(itertools.chain(*endings)))

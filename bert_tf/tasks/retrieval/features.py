@@ -336,7 +336,11 @@ def pack_pairs(
 ) -> dict[str, np.ndarray]:
     """Returns the features of pairs, int32 [B, S], for a cross-encoder.
 
-    `queries` and `passages` are ids of word pieces.
+    Args:
+        vocabulary: supplies the special tokens.
+        task: its max_query_length and max_seq_length limit query and pair.
+        queries: word piece ids of B queries.
+        passages: word piece ids of B passages.
     """
     length = task.max_seq_length
     if task.longer_keeps_more:

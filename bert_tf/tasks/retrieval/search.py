@@ -76,6 +76,12 @@ def write(
     Old vectors are deleted first and new ones are written last. So vectors are never
     stored beside other passages, even if the process is killed in between.
 
+    Args:
+        folder: path of the folder, created if it does not exist.
+        corpus: M passages.
+        vectors: float32 [M, H], in the order of the passages.
+        made_by: the `Retriever.fingerprint` of the corpus.
+
     Raises:
         OSError: a file cannot be written.
     """
@@ -249,8 +255,13 @@ def score_pairs(
 ) -> np.ndarray:
     """Returns a cross-encoder's scores of N pairs, float32 [N].
 
-    `apply` maps `input_ids`, `input_mask` and `segment_ids`, int32 [B, S], to float32
-    [B]. For the other arguments, see `Retriever`.
+    Args:
+        apply: from `input_ids`, `input_mask`, `segment_ids`, int32 [B, S], to float32
+            [B].
+        tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
+        task: the task of the cross-encoder.
+        queries: N queries.
+        passages: N passages.
     """
     columns = [_with_prompt(queries, task.query_prompt), passages]
     pack = functools.partial(features.pack_pairs, tokenizer.vocabulary, task)

@@ -164,9 +164,14 @@ class Columns:
 def read_sentences(
     path: str, columns: Columns, *, broken_rows: list[str] | None = None
 ) -> list[Sentence]:
-    """Returns the sentences of a file; they have no tags if it lacks that column.
+    """Returns the sentences of a file.
 
-    For `broken_rows`, see `read_lines`; their sentences are omitted.
+    Args:
+        path: the file; see `read_lines`.
+        columns: the columns to read. Sentences have no tags if the file lacks the
+            column.
+        broken_rows: a list that collects the errors of rows, whose sentences are then
+            omitted. None raises them.
 
     Raises:
         OSError: the file cannot be read.
@@ -208,9 +213,12 @@ def read_sentences(
 
 
 def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str]:
-    """Yields the lines of a column file with the predicted tags of all words.
+    """Yields the lines of a column file with predicted tags in the column of tags.
 
-    They replace the column of tags, which is appended if the file lacks it.
+    Args:
+        path: of the file that was tagged.
+        column: index of the column of tags, which is appended if the file lacks it.
+        tags: the tags of all words, in order.
 
     Raises:
         OSError: the file cannot be read.
@@ -263,8 +271,11 @@ def read_plain_text(
 ) -> list[Sentence]:
     """Returns the sentences of a text file; each one is its own document.
 
-    Lines without words are skipped. For `whole_words` and `longest_word`, see
-    `words.warn_of_undivided`.
+    Args:
+        path: the file, in UTF-8. Lines without words are skipped; see
+            `words.split_text`.
+        whole_words: see `words.split_text`.
+        longest_word: see `words.warn_of_undivided`.
 
     Raises:
         OSError: the file cannot be read.

@@ -216,9 +216,12 @@ def answer(
     tagged_words: Iterable[tuple[str, float]],
     scheme: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the answer of `Predictor.predict` for a text and its `tagged` words.
+    """Returns the answer of `Predictor.predict` for a text.
 
-    It has probabilities and entities if there is a scheme of the tags.
+    Args:
+        words: of the text.
+        tagged_words: the `tagged` words.
+        scheme: of the tags, to add probabilities and entities; None: without them.
     """
     pairs = list(tagged_words)
     tags, probabilities = [tag for tag, _ in pairs], [value for _, value in pairs]
@@ -248,8 +251,11 @@ def line_answers(
 ) -> Iterator[dict[str, Any]]:
     """Yields the records of predictions.jsonl: one per line of text, or per sentence.
 
-    `source` is the path of plain text, or the sentences of a column file, and
-    `tagged_words` are the `tagged` words of all of them.
+    Args:
+        source: path of plain text, or the sentences of a column file.
+        tagged_words: the `tagged` words of all of them.
+        record: of the model.
+        entities: whether to add probabilities and entities.
 
     Raises:
         ValueError: the plain text has changed since it was tagged.

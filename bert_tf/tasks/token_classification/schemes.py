@@ -126,7 +126,13 @@ def breaches(sentences: Sequence[Any], scheme: str) -> Iterator[tuple[int, str]]
 def check_tags(
     path: str, sentences: Sequence[Any], scheme: str, labels: Sequence[str]
 ) -> None:
-    """Checks that a file's words have tags of a model, which follow their scheme.
+    """Checks that all words have tags of a model, and that these follow their scheme.
+
+    Args:
+        path: the file, for error messages.
+        sentences: the sentences of the file.
+        scheme: one of `SCHEMES`.
+        labels: the tags of the model.
 
     Raises:
         ValueError: there is no column of tags, or a tag is unknown or violates the
@@ -225,7 +231,12 @@ def labels_of(tags: Iterable[str], scheme: str) -> list[str]:
 def labels_of_training(
     path: str, tags: Iterable[Sequence[str]], scheme: str
 ) -> list[str]:
-    """Returns the `labels_of` a file, given the tags of each sentence.
+    """Returns the tags of a model that is trained on a file.
+
+    Args:
+        path: the file, for error messages.
+        tags: the tags of each sentence.
+        scheme: one of `schemes.SCHEMES`.
 
     Raises:
         ValueError: every word has the same tag, two tags differ only in case, or a tag

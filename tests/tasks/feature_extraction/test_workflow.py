@@ -116,6 +116,15 @@ def test_arrays_of_all_lines_are_concatenated(write):
         assert not weights[..., size:].any()
 
 
+def test_two_runs_write_the_same_bytes(extraction_options):
+    options = extraction_options(["the bee"], output_format="npz")
+    written = []
+    for _ in range(2):
+        feature_extraction_workflow.run(options)
+        written.append(pathlib.Path(options.output_file).read_bytes())
+    assert written[0] == written[1]
+
+
 @pytest.mark.parametrize("output_format", feature_extraction_options.FORMATS)
 def test_a_run_that_stops_leaves_nothing(
     extract, extraction_options, tmp_path, output_format
