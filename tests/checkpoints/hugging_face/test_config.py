@@ -42,6 +42,11 @@ def test_labels_are_read_in_the_order_of_their_ids(copied, id2label, expected):
     assert config_file.read(folder).labels == expected
 
 
+def test_one_label_per_text_may_be_stated(copied):
+    folder = copied("classification", problem_type="single_label_classification")
+    assert config_file.read(folder).label_kind == "single_label"
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
