@@ -111,7 +111,9 @@ def with_fingerprint(
 def read_task(folder: str) -> Mapping[str, Any]:
     """Returns the values of a folder's task.json, empty if it has none."""
     path = os.path.join(folder, TASK_FILE)
-    return files.read_json(path) if files.exists(path) else {}
+    if not files.exists(path):
+        return {}
+    return files.read_json(path, advice="restore the file, or train again")
 
 
 @contextlib.contextmanager

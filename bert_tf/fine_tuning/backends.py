@@ -145,7 +145,6 @@ def with_constant_weights(function: Callable, model: Any) -> Callable:
     cast after the lookup, stays a variable; if that is not enough, as in BERT-Large,
     all weights do. A graph cannot contain more than 2 GB and is copied several times
     while it is optimized.
-
     """
 
     def apply(features):

@@ -56,8 +56,9 @@ _RECORD_SHAPE = {
 }
 # Beginnings of the names of result files.
 _RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
-# Flags whose content a resumed run compares, instead of their names.
-_MODEL_FILES = ("bert_config_file", "vocab_file")
+# Flags that a resumed run may change, but not a finished one: the contents of these
+# files are not compared here, and evaluations decide whether a run has a best/ folder.
+_FIXED = ("bert_config_file", "vocab_file", "eval_every_steps")
 # Results that are not scores.
 _COUNTS = ("global_step", "loss")
 
@@ -143,7 +144,7 @@ def _finished(trial):
     declared = options_module.declarations(type(trial.options))
     free = {one.name for one in declared if one.on_resume == options_module.FREE}
     for name, pair in run_file.changed_values(record["settings"], flags).items():
-        if name not in free or name in _MODEL_FILES:
+        if name not in free or name in _FIXED:
             raise ValueError(
                 f"{trial.options.output_dir} contains a finished run with {name} "
                 f"{pair[0]!r}, but this one has {pair[1]!r}; choose another "

@@ -212,7 +212,13 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
                 "epsilon": _scalar(self.epsilon),
             }
         return _StepScalars(
-            rate, scale, decay, zero, decay_factor, gradient_factor, kernel
+            rate=rate,
+            scale=scale,
+            decay=decay,
+            no_decay=zero,
+            decay_factor=decay_factor,
+            gradient_factor=gradient_factor,
+            kernel=kernel,
         )
 
     def update_variable(self, gradient: Any, variable: Any, scalars: Any) -> None:

@@ -146,7 +146,8 @@ def _candidates(position: Any, end_a: Any, end: Any) -> Any:
     """Returns bool [B, S]: whether a position contains a piece that may be masked.
 
     [CLS] and [SEP] are never masked: they are always in the same role, so predicting
-    them teaches nothing. `end_a` and `end`, int32 [B, 1], are the positions of [SEP].
+    them teaches nothing. `position` is int32 [1, S]; `end_a` and `end`, int32 [B, 1],
+    are the positions of [SEP].
     """
     return (position > 0) & (position != end_a) & (position < end)
 

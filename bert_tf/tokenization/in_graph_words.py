@@ -40,13 +40,15 @@ PROPERTY_BITS = 3  # The bits above: the combining class of a mark that is kept.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CodePointTable:
-    """How a tokenizer with given options maps each code point; all arrays are int32."""
+    """How a tokenizer with given options maps each code point; all arrays are int32.
 
-    # Flags, and a difference or a row of `expansions`: the distinct pages.
-    entries: Any
+    Entries and properties are one value per code point, in pages of 2 ** PAGE_BITS
+    values, of which equal ones are stored once.
+    """
+
+    entries: Any  # Flags, and a difference or a row of `expansions`.
     entry_pages: Any  # The index in `entries` where each page starts.
-    # For final sigmas and canonical ordering.
-    properties: Any
+    properties: Any  # For final sigmas and canonical ordering.
     property_pages: Any
     expansions: Any  # The code points of all expansions, concatenated.
     expansion_splits: Any  # Row r is [splits[r], splits[r + 1]).

@@ -258,7 +258,7 @@ def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
 def _devices(strategy):
     try:
         return strategy.extended.worker_devices
-    except RuntimeError:  # TensorFlow's default strategy, which does not prefetch.
+    except RuntimeError:  # TensorFlow's default strategy has no list of devices.
         return ("/device:CPU:0",)
 
 

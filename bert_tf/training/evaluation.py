@@ -42,7 +42,7 @@ class Evaluation:
         self._batch_size = options.eval_batch_size
         self._length_buckets = tuple(length_buckets)
         self._progress = functools.partial(progress_module.report, stage)
-        self._predict_step = functools.cache(self._build_predict_step)
+        self._predict_steps: dict[tuple[str, ...], Any] = {}
         self._workers = workers.Workers(strategy)
 
     def evaluate(
@@ -84,7 +84,10 @@ class Evaluation:
         Raises:
             ValueError: an output is NaN. An argmax would hide that.
         """
-        predict_step = self._predict_step(tuple(keys))
+        keys = tuple(keys)
+        if keys not in self._predict_steps:
+            self._predict_steps[keys] = self._build_predict_step(keys)
+        predict_step = self._predict_steps[keys]
         lengths = {column.name: column.length for column in examples.columns}
         full_length = tf.constant(lengths.get("input_ids", 0))
         rows: dict[str, list[np.ndarray]] = {key: [] for key in keys}

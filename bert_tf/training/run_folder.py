@@ -65,7 +65,7 @@ def locked(options: Any) -> contextlib.AbstractContextManager[None]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a command that trains says about its run."""
+    """Settings of a training run, as written to its folder."""
 
     task: Mapping[str, Any]  # The content of task.json.
     config: Any  # `BertConfig`.
@@ -131,7 +131,8 @@ class RunFolder:
 
     def update_task(self, values: Mapping[str, Any]) -> None:
         """Replaces values in task.json; raises ValueError if there is none."""
-        self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
+        if self.is_written:
+            self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
 
     def check_same_run(
         self, settings: Settings, *, step: int = 0, has_steps_left: bool = True
@@ -221,11 +222,10 @@ class RunFolder:
 
     def copy_settings_to(self, folder: str) -> None:
         """Copies `SETTINGS_FILES` into the folder of another checkpoint."""
-        copy = RunFolder(folder, is_written=self.is_written)
         for name in SETTINGS_FILES:
-            if files.exists(self._file(name)):
+            if self.is_written and files.exists(self._file(name)):
                 with files.open_file(self._file(name)) as source:
-                    copy._write_text(name, source.read())
+                    RunFolder(folder)._write_text(name, source.read())
 
     def read_task(self) -> Mapping[str, Any]:
         """Returns the content of task.json; raises ValueError if there is none."""
@@ -238,7 +238,7 @@ class RunFolder:
 
     def cut_metrics(self, step: int) -> None:
         """Removes what an interrupted run logged after `step`."""
-        if files.exists(self._file(METRICS_FILE)):
+        if self.is_written and files.exists(self._file(METRICS_FILE)):
             lines = [line for line in self.read_metrics() if line["step"] <= step]
             self._write_text(METRICS_FILE, "".join(map(_metrics_line, lines)))
 

@@ -65,7 +65,7 @@ class Workers:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes checkpoints, metrics and scores, it alone."""
+        """Whether this is the process that writes checkpoints, metrics and scores."""
         return self.index == 0
 
     def gather(self, value: float) -> np.ndarray:
@@ -129,7 +129,7 @@ class Workers:
         wait for each other forever, for example at a checkpoint that only one saves.
 
         Raises:
-            ValueError: they did not; the message names `what` it is.
+            ValueError: the values differ. `what` names them in the message.
         """
         text = json.dumps([what, value], sort_keys=True)
         checksums = self.gather(float(zlib.crc32(text.encode("utf-8"))))

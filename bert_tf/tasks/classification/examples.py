@@ -86,6 +86,9 @@ class DataProcessor:
     `data_dir` is the folder with the task's files. The sets are called "train", "dev"
     and "test". Further sets of a task have names that begin with "dev_" or "test_".
 
+    A task overrides `get_files` and, if its files are not plain tables, `read`, which
+    the `get_..._examples` methods of the release call.
+
     Source: DataProcessor of run_classifier.py, 2018.
     """
 
@@ -166,7 +169,7 @@ class TableProcessor(DataProcessor):
         validation_split: float = 0.0,
     ):
         self._paths = {part: path for part, path in paths.items() if path is not None}
-        if validation_split:
+        if validation_split and "train" in self._paths:
             self._paths["dev"] = self._paths["train"]
         self.columns = columns
         self._known_labels = list(labels)
@@ -184,6 +187,8 @@ class TableProcessor(DataProcessor):
         return list(itertools.compress(examples, chosen))
 
     def _read(self, part, labels):
+        if part not in self._paths:
+            raise ValueError(f"There is no {part} file; pass the path of a table.")
         path, columns = self._paths[part], self.columns
         if part == "test":
             columns = columns.without_label()
@@ -291,10 +296,16 @@ def read_examples(
     labels: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> list[InputExample]:
-    """Returns the examples of a table; see `tables.read_table`. Logs empty texts.
+    """Returns the examples of a table. Logs the number of empty texts.
 
-    Without a column `id`, examples are named SET-ROW as in the release, where the
-    header is row 0. Without `labels`, all labels are accepted.
+    Args:
+        path: of the table; see `tables.read_table`.
+        columns: names of its columns.
+        set_type: "train", "dev" or "test". Without a column `id`, examples are named
+            SET-ROW as in the release, where the header is row 0.
+        labels: class names. If empty, all labels are accepted.
+        broken_rows: collects the errors of broken rows, which are skipped. None: a
+            broken row raises.
 
     Raises:
         OSError: the file cannot be read.

@@ -212,10 +212,11 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
                 "no threshold can be determined; omit --null_odds_file."
             )
         null_odds = read_by_id(options.null_odds_file, float)
-        _log_thresholds(options, answers, null_odds)
     scores = squad_scores(
         squad_file, answers, null_odds, na_prob_thresh=options.na_prob_thresh
     )
+    if null_odds is not None:
+        _log_thresholds(options, answers, null_odds)
     return json.dumps(scores, indent=2)
 
 

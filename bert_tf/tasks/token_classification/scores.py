@@ -97,7 +97,7 @@ def plot_values(
         for sentences in (tags, predicted)
     )
     labels = sorted({*types, *predicted_types})
-    labels.sort(key=schemes.OUTSIDE.__eq__)  # "O" comes last.
+    labels.sort(key=lambda label: label == schemes.OUTSIDE)  # "O" comes last.
     numbers = {label: number for number, label in enumerate(labels)}
     return {
         "baselines": {
