@@ -155,7 +155,6 @@ def amount(done, name):
     return float(line.removeprefix(name).split()[0])
 
 
-@pytest.mark.slow
 def test_a_dry_run_measures_steps_and_writes_nothing(pretrain, golden, tmp_path):
     checkpoint = tf.train.load_checkpoint(str(golden / "model" / "bert_model.ckpt"))
     shapes = checkpoint.get_variable_to_shape_map()
