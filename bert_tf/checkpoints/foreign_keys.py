@@ -1,4 +1,4 @@
-"""Keys of other libraries' JSON files: which are known, and which need one value.
+"""Keys of other libraries' JSON files: which are known, and which have one value here.
 
 The modules of the formats honour some keys, and others have no effect. A setting for
 which bert_tf has only one value, and a key that is not in these tables, may change

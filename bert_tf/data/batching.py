@@ -30,8 +30,8 @@ _RAISED_BY_READING: tuple[type[Exception], ...] = (ValueError, *files.RAISED)
 def clear_errors() -> Iterator[None]:
     """Turns errors that tf.data raises for records or files into a ValueError.
 
-    Use it around the iteration over a dataset of this module. The message is that which
-    `RecordFiles.read` raised inside tf.data, with file and byte.
+    Use it around the iteration over a dataset of this module. The message is the one
+    that `RecordFiles.read` raised inside tf.data, with file and byte.
     """
     try:
         yield

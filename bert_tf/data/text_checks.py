@@ -57,11 +57,11 @@ class Findings:
             Finding(severity=severity, check=check, message=str(message), place=place)
         )
 
-    # With what the check saw.
+    # The check found no problem; the message says what it looked at.
     passed = functools.partialmethod(add, PASSED)
-    # Something that may be intended but often is a mistake.
+    # It found something that may be intended but is often a mistake.
     warning = functools.partialmethod(add, WARNING)
-    # A problem that must be fixed.
+    # It found a problem that must be fixed.
     error = functools.partialmethod(add, ERROR)
 
     def judge(self, check: str, message: str, *, is_good: bool) -> None:

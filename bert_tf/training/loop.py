@@ -75,6 +75,7 @@ class Trainer:
         resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
         budget: `timing.TimeBudget`, the time of the run.
+        evaluate, predict: those of its `evaluation.Evaluation`.
 
     Raises:
         ValueError: the device does not exist, a batch cannot be divided among the

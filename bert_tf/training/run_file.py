@@ -118,8 +118,7 @@ def with_suffix(file_name: str, suffix: str) -> str:
 def entry(data_set: DataSet, *, may_be_missing: bool = False) -> dict[str, Any]:
     """Returns the record of a data set in a JSON file.
 
-    If its files `may_be_missing` and are, it has no checksum. Otherwise this raises an
-    OSError.
+    A missing file raises an OSError; if it `may_be_missing`, there is no checksum.
     """
     record: dict[str, Any] = {"name": data_set.name, "checksum": None}
     with contextlib.suppress(*((OSError,) if may_be_missing else ())):
@@ -214,8 +213,8 @@ def changed_flags(
 ) -> Changes:
     """Returns {flag: (recorded, now)} of flags that differ and must not.
 
-    The kinds of flags (`on_resume`) in `may_change` may. Without recorded flags,
-    nothing is known, thus nothing compared.
+    Flags whose kind (`on_resume`) is in `may_change` may differ. Without recorded
+    flags, nothing is compared.
     """
     declared = options_module.declarations(type(options))
     fixed = {one.name for one in declared if one.on_resume not in may_change}
@@ -228,7 +227,7 @@ def data_difference(
 ) -> tuple[str, str] | None:
     """Returns descriptions of two data sets; None if they are the same, in one order.
 
-    An entry of run.json, or a data set, that is None is unknown, thus not compared.
+    None as an entry of run.json, or as a data set, means unknown: nothing is compared.
     """
     if recorded is None or data_set is None:
         return None

@@ -284,8 +284,8 @@ class LossScale:
     doubled after 2,000 steps without one. Both depend on the gradient that is summed
     over all replicas, so all replicas take a step or skip it together.
 
-    Create it in the strategy's scope. `steps` is the number of steps since
-    the scale changed.
+    Create it in the strategy's scope. `steps` is the number of steps since the scale
+    changed.
     """
 
     def __init__(self) -> None:

@@ -161,7 +161,7 @@ class Workers:
 def create_strategy(timeout_seconds: int) -> tf.distribute.Strategy:
     """Waits for all workers in TF_CONFIG and returns their common strategy.
 
-    A worker without a sign of life for `timeout_seconds` counts as lost.
+    A worker that does not respond for `timeout_seconds` counts as lost.
 
     Raises:
         ValueError: TF_CONFIG does not list the workers.

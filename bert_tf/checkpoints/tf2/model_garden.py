@@ -41,7 +41,7 @@ _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"
 # The tensor of a SavedModel that says whether text is lowercased.
 CASING = f"do_lower_case{_SUFFIX}"
-# Starts and a part of the keys of slots, counters and rates.
+# The beginnings of the keys of counters and rates, and a part of those of slots.
 _OF_OPTIMIZER = re.compile(
     r"(optimizer|global_step|save_counter)/|.*/\.OPTIMIZER_SLOT/"
 )

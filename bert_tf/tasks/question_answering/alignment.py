@@ -103,9 +103,9 @@ class Aligner:
         is_exact = np.bincount(word, counts, minlength=len(words)) == lengths
         is_exact[word[ids == self._unk_id]] = False
         num_inexact = np.cumsum(~is_exact)
-        # An answer without inexact words has the places below. None is -1: a piece
-        # within a word, since the release may find the same letters earlier, as in
-        # "1895-1895".
+        # If an answer has no inexact words, its place is known. -1 marks a piece that
+        # does not start a word, where the release may find the same letters earlier,
+        # as in "1895-1895".
         inexact_earlier = (num_inexact - ~is_exact)[word]
         is_first = first_piece == np.arange(len(ids))
         inexact_before = np.where(is_first, inexact_earlier, -1).tolist()

@@ -178,7 +178,7 @@ def is_max_context(
         score = shorter_side + packing.CONTEXT_LENGTH_WEIGHT * windows.num_pieces[other]
         return np.where(is_next & (shorter_side >= 0), score, -1)
 
-    # From the best window on, the context falls in both directions.
+    # The context shrinks on both sides of the best window, so its neighbors suffice.
     context = context_in(0)
     return (context > context_in(-1)) & (context >= context_in(1))
 

@@ -107,7 +107,7 @@ class Neighbors:
 
 
 def search(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> Neighbors:
-    """Returns the passages with the highest dot products; all if they are fewer than K.
+    """Returns the K passages with the highest dot products; all if there are fewer.
 
     Args:
         queries: float32 [N, H].
