@@ -40,9 +40,9 @@ _WRITE_ERRORS = (
 )
 # Starts the name of a model on Hugging Face's hub, which is not a path.
 HUB_PREFIX = "hf://"
-# The end of the name of an unfinished file or folder; see `temporary_path`.
-PARTIAL = ".partial"
-_TEMPORARY = re.compile(rf"(?s)\.(?P<name>.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}")
+# The name of an unfinished file or folder; see `temporary_path`. TensorFlow puts the
+# suffixes of a checkpoint's files after it.
+_TEMPORARY = re.compile(r"(?s)\.(.+)\.[0-9a-f]{32}\.partial(\..+)?")
 
 
 def is_remote(path: AnyPath) -> bool:
@@ -223,7 +223,7 @@ def temporary_path(path: AnyPath) -> str:
     If the process is killed, `remove_leftovers` removes it later.
     """
     folder, name = os.path.split(os.fspath(path))
-    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
 
 
 def final_name(name: str) -> str:
@@ -233,7 +233,7 @@ def final_name(name: str) -> str:
         name: of a file, without folders.
     """
     match = _TEMPORARY.fullmatch(name)
-    return match["name"] if match else name
+    return match[1] + (match[2] or "") if match else name
 
 
 def remove_leftovers(folder: AnyPath, name: str | None = None) -> None:

@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.checkpoints import formats
@@ -120,9 +119,8 @@ def check_sizes(config: config_module.BertConfig, source: source_module.Source) 
             "bert_config.json that belongs to the checkpoint."
         )
     shapes = checkpoint_names.encoder_shapes(config)
-    _check_shapes(
-        {name: shapes[name] for name in shapes if name in source.shapes}, source
-    )
+    shapes = {name: shapes[name] for name in shapes if name in source.shapes}
+    source_module.check_shapes(source.path, source.shapes, shapes)
 
 
 def load_model(path: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -194,11 +192,7 @@ def load_source(model: Any, source: source_module.Source) -> LoadReport:
 
 
 def assign(model: Any, source: source_module.Source) -> LoadReport:
-    """Assigns the weights of a `Source` to a model; see `load_checkpoint`.
-
-    All shapes are compared before the first assignment. One tensor at a time is in
-    memory.
-    """
+    """Assigns the weights of a `Source` to a model; see `load_checkpoint`."""
     variables = checkpoint_names.checkpoint_variables(model)
     kind = checkpoint_heads.kind_of(model)
     # The heads of classifiers, taggers and multiple choice have the same names. A head
@@ -218,10 +212,7 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
             f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
             "checkpoint."
         )
-    _check_shapes({name: one.shape for name, one in assigned.items()}, source)
-    for name, array in source.read_each(assigned):
-        source_module.check_finite(source.path, name, array)
-        assigned[name].assign(array)
+    source_module.assign(source.path, assigned, source.shapes, source.read_each)
     left_over = {*source.shapes, *source.unmapped} - set(assigned)
     return LoadReport(
         path=source.path,
@@ -232,23 +223,6 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
         optimizer=source.optimizer,
         differences=(*source.warnings, *_differences(model.config, source)),
     )
-
-
-def _check_shapes(shapes: Mapping[str, Any], source: source_module.Source) -> None:
-    for name, expected in shapes.items():
-        shape, expected = list(source.shapes[name]), list(expected)
-        if shape == expected:
-            continue
-        advice = "pass the bert_config.json that belongs to the checkpoint."
-        if checkpoint_heads.is_sized_by_task(name):
-            advice = (
-                "its head is of a different size: extract the encoder with "
-                "bert_tf convert --head=encoder, and start from that."
-            )
-        raise ValueError(
-            f"{name} has shape {shape} in the checkpoint {source.path}, expected "
-            f"{expected}; {advice}"
-        )
 
 
 def _differences(

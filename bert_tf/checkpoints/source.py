@@ -203,6 +203,53 @@ def check_finite(path: str, name: str, weight: np.ndarray) -> None:
         )
 
 
+def check_shapes(
+    path: str,
+    stored: collections.abc.Mapping[str, collections.abc.Sequence[int]],
+    expected: collections.abc.Mapping[str, collections.abc.Sequence[int]],
+) -> None:
+    """Raises a ValueError if a weight of the checkpoint `path` has another shape."""
+    for name, shape in expected.items():
+        if list(stored[name]) == list(shape):
+            continue
+        advice = "pass the bert_config.json that belongs to the checkpoint."
+        if checkpoint_heads.is_sized_by_task(name):
+            advice = (
+                "its head is of a different size: extract the encoder with "
+                "bert_tf convert --head=encoder, and start from that."
+            )
+        raise ValueError(
+            f"{name} has shape {list(stored[name])} in the checkpoint {path}, expected "
+            f"{list(shape)}; {advice}"
+        )
+
+
+def assign(
+    path: str,
+    variables: collections.abc.Mapping[str, Any],
+    stored: collections.abc.Mapping[str, collections.abc.Sequence[int]],
+    read_each: collections.abc.Callable,
+) -> None:
+    """Assigns the values of a checkpoint to variables, under any strategy.
+
+    All shapes are compared before the first assignment. One tensor at a time is in
+    memory.
+
+    Args:
+        path: the checkpoint, for messages.
+        variables: name -> variable.
+        stored: name -> shape of the checkpoint's tensors.
+        read_each: as in `Source`.
+
+    Raises:
+        ValueError: a shape differs, or a value is not finite.
+    """
+    check_shapes(path, stored, {name: one.shape for name, one in variables.items()})
+    for name, tensor in read_each(variables):
+        check_finite(path, name, tensor)
+        variables[name].assign(tensor)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Placement:
     """Where a `Source`'s weights go in another format; known before writing."""

@@ -5,6 +5,7 @@ and the step. Together with the options this is all that a run depends on, so a 
 that was killed resumes exactly.
 """
 
+import functools
 import logging
 import os
 import threading
@@ -14,6 +15,7 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.checkpoints import names as checkpoint_names
+from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import bundle
 from bert_tf.checkpoints.release import rotation
 from bert_tf.training import options as training_options
@@ -230,7 +232,8 @@ def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
             "pass it as --init_checkpoint together with a new --output_dir."
         )
     step = int(bundle.read(prefix, [name])[name])
-    bundle.assign(prefix, state)
+    read_each = functools.partial(bundle.read_each, prefix)
+    source_module.assign(prefix, state, shapes, read_each)
     if optimizer is not None:
         optimizer.iterations.assign(step)
     logger.info("Restored %s at step %d.", prefix, step)

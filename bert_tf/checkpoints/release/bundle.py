@@ -23,7 +23,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints import source as source_module
 
 STATE_FILE = "checkpoint"
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
@@ -67,23 +66,15 @@ def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
                 files.rename(path, prefix + path.removeprefix(temporary))
     except BaseException as error:
         if temporary != prefix:
-            remove_partial(folder, os.path.basename(temporary))
+            for name in files.list_folder(folder):
+                if name.startswith(os.path.basename(temporary)):
+                    files.remove(os.path.join(folder, name))
         if isinstance(error, tf.errors.OpError):
             raise OSError(
                 f"The checkpoint {prefix} cannot be written: {files.reason_of(error)}. "
                 "Earlier checkpoints are unchanged."
             ) from error
         raise
-
-
-def remove_partial(folder: str, start: str) -> None:
-    """Removes the files of unfinished checkpoints whose names begin with `start`.
-
-    Only names that `save` gives to unfinished files are touched.
-    """
-    for name in files.list_folder(folder):
-        if name.startswith(start) and files.PARTIAL in name and name.startswith("."):
-            files.remove(os.path.join(folder, name))
 
 
 def read_names_and_shapes(path: str | os.PathLike[str]) -> dict[str, list[int]]:
@@ -119,31 +110,6 @@ def read_each(
         with _clear_read_errors(prefix):
             tensor = reader.get_tensor(name)
         yield name, tensor
-
-
-def assign(path: str | os.PathLike[str], variables: Mapping[str, Any]) -> None:
-    """Assigns a checkpoint's values to {name: variable}, under any strategy.
-
-    All shapes are compared before the first assignment. One tensor at a time is in
-    memory.
-
-    Raises:
-        FileNotFoundError: `resolve` finds no checkpoint.
-        ValueError: a tensor is missing, has a different shape or non-finite values, or
-            the files are damaged.
-    """
-    prefix = resolve(path)
-    shapes = read_names_and_shapes(prefix)
-    for name, variable in variables.items():
-        shape, expected = list(shapes.get(name, variable.shape)), list(variable.shape)
-        if shape != expected:
-            raise ValueError(
-                f"{name} has shape {shape} in the checkpoint {prefix}, expected "
-                f"{expected}; pass the bert_config.json that belongs to the checkpoint."
-            )
-    for name, tensor in read_each(prefix, variables):
-        source_module.check_finite(prefix, name, tensor)
-        variables[name].assign(tensor)
 
 
 def resolve(path: str | os.PathLike[str]) -> str:

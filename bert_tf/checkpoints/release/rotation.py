@@ -127,6 +127,8 @@ def _remove(folder: str, prefixes: Sequence[str], removed: Sequence[str]) -> Non
 
 
 def _remove_unfinished(folder: str) -> None:
-    if files.is_folder(folder):
-        bundle.remove_partial(folder, f".{_NAME}-")
-        bundle.remove_partial(folder, f".{bundle.STATE_FILE}.")
+    """Removes unfinished files, in object stores too; no other process may write."""
+    for name in files.list_folder(folder) if files.is_folder(folder) else ():
+        final = files.final_name(name)
+        if final != name and final.startswith((f"{_NAME}-", bundle.STATE_FILE)):
+            files.remove(os.path.join(folder, name))
