@@ -20,10 +20,8 @@ from typing import Any
 
 import orjson
 import prometheus_client
-from starlette import datastructures
 from starlette import requests
 from starlette import responses
-from starlette import routing
 from starlette.exceptions import HTTPException
 
 from bert_tf.serving import options as serving_options
@@ -35,6 +33,8 @@ MAX_BYTES_IN_PROGRESS = 64 * 2**20
 MAX_HEADER_BYTES = 2**16
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
 _PROBES = ("/livez", "/readyz")
+_MODEL = r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>[^/:]+))?"
+_READ, _POST = ("GET", "HEAD"), ("POST",)
 _JSON = "application/json"
 _CHUNK_BYTES = 2**16
 # Bytes of outputs and their answer, for each byte of the outputs; at most.
@@ -42,7 +42,6 @@ _ANSWER = 5
 # Headers of refusals, by status.
 _HEADERS = {
     401: {"WWW-Authenticate": "Bearer"},
-    405: {"Allow": "POST"},
     429: {"Retry-After": "1"},
     503: {"Retry-After": "5"},
 }
@@ -81,76 +80,83 @@ class Application:
         _QUEUED.set_function(lambda: self._num_jobs)
         _BYTES.set_function(lambda: self._num_bytes)
         self._hosts = {"localhost", "127.0.0.1", *map(str.lower, options.allowed_host)}
-        self._router = routing.Router(default=_unknown)
-        add = functools.partial(self._router.add_route, methods=["GET"])
+        status = functools.partial(self._described, server_formats.status)
+        metadata = functools.partial(self._described, server_formats.metadata)
         predict = functools.partial(self._answer, server_formats.read_query)
         embeddings = functools.partial(self._answer, server_formats.read_embeddings)
-        metadata = functools.partial(self._described, server_formats.metadata)
-        status = functools.partial(self._described, server_formats.status)
-        add("/", self._page)
-        add("/livez", _live)
-        add("/readyz", self._ready)
-        add("/metrics", _metrics)
-        add("/v1/embeddings", embeddings, methods=["POST"])
-        for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}"):
-            # Before the status, whose name matches any text without a slash.
-            add(f"{path}:predict", predict, methods=["POST"])
-            add(f"{path}/metadata", metadata)
-            add(path, status)
+        self._routes = (
+            ("/", _READ, self._page),
+            ("/livez", _READ, _live),
+            ("/readyz", _READ, self._ready),
+            ("/metrics", _READ, _metrics),
+            (_MODEL, _READ, status),
+            (f"{_MODEL}/metadata", _READ, metadata),
+            (f"{_MODEL}:predict", _POST, predict),
+            ("/v1/embeddings", _POST, embeddings),
+        )
 
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request; errors in TensorFlow Serving's form."""
         started = time.perf_counter()
-        scope["app"] = self  # So that the router raises an HTTPException.
         request = requests.Request(scope, receive)
         identity = request.headers.get("x-request-id", "")
         is_usable = re.fullmatch(r"[\w.:/+=-]{1,128}", identity, re.ASCII)
-        # What the log and the counters say about the request.
         scope["state"] = {
-            "status": _CLIENT_IS_GONE,
-            "id": identity if is_usable else uuid.uuid4().hex,
-            "version": self.model.version if self.model else "",
-            "rows": 0,
+            "line": {  # Of the log.
+                "method": request.method,
+                "path": scope["path"][:200],
+                "status": _CLIENT_IS_GONE,
+                "id": identity if is_usable else uuid.uuid4().hex,
+                "version": self.model.version if self.model else "",
+                "rows": 0,
+            },
             "task": self.model.task.get("task", "") if self.model else "",
             "signature": "",
             "seconds": {},
-            "is_sent": False,
             # In memory: the body, its columns, outputs, or the answer.
             "num_bytes": 0,
         }
         state = request.state
+        try:
+            response = await self._response(request)
+            response.headers["x-content-type-options"] = "nosniff"
+            response.headers["x-request-id"] = state.line["id"]
+            # A client that reads too slowly loses its connection.
+            async with asyncio.timeout(self._options.queue_timeout_seconds):
+                await _send(response, request, send)
+            state.line["status"] = response.status_code
+        except requests.ClientDisconnect:
+            pass
+        finally:
+            self._hold(state, 0)
+            state.seconds["request"] = time.perf_counter() - started
+            self._record(state)
 
-        async def send_with_id(message):
-            if message["type"] == "http.response.start":
-                state.status = message["status"]
-                headers = datastructures.MutableHeaders(scope=message)
-                headers["x-content-type-options"] = "nosniff"
-                headers["x-request-id"] = state.id
-            await send(message)
-            state.is_sent = "body" in message and not message.get("more_body")
-
+    async def _response(self, request):
         try:
             async with asyncio.timeout(self._options.queue_timeout_seconds):
                 self._check_access(request)
-                await self._router(scope, receive, send_with_id)
+                return await self._endpoint(request)(request)
         except requests.ClientDisconnect:
-            pass
+            raise
         except Exception as error:
-            if state.status == _CLIENT_IS_GONE:  # No answer has begun.
-                refusal = self._refusal(error, state.id)
-                async with asyncio.timeout(ARRIVAL_SECONDS):
-                    await refusal(scope, receive, send_with_id)
-        finally:
-            self._hold(state, 0)
-            if not state.is_sent:
-                state.status = _CLIENT_IS_GONE
-            state.seconds["request"] = time.perf_counter() - started
-            self._record(request)
+            return self._refusal(error, request.state.line["id"])
+
+    def _endpoint(self, request):
+        path = request.scope["path"].rstrip("/") or "/"
+        for pattern, methods, endpoint in self._routes:
+            if match := re.fullmatch(pattern, path):
+                if request.method not in methods:
+                    headers = {"Allow": ", ".join(methods)}
+                    raise HTTPException(405, f"Expected {methods[0]}.", headers)
+                request.scope["path_params"] = match.groupdict()
+                return endpoint
+        raise HTTPException(404, f"No such path: {path:.80}.")
 
     def _refusal(self, error, identity):
         if isinstance(error, TimeoutError):
-            limit = self._options.queue_timeout_seconds
-            error = HTTPException(504, f"There was no answer within {limit:g} s.")
+            seconds = self._options.queue_timeout_seconds
+            error = HTTPException(504, f"There was no answer within {seconds:g} s.")
         elif not isinstance(error, HTTPException):
             reason = f"{type(error).__name__}: {error}"[:300]
             self.log({"error": reason, "id": identity})
@@ -158,9 +164,9 @@ class Application:
             if isinstance(error, OSError):  # The model cannot answer.
                 message = str(error)[:400]
             error = HTTPException(500, message)
-        status, content = error.status_code, {"error": error.detail}
+        status = error.status_code
         headers = error.headers or _HEADERS.get(status)
-        return responses.JSONResponse(content, status, headers)
+        return responses.JSONResponse({"error": error.detail}, status, headers)
 
     def _check_access(self, request):
         # h11 accepts longer headers that arrive at once.
@@ -172,10 +178,9 @@ class Application:
         _require(host in (address, *self._hosts), 403, message)
         if self._token is not None and request.scope["path"] not in _PROBES:
             kind, _, secret = request.headers.get("authorization", "").partition(" ")
-            secret = secret.encode("latin-1")
-            is_right = hmac.compare_digest(secret, self._token.encode())
+            sent = f"{kind.lower()} {secret}".encode("latin-1")
+            is_right = hmac.compare_digest(sent, f"bearer {self._token}".encode())
             message = "Expected a token, as in 'Authorization: Bearer TOKEN'."
-            is_right = is_right and kind.lower() == "bearer"
             _require(is_right, 401, message)
         if request.method == "POST" and "origin" in request.headers:
             # Without asking us first, a page of another site can send some other types.
@@ -187,7 +192,8 @@ class Application:
             raise HTTPException(503, "The model is being loaded.")
         served = {"name": self.model.name, "version": str(self.model.version)}
         message = "Expected model {name}, version {version}.".format(**served)
-        _require(request.path_params.items() <= served.items(), 404, message)
+        asked = {name: value for name, value in request.path_params.items() if value}
+        _require(asked.items() <= served.items(), 404, message)
         return self.model
 
     def _check_room(self, status):
@@ -202,7 +208,6 @@ class Application:
         return responses.PlainTextResponse("ok")
 
     async def _described(self, describe, request):
-        _require(not request.url.path.endswith(":predict"), 405, "Expected POST.")
         return responses.JSONResponse(describe(self._loaded(request)))
 
     async def _answer(self, read, request):
@@ -213,7 +218,7 @@ class Application:
         body = await self._body(request)
         try:
             job = await run_in_thread(self._thread, self._job, read, body, model)
-            state.signature, state.rows = job.signature.name, len(job.positions)
+            state.signature, state.line["rows"] = job.signature.name, len(job.positions)
             self._hold(state, server_model.num_bytes(job.inputs))
             parts = await self._outputs(request, job)
         except orjson.JSONDecodeError as error:
@@ -226,8 +231,7 @@ class Application:
             self._thread, lambda: job.encode(server_model.joined(parts))
         )
         self._hold(state, len(content))
-        headers = {"Content-Length": str(len(content))}
-        return responses.StreamingResponse(_chunks(content), 200, headers, _JSON)
+        return responses.Response(content, media_type=_JSON)
 
     def _hold(self, state, num_bytes):
         """Counts what a request takes; raises HTTPException if there is no room."""
@@ -263,17 +267,15 @@ class Application:
         if not isinstance(content, dict):
             raise ValueError("The body must be a JSON object.")
         job = read(content, model)
-        if (count := len(job.positions)) > server_formats.MAX_ROWS:
-            raise ValueError(
-                f"Expected at most {server_formats.MAX_ROWS} rows, got {count}; send "
-                "several requests."
-            )
-        most = self._options.max_positions
-        if (total := job.positions.sum()) > most:
-            raise ValueError(
-                f"Expected at most {most} word pieces in all rows and windows, got "
-                f"about {total}; send several requests, or shorter texts."
-            )
+        count, most = len(job.positions), server_formats.MAX_ROWS
+        message = f"Expected at most {most} rows, got {count}; send several requests."
+        _require(count <= most, 400, message)
+        total, most = job.positions.sum(), self._options.max_positions
+        message = (
+            f"Expected at most {most} word pieces in all rows and windows, got about "
+            f"{total}; send several requests, or shorter texts."
+        )
+        _require(total <= most, 400, message)
         return job
 
     async def _outputs(self, request, job):
@@ -304,24 +306,16 @@ class Application:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
-    def _record(self, request):
+    def _record(self, state):
         """Counts and logs a request."""
-        state = request.state
-        labels = (state.signature, state.status, state.task, state.version)
-        _REQUESTS.labels(*labels).inc()
-        if state.status < 400 and state.signature:
+        status, version = state.line["status"], state.line["version"]
+        _REQUESTS.labels(state.signature, status, state.task, version).inc()
+        if status < 400 and state.signature:
             for part, seconds in state.seconds.items():
                 _SECONDS.labels(part, state.signature).observe(seconds)
-        path = request.scope["path"]
-        if path in (*_PROBES, "/metrics"):
-            return
-        line = {"method": request.method, "path": path[:200]}
-        line |= {
-            name: getattr(state, name) for name in ("status", "id", "version", "rows")
-        }
-        for part, seconds in state.seconds.items():
-            line[f"{part}_ms"] = round(1000 * seconds, 1)
-        self.log(line)
+        if state.line["path"] not in (*_PROBES, "/metrics"):
+            times = {f"{k}_ms": round(1000 * v, 1) for k, v in state.seconds.items()}
+            self.log(state.line | times)
 
     async def _page(self, request):
         folder = importlib.resources.files("bert_tf.serving")
@@ -341,14 +335,16 @@ def _require(is_met, status, message):
         raise HTTPException(status, message)
 
 
-async def _chunks(content):
-    """Yields an answer in parts, so that a slow client takes no memory."""
-    for begin in range(0, len(content), _CHUNK_BYTES):
-        yield content[begin : begin + _CHUNK_BYTES]
-
-
-async def _unknown(scope, receive, send):
-    raise HTTPException(404, f"No such path: {scope['path']:.80}.")
+async def _send(response, request, send):
+    """Sends an answer in parts, so that a slow client takes no memory."""
+    start = {"status": response.status_code, "headers": response.raw_headers}
+    await send({"type": "http.response.start", **start})
+    for begin in range(0, len(response.body) or 1, _CHUNK_BYTES):
+        if await request.is_disconnected():
+            raise requests.ClientDisconnect
+        end = begin + _CHUNK_BYTES
+        part = {"body": response.body[begin:end], "more_body": end < len(response.body)}
+        await send({"type": "http.response.body", **part})
 
 
 async def _live(request):

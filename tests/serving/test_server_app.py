@@ -184,7 +184,7 @@ def test_float32_has_no_digits_of_float64():
         ("/v1/models/m/versions/2:predict", "{}", 404, "Expected model m, version 3."),
         ("/v1/models/n:predict", "{}", 404, "Expected model m, version 3."),
         ("/metadata", "", 404, "No such path: /metadata."),
-        ("/v1/models/m", "", 405, "Method Not Allowed"),
+        ("/v1/models/m", "", 405, "Expected GET."),
     ],
 )
 def test_what_cannot_be_answered_has_a_status_and_a_reason(path, body, status, message):
