@@ -15,7 +15,6 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import numerics
-from bert_tf.modeling.kernels import compiled
 from bert_tf.modeling.kernels import islands
 from bert_tf.modeling.kernels import plain
 from bert_tf.modeling.kernels import real_rows
@@ -43,7 +42,7 @@ class Cpu(plain.Plain):
         num_examples: examples per batch, if the length of sequences varies. The size
             of an argument is then that for sequences of `SHORT_LENGTH`. XLA compiles an
             island once for each size that occurs, so there should be few. None: islands
-            whose first argument has an axis of unknown size are not compiled.
+            whose first argument has an axis of unknown size are not islands.
     """
 
     def __init__(self, *, has_islands: bool = False, num_examples: int | None = None):
@@ -51,7 +50,7 @@ class Cpu(plain.Plain):
         self._num_examples = num_examples
 
     def compiles(self, tensor: Tensor) -> bool:
-        """Returns whether an island with `tensor` as first argument is compiled."""
+        """Returns whether an island with `tensor` as first argument is islands."""
         if not self._has_islands:
             return False
         size = math.prod(n for n in tensor.shape if n is not None)
@@ -107,7 +106,7 @@ class Cpu(plain.Plain):
         self, x: Tensor, residual: Tensor, norm: Any, dropout: Dropout | None
     ) -> Tensor:
         """See `Plain.add_and_norm`."""
-        compute = compiled.add_and_norm if self.compiles(x) else super().add_and_norm
+        compute = islands.add_and_norm if self.compiles(x) else super().add_and_norm
         return compute(x, residual, norm, dropout)
 
     def attend(
@@ -145,8 +144,8 @@ class Cpu(plain.Plain):
     def _dropped_weights(self, scores, visible, dropout):
         """Returns the attention weights after dropout, in the dtype of the scores."""
         if self.compiles(scores):
-            return compiled.dropped_weights(scores, visible, dropout)
-        weights = ops.softmax(compiled.with_bias(scores, visible), axis=-1)
+            return islands.dropped_weights(scores, visible, dropout)
+        weights = ops.softmax(islands.with_bias(scores, visible), axis=-1)
         return self.dropout(ops.cast(weights, scores.dtype), dropout)
 
     def vocabulary_scores(self, vectors: Tensor, table: Tensor, bias: Tensor) -> Tensor:
@@ -162,7 +161,7 @@ class Cpu(plain.Plain):
                 return (
                     ops.matmul(upstream, table),
                     ops.matmul(ops.transpose(upstream), vectors),
-                    compiled.sum_of_rows(upstream),
+                    islands.sum_of_rows(upstream),
                 )
 
             # `ops.add`, so that TensorFlow adds the bias within the product.
@@ -265,7 +264,7 @@ _COMPILED_ACTIVATIONS = {
 @ops.custom_gradient
 def _plus_bias(y, bias):
     def gradient(upstream):
-        return upstream, compiled.sum_of_rows(upstream)
+        return upstream, islands.sum_of_rows(upstream)
 
     # `ops.add` instead of `+`, so that TensorFlow adds the bias within the product.
     return ops.add(y, bias), gradient

@@ -8,8 +8,8 @@ Each hash of 32 bits, of (key of an example, site, index of an element), decides
 two elements. The three functions that compute bits give the same ones.
 """
 
-import dataclasses
 from typing import Any
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -19,9 +19,11 @@ from keras import ops
 _INDEX_COLUMNS = 1024
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Dropout:
-    """The dropout at one place of a model, for the examples of a batch."""
+class Dropout(NamedTuple):
+    """The dropout at one place of a model, for the examples of a batch.
+
+    It is a tuple so that a compiled function may take it as an argument.
+    """
 
     # uint32 [B], from `keys_of_examples`. For [rows, H] with only some rows of the
     # examples: uint32 [rows, 3], from `keys_of_rows`.
