@@ -61,18 +61,12 @@ class BertClassifier(heads.TaskModel):
             self, self.num_labels, self.config.hidden_size
         )
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Returns `logits`, float32 [B, C], and what `answers` makes of them."""
-        features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         encoded = self.bert(
             features,
-            training=training,
             dropout_keys=keys,
             output_positions=heads.no_positions(features),
         )
@@ -143,13 +137,13 @@ class BertMultiLabelClassifier(BertClassifier):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `accuracy`: the share of correct decisions."""
         truth = ops.cast(features["label_indicators"], "float32")
         predicted = ops.cast(outputs["logits"] > 0, "float32")
         correct = ops.mean(ops.cast(ops.equal(truth, predicted), "float32"), axis=-1)
         weights = self.example_weights(features)
-        return {"accuracy": (ops.sum(correct * weights), ops.sum(weights))}
+        return {"accuracy": heads.weighted_mean(correct, weights)}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -191,16 +185,12 @@ class BertRegressor(BertClassifier):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `mean_absolute_error`: the sum of the errors and its weight."""
         errors = outputs["values"] - ops.cast(features["label_values"], "float32")
+        errors = _mean_of_targets(ops.abs(errors))
         weights = self.example_weights(features)
-        return {
-            "mean_absolute_error": (
-                ops.sum(_mean_of_targets(ops.abs(errors)) * weights),
-                ops.sum(weights),
-            )
-        }
+        return {"mean_absolute_error": heads.weighted_mean(errors, weights)}
 
 
 def _mean_of_targets(errors):

@@ -157,6 +157,28 @@ class TaskModel(pretrained_model.PretrainedModel):
         dropout = dropout_masks.at(keys, site, self.task_dropout_rate)
         return kernels.current().dropout(vectors, dropout)
 
+    def call(
+        self,
+        features: numerics.Features,
+        training: bool = False,
+        dropout_keys: numerics.Tensor | None = None,
+    ) -> numerics.Outputs:
+        """Returns the outputs of `task_outputs`; see the class for the arguments."""
+        features = self.checked_features(features)
+        keys = self.dropout_keys_in_use(features, training, dropout_keys)
+        return self.task_outputs(features, keys)
+
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
+    ) -> numerics.Outputs:
+        """Computes the outputs of a task's model. Keras passes `training` on to layers.
+
+        Args:
+            features: those of `call`, under our names.
+            keys: uint32 [B], the keys of dropout; None: nothing is dropped.
+        """
+        raise NotImplementedError
+
     def training_outputs(
         self, features: numerics.Features, dropout_keys: numerics.Tensor | None = None
     ) -> numerics.Outputs:
@@ -208,7 +230,7 @@ class TaskModel(pretrained_model.PretrainedModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns each metric as a pair of float32 scalars: its sum and its weight.
 
         Args:
@@ -301,7 +323,17 @@ def accuracy(
     Labels and weights are [...], logits [..., C].
     """
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
-    return ops.sum(ops.cast(hits, "float32") * weights), ops.sum(weights)
+    return weighted_mean(hits, weights)
+
+
+def weighted_mean(
+    values: numerics.Tensor, weights: numerics.Tensor
+) -> tuple[numerics.Tensor, numerics.Tensor]:
+    """Returns a mean as two float32 scalars: values times weights, and weights, summed.
+
+    The weights, float32, have the shape of the values.
+    """
+    return ops.sum(ops.cast(values, "float32") * weights), ops.sum(weights)
 
 
 def _weights_of_examples(weights):

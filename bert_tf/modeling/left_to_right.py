@@ -53,11 +53,8 @@ class BertLeftToRight(heads.TaskModel):
             config, next_sentence=False, dtype=self.dtype_policy
         )
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Computes how well each next piece is predicted.
 
@@ -68,12 +65,8 @@ class BertLeftToRight(heads.TaskModel):
             `sequence_output` [B, S, H] and `pooled_output` [B, H], in the compute
             dtype.
         """
-        features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         ids = original_ids(features)
-        encoded = self.bert(
-            {**features, "input_ids": ids}, training=training, dropout_keys=keys
-        )
+        encoded = self.bert({**features, "input_ids": ids}, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         shape = (-1, ops.shape(ids)[1])
         vectors = ops.reshape(vectors, (-1, self.config.hidden_size))  # [B * S, H]
@@ -109,11 +102,10 @@ class BertLeftToRight(heads.TaskModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `next_piece_accuracy`: the numbers of hits and of pieces."""
-        weights = _next_piece_weights(features)
-        hits = ops.sum(outputs["next_piece_hits"] * weights)
-        return {"next_piece_accuracy": (hits, ops.sum(weights))}
+        hits, weights = outputs["next_piece_hits"], _next_piece_weights(features)
+        return {"next_piece_accuracy": heads.weighted_mean(hits, weights)}
 
 
 def original_ids(features: numerics.Features) -> numerics.Tensor:

@@ -27,18 +27,13 @@ class SequenceScorer(heads.TaskModel):
         )
 
     def scores(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+        self, features: numerics.Features, keys: numerics.Tensor | None = None
     ) -> numerics.Tensor:
         """Returns float32 [B] for sequences [B, S], and [B, C] for [B, C, S].
 
         Args:
-            features: under our names.
-            training, dropout_keys: those of `call`.
+            features, keys: those of `task_outputs`.
         """
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         shape = ops.shape(features["input_ids"])
         if len(shape) == 3 and keys is not None:
             keys = dropout_masks.keys_of_parts(keys, shape[1])  # [B * C]
@@ -47,12 +42,8 @@ class SequenceScorer(heads.TaskModel):
             for name in self.sequence_features
             if name in features
         }
-        encoded = self.bert(
-            flat,
-            training=training,
-            dropout_keys=keys,
-            output_positions=heads.no_positions(flat),
-        )
+        positions = heads.no_positions(flat)
+        encoded = self.bert(flat, dropout_keys=keys, output_positions=positions)
         pooled = self.with_task_dropout(encoded["pooled_output"], keys)  # [rows, H]
         scores = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return ops.reshape(scores, (-1, *shape[1:-1]))
@@ -79,23 +70,19 @@ class BertMultipleChoice(SequenceScorer):
     answer_outputs = ("probabilities",)
     num_exported_axes = 3
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Returns `logits` and `probabilities`, float32 [B, C].
 
         Raises:
             ValueError: `input_ids` does not have three axes; see also `TaskModel`.
         """
-        features = self.checked_features(features)
         num_axes = len(features["input_ids"].shape)
         if num_axes != 3:
             raise ValueError(
                 f"input_ids has {num_axes} axes; expected 3: [examples, endings, "
                 "pieces]."
             )
-        logits = self.scores(features, training, dropout_keys)  # [B, C]
+        logits = self.scores(features, keys)  # [B, C]
         return {"logits": logits, "probabilities": numerics.softmax(logits)}

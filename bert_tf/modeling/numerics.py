@@ -14,6 +14,8 @@ Tensor = Any
 # A batch's columns by name, and what a model computes from them.
 Features = Mapping[str, Tensor]
 Outputs = dict[str, Tensor]
+# Each metric as a sum and its weight.
+Metrics = dict[str, tuple[Tensor, Tensor]]
 
 # Added to the attention scores of positions that must not be seen (modeling.py, 2018).
 # After the softmax it leaves them exactly 0 in float32, as -inf would. But it is

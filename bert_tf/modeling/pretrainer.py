@@ -257,7 +257,7 @@ class BertPretrainer(heads.TaskModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `masked_lm_accuracy` and `next_sentence_accuracy`."""
         metrics = {
             "masked_lm_accuracy": heads.accuracy(

@@ -79,11 +79,8 @@ class BertBiEncoder(heads.TaskModel):
         self.temperature = temperature
         self.normalize = normalize
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Computes vectors.
 
@@ -93,10 +90,8 @@ class BertBiEncoder(heads.TaskModel):
             [B, C, H]; also, for the loss, `passage_ids` from the features and
             `passage_weights`, float32 [B], 0 for padding.
         """
-        features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         if "query_input_ids" not in features:
-            return {"embeddings": self.embed(features, training, keys)}
+            return {"embeddings": self.embed(features, keys)}
         _, num_candidates, length = ops.shape(features["input_ids"])
         query_keys = passage_keys = None
         if keys is not None:
@@ -114,38 +109,29 @@ class BertBiEncoder(heads.TaskModel):
             for name in input_features.SEQUENCE
             if name in features
         }
-        vectors = self.embed(passages, training, passage_keys)  # [B * C, H]
+        vectors = self.embed(passages, passage_keys)  # [B * C, H]
         shape = (-1, num_candidates, self.config.hidden_size)
         return {
-            "query_embeddings": self.embed(queries, training, query_keys),
+            "query_embeddings": self.embed(queries, query_keys),
             "passage_embeddings": ops.reshape(vectors, shape),
             "passage_ids": features["passage_ids"],
             "passage_weights": heads.example_weights(features),
         }
 
     def embed(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+        self, features: numerics.Features, keys: numerics.Tensor | None = None
     ) -> numerics.Tensor:
         """Returns the vectors of texts, float32 [rows, H].
 
         Args:
             features: `input_ids` and `input_mask`, int32 [rows, S].
-            training: whether dropout is active.
-            dropout_keys: uint32 [rows], or None for no dropout.
+            keys: uint32 [rows], or None for no dropout.
         """
         positions = None
         if self.pooling == "cls":
             num_rows = ops.shape(features["input_ids"])[0]
             positions = ops.zeros((num_rows, 1), dtype="int32")
-        outputs = self.bert(
-            features,
-            training=training,
-            dropout_keys=dropout_keys,
-            output_positions=positions,
-        )
+        outputs = self.bert(features, dropout_keys=keys, output_positions=positions)
         input_mask = numerics.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors) if self.normalize else vectors
@@ -167,12 +153,12 @@ class BertBiEncoder(heads.TaskModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `in_batch_accuracy`: how often the correct passage is the best."""
         correct, wrong = self._scores(features, outputs)
-        is_best = ops.cast(correct[:, 0] > ops.max(wrong, axis=1), "float32")
+        is_best = correct[:, 0] > ops.max(wrong, axis=1)
         weights = heads.example_weights(features)
-        return {"in_batch_accuracy": (ops.sum(is_best * weights), ops.sum(weights))}
+        return {"in_batch_accuracy": heads.weighted_mean(is_best, weights)}
 
     def _scores(self, features, outputs):
         """Returns scores of the correct passages [B, 1] and of the wrong [B, G * C]."""
@@ -212,15 +198,11 @@ class BertCrossEncoder(multiple_choice.SequenceScorer):
 
     loss_names = ("ranking_loss",)
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Returns `logits`: float32 [B] for pairs, [B, C] for queries and passages."""
-        features = self.checked_features(features)
-        return {"logits": self.scores(features, training, dropout_keys)}
+        return {"logits": self.scores(features, keys)}
 
     def loss_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
@@ -230,7 +212,7 @@ class BertCrossEncoder(multiple_choice.SequenceScorer):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `accuracy`: how often the correct passage is the best."""
         return super().metric_sums(self._labeled(features), outputs)
 

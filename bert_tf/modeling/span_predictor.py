@@ -92,19 +92,14 @@ class BertSpanPredictor(heads.TaskModel):
             self.bilstm.build(self.config.hidden_size)
         self.cls.build((None, None))
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Returns `start_logits` and `end_logits`, float32 [B, S].
 
         As in 2018, padding has scores too.
         """
-        features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
-        encoded = self.bert(features, training=training, dropout_keys=keys)
+        encoded = self.bert(features, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         if self.bilstm_on_top:
             input_mask = numerics.input_mask_of(features)
@@ -134,7 +129,7 @@ class BertSpanPredictor(heads.TaskModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `start_accuracy` and `end_accuracy`: hits and windows.
 
         As in the loss, padding does not take part.

@@ -92,17 +92,12 @@ class BertTokenClassifier(heads.TaskModel):
             self, self.num_labels, width
         )
 
-    def call(
-        self,
-        features: numerics.Features,
-        training: bool = False,
-        dropout_keys: numerics.Tensor | None = None,
+    def task_outputs(
+        self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
         """Returns `logits` and `probabilities`, float32 [B, S, C]."""
-        features = self.checked_features(features)
-        keys = self.dropout_keys_in_use(features, training, dropout_keys)
         if self.feature_based is None:
-            encoded = self.bert(features, training=training, dropout_keys=keys)
+            encoded = self.bert(features, dropout_keys=keys)
             vectors = encoded["sequence_output"]
         else:
             vectors = self._read_layers(features, keys)
@@ -157,7 +152,7 @@ class BertTokenClassifier(heads.TaskModel):
 
     def metric_sums(
         self, features: numerics.Features, outputs: numerics.Outputs
-    ) -> dict[str, tuple[numerics.Tensor, numerics.Tensor]]:
+    ) -> numerics.Metrics:
         """Returns `accuracy`: the numbers of hits and of pieces with a tag."""
         weights = _tag_weights(features)
         tag_ids = _known_tag_ids(features)
