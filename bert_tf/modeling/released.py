@@ -33,19 +33,8 @@ class ReleasedModel:
 
     def config_values(self) -> dict[str, int]:
         """Returns the fields of `BertConfig` that are not BERT-Base's."""
-        values = values_of_size(f"L-{self.num_layers}_H-{self.hidden_size}")
+        values = _values(self.num_layers, self.hidden_size)
         return {**values, "vocab_size": self.vocab_size}
-
-
-def _model(name, size, vocab_size):
-    return ReleasedModel(
-        name=name,
-        num_layers=size[0],
-        hidden_size=size[1],
-        vocab_size=vocab_size,
-        # The release also lowercases text for the Chinese model.
-        do_lower_case="uncased" in name or "chinese" in name,
-    )
 
 
 def _small_name(num_layers, hidden_size):
@@ -68,8 +57,15 @@ _NAMED = {
 _SMALL = itertools.product((2, 4, 6, 8, 10, 12), (128, 256, 512, 768))
 # Name -> model, for all 33.
 MODELS = {
-    name: _model(name, size, vocab_size)
-    for name, size, vocab_size in (
+    name: ReleasedModel(
+        name=name,
+        num_layers=num_layers,
+        hidden_size=hidden_size,
+        vocab_size=vocab_size,
+        # The release also lowercases text for the Chinese model.
+        do_lower_case="uncased" in name or "chinese" in name,
+    )
+    for name, (num_layers, hidden_size), vocab_size in (
         *((name, _SIZES[size], count) for name, (size, count) in _NAMED.items()),
         *((_small_name(*size), size, 30522) for size in _SMALL),
     )
@@ -95,24 +91,25 @@ def values_of_size(name: str) -> dict[str, int]:
 
     Source: Table 6 of the paper; the README of the small models.
     """
-    matched = _SIZE.fullmatch(name)
-    num_heads = None
     if name in _SIZES:
-        num_layers, hidden_size = _SIZES[name]
-    elif matched:
-        num_layers, hidden_size = int(matched[1]), int(matched[2])
-        num_heads = int(matched[3]) if matched[3] else None
-    else:
+        return _values(*_SIZES[name])
+    matched = _SIZE.fullmatch(name)
+    if not matched:
         raise ValueError(
             f"Unknown model size {name!r}; expected one of {', '.join(_SIZES)}, or "
             "layers and width as in L-6_H-768, optionally with heads as in "
             "L-6_H-768_A-12."
         )
-    if num_heads is None and hidden_size % UNITS_PER_HEAD:
+    num_layers, hidden_size, num_heads = (int(n or 0) for n in matched.groups())
+    if not num_heads and hidden_size % UNITS_PER_HEAD:
         raise ValueError(
             f"The width of {name} is not a multiple of {UNITS_PER_HEAD}, the number of "
             f"units per head. Add the number of heads, as in {name}_A-2."
         )
+    return _values(num_layers, hidden_size, num_heads)
+
+
+def _values(num_layers, hidden_size, num_heads=0):
     return {
         "hidden_size": hidden_size,
         "num_hidden_layers": num_layers,

@@ -82,10 +82,6 @@ class Workers:
             rows = self._gather_function(tf.constant([value], tf.float64))
         return rows.numpy().reshape(self.count, -1)[:, 0]
 
-    def barrier(self) -> None:
-        """Waits until all workers have called it."""
-        self.gather(0.0)
-
     def any_worker(self, flag: bool) -> bool:
         """Returns whether at least one worker passed True."""
         return bool(self.gather(float(flag)).any())
@@ -111,7 +107,7 @@ class Workers:
                     files.remove(os.path.join(folder, name))
             with files.complete_or_absent(probe) as file:
                 file.write("All workers see this file.\n")
-        self.barrier()
+        self.gather(0.0)  # A barrier: the chief has written the file.
         sees = self.gather(float(files.exists(probe)))
         if self.is_chief:
             files.remove(probe)

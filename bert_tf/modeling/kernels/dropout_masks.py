@@ -8,6 +8,7 @@ Each hash of 32 bits, of (key of an example, site, index of an element), decides
 two elements. The three functions that compute bits give the same ones.
 """
 
+import math
 from typing import Any
 from typing import NamedTuple
 
@@ -129,7 +130,7 @@ def mix(x: Any) -> Any:
 def bits(shape: Any, keys: Any, site_key: Any) -> Any:
     """Returns uint32 of a shape: random bits in the upper half of each element."""
     num_examples = ops.shape(keys)[0]
-    num_elements = _elements_per_example(shape, num_examples)
+    num_elements = _divided(math.prod(shape), num_examples)
     num_words = (num_elements + 1) // 2
     words = mix(_indices(num_words) ^ site_key)
     hashes = _hash(words[None, :] ^ keys[:, None])
@@ -200,13 +201,6 @@ def _indices(count):
     rows = ops.cast(ops.arange(-(-count // _INDEX_COLUMNS)), "uint32")
     table = (rows * np.uint32(_INDEX_COLUMNS))[:, None] ^ columns[None, :]
     return ops.reshape(table, (-1,))[:count]
-
-
-def _elements_per_example(shape, num_examples):
-    total = 1
-    for size in shape:
-        total = total * size
-    return _divided(total, num_examples)
 
 
 def _divided(total, num_examples):
