@@ -13,7 +13,7 @@ from typing import Self
 
 from bert_tf import json_values
 from bert_tf.checkpoints import kinds
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -21,10 +21,11 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 COSINE = "cosine"
 DOT = "dot"
 SIMILARITIES = (COSINE, DOT, "euclidean", "manhattan")
+_OUTPUT_ACTIVATIONS = tuple(numerics.OUTPUT_ACTIVATIONS)
 _CHOICES = {
     "pooling": pooling_module.KINDS,
     "similarity": SIMILARITIES,
-    "output_activation": output_activation.NAMES,
+    "output_activation": _OUTPUT_ACTIVATIONS,
 }
 # The values of `to_dict`; see `json_values.unexpected`.
 _SHAPE = {
@@ -37,7 +38,7 @@ _SHAPE = {
     "prompts?": {str: str},
     "default_prompt_name?": str,
     "similarity?": SIMILARITIES.__contains__,
-    "output_activation?": output_activation.NAMES.__contains__,
+    "output_activation?": _OUTPUT_ACTIVATIONS.__contains__,
 }
 _FIELDS = tuple(name.removesuffix("?") for name in _SHAPE)
 # Fields of the tokenizer; the other ones belong to sentence encoders and rankers.
@@ -179,5 +180,5 @@ def _of_retrieval_run(values: Mapping[str, Any]) -> dict[str, Any]:
         is_cosine = values.get("normalize", True)
         return {"normalize": True, "similarity": COSINE if is_cosine else DOT}
     if values.get("model") == "cross_encoder":
-        return {"output_activation": output_activation.IDENTITY}
+        return {"output_activation": numerics.IDENTITY}
     return {}

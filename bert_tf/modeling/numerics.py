@@ -55,6 +55,10 @@ ACTIVATIONS = {
     "linear": "linear",
 }
 
+# What turns the logit of a head with one output into a score.
+IDENTITY, SIGMOID = "identity", "sigmoid"
+OUTPUT_ACTIVATIONS = {IDENTITY: lambda logits: logits, SIGMOID: ops.sigmoid}
+
 
 def activation(name: str) -> str:
     """Returns which function `hidden_act` names.
@@ -68,6 +72,16 @@ def activation(name: str) -> str:
             f"{', '.join(ACTIVATIONS)}."
         )
     return ACTIVATIONS[name]
+
+
+def score_of(logits: Tensor, output_activation: str | None) -> Tensor:
+    """Returns the scores of logits, float32 of any shape.
+
+    Args:
+        logits: float32, any shape.
+        output_activation: a key of `OUTPUT_ACTIVATIONS`; None is the identity.
+    """
+    return OUTPUT_ACTIVATIONS[output_activation or IDENTITY](logits)
 
 
 def attention_bias(input_mask: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import graph_packing
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.serving import signatures
 
 # The score of a missing ending; its probability is 0.
@@ -58,7 +58,7 @@ class ClassSignatures(signatures.TaskSignatures):
         answers = self.predictor.model.answers(self.in_parts(packed)["logits"])
         if task.label_kind == checkpoint_heads.REGRESSION:
             values = answers["values"]
-            return {"value": output_activation.apply(values, task.output_activation)}
+            return {"value": numerics.score_of(values, task.output_activation)}
         probabilities = answers["probabilities"]
         if task.label_kind == checkpoint_heads.MULTI_LABEL:
             chosen = self._chosen(probabilities)

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.data import graph_packing
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.serving import signatures
 
 
@@ -71,7 +71,7 @@ class ScoreSignatures(signatures.TaskSignatures):
         """Returns `score`."""
         logits = self.predictor.model(features)["logits"]
         activation = self.predictor.task.output_activation
-        return {"score": output_activation.apply(logits, activation)}
+        return {"score": numerics.score_of(logits, activation)}
 
     def _of_texts(self, text, text_b):
         task = self.predictor.task

@@ -24,7 +24,7 @@ from bert_tf.checkpoints.hugging_face import sentence_layout
 from bert_tf.checkpoints.hugging_face import tokenizer
 from bert_tf.checkpoints.hugging_face import weights
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MASKED_LM_BIAS = "cls/predictions/output_bias"
@@ -87,7 +87,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     encoding = sentence_layout.read(
         folder, text.text, described=described, max_length=text.max_length
     )
-    has_sigmoid = encoding.output_activation == output_activation.SIGMOID
+    has_sigmoid = encoding.output_activation == numerics.SIGMOID
     is_ranker = described.label_kind is None and has_sigmoid
     if is_ranker and head.num_labels not in (None, 1):
         head = dataclasses.replace(head, label_kind="multi_label")

@@ -18,7 +18,7 @@ from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import text_encoding
 from bert_tf.checkpoints.hugging_face import config as hugging_face_config
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 
 _MODULES = "modules.json"
 _OPTIONS = "sentence_bert_config.json"
@@ -49,8 +49,8 @@ _WITH_MASKS = (kinds.Head.MASKED_LM, kinds.Head.PRETRAINING)
 _VECTOR_NAME = "sentence_embedding"
 # Activation -> torch class.
 _ACTIVATION_CLASSES = {
-    output_activation.IDENTITY: "torch.nn.modules.linear.Identity",
-    output_activation.SIGMOID: "torch.nn.modules.activation.Sigmoid",
+    numerics.IDENTITY: "torch.nn.modules.linear.Identity",
+    numerics.SIGMOID: "torch.nn.modules.activation.Sigmoid",
 }
 
 
@@ -162,7 +162,7 @@ def write(
 
 def activation_class(text: text_encoding.TextEncoding) -> str:
     """Returns the name of the torch class for an output activation."""
-    return _ACTIVATION_CLASSES[text.output_activation or output_activation.IDENTITY]
+    return _ACTIVATION_CLASSES[text.output_activation or numerics.IDENTITY]
 
 
 def _modules(folder: str) -> dict[str, str]:
@@ -250,10 +250,10 @@ def _activation(
     if stated is None:
         # The default of transformers and sentence-transformers for one output.
         is_ranker = described.num_labels == 1 and described.label_kind is None
-        return output_activation.SIGMOID if is_ranker else None
+        return numerics.SIGMOID if is_ranker else None
     is_torch = isinstance(stated, str) and stated.startswith("torch.")
     name = stated.rpartition(".")[2].lower() if is_torch else None
-    if name not in output_activation.NAMES:
+    if name not in numerics.OUTPUT_ACTIVATIONS:
         raise _unsupported(folder, _SETTINGS, f"the activation {stated!r:.90}")
     return name
 

@@ -20,7 +20,7 @@ from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.tasks.classification import examples as examples_module
 from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import options as classification_options
@@ -192,7 +192,7 @@ def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
     """Returns the predictions as `features.label_columns` has the labels."""
     if record.label_kind == checkpoint_heads.REGRESSION:
         values = classifier.BertRegressor.answers(np.asarray(logits))["values"]
-        return np.asarray(output_activation.apply(values, record.output_activation))
+        return np.asarray(numerics.score_of(values, record.output_activation))
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         return np.argmax(logits, axis=-1)
     answers = classifier.BertMultiLabelClassifier.answers(logits)

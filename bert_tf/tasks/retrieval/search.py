@@ -28,7 +28,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
 from bert_tf.data import text_checks
-from bert_tf.modeling import output_activation
+from bert_tf.modeling import numerics
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 
@@ -269,7 +269,7 @@ def score_pairs(
         apply, tokenizer, columns, pack, task.max_seq_length, stage="score pairs"
     )
     scores = np.concatenate([np.zeros(0, np.float32), *outputs])
-    return np.asarray(output_activation.apply(scores, task.output_activation))
+    return np.asarray(numerics.score_of(scores, task.output_activation))
 
 
 def _outputs(apply, tokenizer, columns, pack, max_seq_length, *, stage):
