@@ -50,9 +50,11 @@ def class_scores(
     output_weights: numerics.Tensor,
     output_bias: numerics.Tensor,
 ) -> numerics.Tensor:
-    """Returns float32 logits [B, C] of vectors [B, H] and weights [C, H]."""
-    logits = ops.einsum("bh,ch->bc", vectors, output_weights)
-    return add_class_bias(logits, output_bias)
+    """Returns float32 logits [..., C] of vectors [..., H] and weights [C, H]."""
+    rows = ops.reshape(vectors, (-1, vectors.shape[-1]))
+    logits = ops.einsum("bh,ch->bc", rows, output_weights)
+    logits = add_class_bias(logits, output_bias)
+    return ops.reshape(logits, (*ops.shape(vectors)[:-1], logits.shape[-1]))
 
 
 def add_class_bias(

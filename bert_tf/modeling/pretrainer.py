@@ -99,7 +99,7 @@ class NextSentenceHead(keras.layers.Layer):
         )
 
     def call(self, pooled_output: numerics.Tensor) -> numerics.Tensor:
-        """Returns float32 logits [B, 2] for [B, H]."""
+        """Returns float32 logits [..., 2] for [..., H]."""
         return heads.class_scores(pooled_output, self.output_weights, self.output_bias)
 
 
@@ -210,12 +210,7 @@ class BertPretrainer(heads.TaskModel):
         }
         if self.next_sentence:
             pooled = encoded["pooled_output"]  # [B, H] or [B, K, H]
-            logits = self.cls.seq_relationship(
-                ops.reshape(pooled, (-1, self.config.hidden_size))
-            )
-            outputs["next_sentence_logits"] = ops.reshape(
-                logits, (*ops.shape(pooled)[:-1], 2)
-            )
+            outputs["next_sentence_logits"] = self.cls.seq_relationship(pooled)
         return outputs
 
     def training_outputs(
@@ -249,7 +244,7 @@ class BertPretrainer(heads.TaskModel):
         if self.next_sentence:
             losses = kernels.current().cross_entropy(
                 ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
-                _next_sentence_labels(features),
+                ops.reshape(features["next_sentence_labels"], (-1,)),
             )  # [B * K]
             weights = _next_sentence_weights(features)
             sums["next_sentence_loss"] = ops.sum(losses * weights)
@@ -269,7 +264,7 @@ class BertPretrainer(heads.TaskModel):
         if self.next_sentence:
             metrics["next_sentence_accuracy"] = heads.accuracy(
                 ops.reshape(outputs["next_sentence_logits"], (-1, 2)),
-                _next_sentence_labels(features),
+                ops.reshape(features["next_sentence_labels"], (-1,)),
                 _next_sentence_weights(features),
             )
         return metrics
@@ -289,8 +284,3 @@ def _next_sentence_weights(features):
     number = ops.arange(ops.shape(features["cls_positions"])[1], dtype="int32")  # [K]
     is_used = number < ops.max(features["sequence_ids"], axis=1)[:, None]  # [B, K]
     return ops.reshape(ops.cast(is_used, "float32") * weights[:, None], (-1,))
-
-
-def _next_sentence_labels(features):
-    """Returns int32 [B] for a column [B] or [B, 1], and [B * K] for one [B, K]."""
-    return ops.reshape(features["next_sentence_labels"], (-1,))

@@ -102,10 +102,7 @@ class BertTokenClassifier(heads.TaskModel):
         else:
             vectors = self._read_layers(features, keys)
         vectors = self.with_task_dropout(vectors, keys)
-        length, width = ops.shape(vectors)[1:]
-        vectors = ops.reshape(vectors, (-1, width))  # [B * S, H or 2 H]
         logits = heads.class_scores(vectors, self.output_weights, self.output_bias)
-        logits = ops.reshape(logits, (-1, length, self.num_labels))  # [B, S, C]
         return {"logits": logits, "probabilities": numerics.softmax(logits)}
 
     def _read_layers(self, features, keys):
