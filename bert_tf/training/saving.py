@@ -121,6 +121,12 @@ class CheckpointWriter:
         except Exception as error:  # The main thread raises it.
             self._error = error
 
+    def finish(self) -> None:
+        """Does the same as `check`, but waits until the files are complete."""
+        if self._thread is not None:
+            self._thread.join()
+        self.check()
+
     def check(self) -> None:
         """Commits a checkpoint whose files are complete. A barrier for all workers.
 
@@ -130,20 +136,9 @@ class CheckpointWriter:
         if self._pending is None:
             return
         is_writing = self._thread is not None and self._thread.is_alive()
-        if not self._workers.any_worker(is_writing):
-            self._commit(self._pending)
-
-    def finish(self) -> None:
-        """Does the same as `check`, but waits until the files are complete."""
-        if self._pending is None:
+        if self._workers.any_worker(is_writing):
             return
-        if self._thread is not None:
-            self._thread.join()
-        self._commit(self._pending)
-
-    def _commit(self, pending):
-        folder, step, keep_max = pending
-        error = self._error
+        (folder, step, keep_max), error = self._pending, self._error
         self._pending = self._thread = self._error = None
         # The barrier: after it, all workers know that the files are complete.
         has_failed = self._workers.any_worker(error is not None)
