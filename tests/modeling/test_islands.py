@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.modeling.kernels import islands
+from tests import ring
 
 
 def random(*shape):
@@ -25,7 +26,10 @@ def reduce_squares(name, x):
     return tf.function(compute, autograph=False)(tf.constant(x)).numpy()
 
 
-@pytest.mark.parametrize("num_columns", [1, 64, 312, 768, 1000, 1024, 1100, 5003])
+@pytest.mark.parametrize(
+    "num_columns",
+    ring.quick(1, 768, 1100, of=(1, 64, 312, 768, 1000, 1024, 1100, 5003)),
+)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reducing_rows_gives_what_a_single_stage_gives(name, num_columns):
     x = random(3, num_columns)

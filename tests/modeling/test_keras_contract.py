@@ -17,7 +17,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from tests import ring
 from tests.modeling import small_config
 
 # With weights of 0.02 the outputs of an untrained model are too small to compare.
@@ -247,6 +246,8 @@ def lora(subject, folder):
     model.save(folder / "lora.keras")
     loaded = keras.saving.load_model(folder / "lora.keras")
     assert_close(subject.output(loaded), subject.output(model))
+    encoder = loaded if subject.name == "BertModel" else loaded.bert
+    assert not encoder.trainable_variables
 
 
 def bfloat16(subject, folder):
@@ -411,9 +412,11 @@ def test_the_table_has_every_model_and_every_ability():
         assert tuple(row) == tuple(ABILITIES)
 
 
-# The other tests run eagerly, because compiling takes seconds.
+# The other tests run eagerly, because compiling takes seconds. In `make test`,
+# `test_fitting.py` compiles a step of two replicas.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Gradients do not exist:UserWarning")
-@pytest.mark.parametrize("name", ring.quick("BertClassifier", of=CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_fit_takes_a_compiled_step(name):
     case = CASES[name]
     model = Subject(name=name, case=case).create()

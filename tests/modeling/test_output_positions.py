@@ -105,7 +105,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", ring.quick("pretrainer", "classifier", "bi_encoder", of=MODELS)
+)
 @pytest.mark.parametrize("training", [False, True])
 def test_models_give_the_same_results_from_fewer_positions(name, training, monkeypatch):
     create, features = MODELS[name]
@@ -134,6 +136,7 @@ def test_models_give_the_same_results_from_fewer_positions(name, training, monke
         )
 
 
+@pytest.mark.slow
 def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     config = dataclasses.replace(STILL, num_hidden_layers=1)
     model = bert_tf.BertModel(config)
@@ -150,7 +153,8 @@ def test_one_layer_and_a_step_that_xla_compiles_read_the_same_positions():
     np.testing.assert_allclose(compiled(), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [ring.slow(STILL), CAUSAL])
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [STILL, CAUSAL])
 def test_batch_and_length_may_be_unknown_in_a_graph(config):
     model = bert_tf.BertClassifier(config, num_labels=3)
     anything = tf.TensorSpec([None, None], tf.int32)

@@ -134,24 +134,6 @@ def test_a_truncated_model_has_the_lowest_layers():
             changed.truncated(1)
 
 
-@pytest.mark.slow
-def test_low_rank_weights_train_and_are_merged(tmp_path):
-    model = bert_tf.BertClassifier(CONFIG, num_labels=2)
-    model.enable_lora(2)
-    before = {one.path: one.numpy() for one in model.weights}
-    model.compile(run_eagerly=True)
-    model.fit(FEATURES, np.array([1, 0]), epochs=3, verbose=0)
-    changed = {
-        one.path for one in model.weights if np.any(before[one.path] != one.numpy())
-    }
-    assert changed == {one.path for one in model.trainable_variables}
-    assert len(changed) == 2 + 2 * 2 * 2
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(loaded(IDS)["logits"], model(IDS)["logits"], atol=1e-5)
-    assert not loaded.encoder.trainable_variables
-
-
 def test_the_rate_of_dropout_can_be_chosen():
     model = bert_tf.BertClassifier(CONFIG, num_labels=2, dropout=0.5)
     assert type(model).from_config(model.get_config()).task_dropout_rate == 0.5

@@ -205,7 +205,8 @@ def test_an_example_that_is_not_real_counts_nowhere(create_model, features):
     )
 
 
-@BASE_MODELS_OR_SLOW
+# In `make test`, the runs of `tests/tasks` learn.
+@pytest.mark.slow
 def test_one_step_of_plain_descent_lowers_the_loss(create_model, features):
     keras.utils.set_random_seed(1)
     model = create_model()

@@ -5,25 +5,22 @@ from bert_tf.optimization import schedules
 
 
 @pytest.mark.parametrize(
-    "step, expected",
+    "warmup, step, expected",
     [
-        (1, 0.25),  # The first step of the warm-up.
-        (2, 0.5),  # Halfway up.
-        (3, 0.75),  # The last step below the full rate.
-        (4, 0.6),  # Decay is counted from the start of the run, so the rate drops.
-        (9, 0.1),
-        (10, 0.0),  # The last step of the run moves nothing.
-        (11, 0.0),  # Never below 0.
+        (4, 1, 0.25),  # The first step of the warm-up.
+        (4, 2, 0.5),  # Halfway up.
+        (4, 3, 0.75),  # The last step below the full rate.
+        (4, 4, 0.6),  # Decay is counted from the start of the run, so the rate drops.
+        (4, 9, 0.1),
+        (4, 10, 0.0),  # The last step of the run moves nothing.
+        (4, 11, 0.0),  # Never below 0.
+        (0, 1, 0.9),  # Without a warm-up, it decays from the first step.
     ],
 )
-def test_rate_rises_to_the_end_of_warmup_and_then_decays(step, expected):
-    schedule = schedules.WarmupLinearDecay(1.0, 10, 4)
+def test_rate_rises_to_the_end_of_warmup_and_then_decays(warmup, step, expected):
+    schedule = schedules.WarmupLinearDecay(1.0, 10, warmup)
     num_finished_steps = step - 1
     assert float(schedule(num_finished_steps)) == pytest.approx(expected, abs=1e-7)
-
-
-def test_without_warmup_the_rate_decays_from_the_first_step():
-    assert float(schedules.WarmupLinearDecay(0.5, 10, 0)(0)) == pytest.approx(0.45)
 
 
 def test_schedule_is_rebuilt_from_its_config():

@@ -39,17 +39,17 @@ def assert_equal(features, expected):
         np.testing.assert_array_equal(column, expected[name], err_msg=name)
 
 
+# In `make test`, the tests below compare texts and pairs.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
         {"max_seq_length": 16},
-        ring.slow(
-            {
-                "max_seq_length": 3,
-                "strip_accents": False,
-                "never_split": ["[MASK]", "[SEP]"],
-            }
-        ),
+        {
+            "max_seq_length": 3,
+            "strip_accents": False,
+            "never_split": ["[MASK]", "[SEP]"],
+        },
     ],
 )
 def test_features_are_those_of_the_full_tokenizer(golden, texts, arguments):

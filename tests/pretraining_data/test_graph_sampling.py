@@ -96,6 +96,8 @@ def test_every_epoch_draws_new_masks_and_can_be_the_first(inputs):
     assert not np.array_equal(first[: len(other)], other[: len(first)])
 
 
+@pytest.mark.slow
+# In `make test`, `tests/pretraining/test_text_examples.py` resumes a run on text.
 def test_it_goes_on_in_the_middle_with_the_same_examples(inputs):
     whole = ids_of(make_dataset(inputs, num_epochs=2))
     start = len(whole) * 2 // 3  # In the second epoch.
@@ -183,6 +185,12 @@ def test_pairs_need_two_documents(inputs, tmp_path):
     arguments = (str(tmp_path / "one.txt"), inputs / "vocab.txt")
     with pytest.raises(ValueError, match="found one document"):
         pretraining_data.text_dataset(*arguments)
+
+
+@pytest.mark.slow
+def test_without_pairs_one_document_is_enough(inputs, tmp_path):
+    (tmp_path / "one.txt").write_text("the cat\nsat\n")
+    arguments = (str(tmp_path / "one.txt"), inputs / "vocab.txt")
     dataset = pretraining_data.text_dataset(*arguments, next_sentence=False)
     assert int(next(iter(dataset))["input_mask"].numpy().sum()) == 5
 

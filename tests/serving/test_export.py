@@ -125,7 +125,7 @@ def test_answers_are_the_same_where_only_tensorflow_is(kind, exports, signatures
         np.testing.assert_allclose(values, outputs[key], atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ring.quick("single", "squad", of=KINDS))
+@pytest.mark.parametrize("kind", ring.quick("single", of=KINDS))
 def test_the_export_uses_no_op_that_servers_lack(kind, signatures):
     # Of TensorFlow Text's only two, which its release 2.12 in older servers has.
     text_ops = {"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"}

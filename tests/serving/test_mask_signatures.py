@@ -50,6 +50,7 @@ def test_every_mask_of_a_text_has_its_likeliest_words(exported, checkpoint):
     runs.assert_close(answers, model.predict(texts, top_k=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text, num_masks, status",
     [

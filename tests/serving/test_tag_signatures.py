@@ -40,7 +40,11 @@ PIECES = (
 
 
 @pytest.mark.parametrize(
-    "whole_words", [(), ("'s", "Corp.", "?!", "(a)", "-1", "a.", "J.'s", "'a'", "'")]
+    "whole_words",
+    [
+        ring.slow(()),
+        ("'s", "Corp.", "?!", "(a)", "-1", "a.", "J.'s", "'a'", "'"),
+    ],
 )
 def test_a_graph_finds_the_words_of_python(whole_words):
     generator = random.Random(7)
@@ -84,16 +88,16 @@ def test_sentences_in_capitals_are_written_as_python_writes_them():
         assert texts == expected
 
 
+# In `make test`, the tests above compare words and capitals.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "task",
     [
         {},
-        ring.slow({"doc_stride": 1}),
-        ring.slow({"doc_stride": 14}),  # Windows that touch.
-        ring.slow(
-            {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}}
-        ),
-        ring.slow({"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"}),
+        {"doc_stride": 1},
+        {"doc_stride": 14},  # Windows that touch.
+        {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
+        {"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"},
     ],
     ids=str,
 )

@@ -149,6 +149,20 @@ def padded(tmp_path_factory):
     return compute
 
 
+def watch(monkeypatch, name):
+    """Returns a list that gets the lengths of the batches of each call of a method."""
+    seen = []
+    method = getattr(batching.ArraySource, name)
+
+    def watched(source, **arguments):
+        dataset = method(source, **arguments)
+        seen.append([batch["input_ids"].shape[-1] for batch in dataset])
+        return dataset
+
+    monkeypatch.setattr(batching.ArraySource, name, watched)
+    return seen
+
+
 @pytest.mark.parametrize(
     "kind, flags",
     [
@@ -164,32 +178,10 @@ def padded(tmp_path_factory):
 )
 def test_losses_are_those_of_padded_batches(kind, flags, padded, tmp_path, monkeypatch):
     _, _, expected = padded(kind)
-    seen = []
-    training_batches = batching.ArraySource.training_batches
-
-    def watched(source, **arguments):
-        dataset = training_batches(source, **arguments)
-        seen.extend(batch["input_ids"].shape[-1] for batch in dataset)
-        return dataset
-
-    monkeypatch.setattr(batching.ArraySource, "training_batches", watched)
+    seen = watch(monkeypatch, "training_batches")
     _, _, losses = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS, **flags)
-    assert seen == [8, 24, 16, 8, 24, 16]
+    assert seen == [[8, 24, 16, 8, 24, 16]]
     np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-5)
-
-
-def watch_evaluation(monkeypatch):
-    """Returns a list that gets the lengths of all batches of each evaluation."""
-    seen = []
-    evaluation_batches = batching.ArraySource.evaluation_batches
-
-    def watched(source, **arguments):
-        dataset = evaluation_batches(source, **arguments)
-        seen.append([batch["input_ids"].shape[-1] for batch in dataset])
-        return dataset
-
-    monkeypatch.setattr(batching.ArraySource, "evaluation_batches", watched)
-    return seen
 
 
 # Classes and spans have the two kinds of outputs: per example and per position.
@@ -210,7 +202,7 @@ def test_scores_and_outputs_are_those_of_padded_batches(
     expected = trainer.evaluate(source)
     outputs = trainer.predict(source, OUTPUTS[kind])
     cut, _, _ = run_of(kind, tmp_path, monkeypatch, length_buckets=BUCKETS, **flags)
-    seen = watch_evaluation(monkeypatch)
+    seen = watch(monkeypatch, "evaluation_batches")
     assert cut.evaluate(source) == pytest.approx(expected, abs=1e-5)
     found = cut.predict(source, OUTPUTS[kind])
     assert seen == [[24, 16, 8]] * 2
@@ -229,7 +221,7 @@ def test_the_first_examples_and_rows_of_unknown_length_are_read_in_order(
     trainer, source, _ = padded("classes")
     expected = trainer.predict(source)["probabilities"]
     cut, _, _ = run_of("classes", tmp_path, monkeypatch, length_buckets=BUCKETS)
-    seen = watch_evaluation(monkeypatch)
+    seen = watch(monkeypatch, "evaluation_batches")
     first = trainer.evaluate(source, max_examples=4)
     assert cut.evaluate(source, max_examples=4) == pytest.approx(first, abs=1e-5)
     monkeypatch.setattr(batching.ArraySource, "row_lengths", lambda source: None)

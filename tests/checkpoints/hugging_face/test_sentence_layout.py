@@ -12,6 +12,7 @@ from bert_tf.checkpoints import hugging_face
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.tasks import feature_extraction
+from tests import ring
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 VERSIONS = (folders.NEW, folders.OLD)
@@ -154,8 +155,8 @@ def test_text_that_is_lowercased_before_the_tokenizer_is_lowercased_here(
     [
         (folders.NEW, "cls_unit_9"),
         (folders.NEW, "mean_24"),
-        (folders.NEW, "max_unit_24"),
-        (folders.NEW, "default_prompt"),
+        ring.slow(folders.NEW, "max_unit_24"),
+        ring.slow(folders.NEW, "default_prompt"),
         (folders.OLD, "max_9"),
     ],
 )

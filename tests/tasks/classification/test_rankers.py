@@ -6,6 +6,7 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
+from tests import ring
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 
@@ -34,7 +35,12 @@ def options(tmp_path):
 
 @pytest.mark.parametrize(
     "name, length",
-    [("ranker_sigmoid", 24), ("ranker_short", 12), ("ranker_shorter", 11)],
+    [
+        ("ranker_sigmoid", 24),
+        # In `make test`, `tests/tasks/retrieval/test_predictor.py` cuts pairs.
+        ring.slow("ranker_short", 12),
+        ring.slow("ranker_shorter", 11),
+    ],
 )
 def test_the_values_are_the_scores_of_the_library(options, tmp_path, name, length):
     fine_tuning_run.run(options(name, max_seq_length=length))

@@ -16,6 +16,7 @@ from bert_tf.modeling import inspection
 from bert_tf.tasks.feature_extraction import extraction
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import full
+from tests import ring
 
 LONG = "the bee dance its summer form and keep plan out of two clock wheel longer bend"
 TEXTS = ["the bee", "", ("the lamp", "is slow"), LONG]
@@ -68,7 +69,7 @@ def extract(checkpoint, texts, **values):
     )
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("batch_size", [ring.slow(1), 3])
 def test_every_piece_has_the_encoders_vectors(checkpoint, outputs_of, batch_size):
     texts = extract(checkpoint, TEXTS, batch_size=batch_size)
     for text, extracted in zip(TEXTS, texts, strict=True):
@@ -80,7 +81,7 @@ def test_every_piece_has_the_encoders_vectors(checkpoint, outputs_of, batch_size
         np.testing.assert_allclose(extracted.vectors, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+@pytest.mark.parametrize("pooling", ring.quick("mean", of=("cls", "mean", "max")))
 def test_pooling_makes_one_vector_of_the_pieces(checkpoint, pooling):
     vectors = extract(checkpoint, TEXTS, pooling=pooling)
     for vector, text in zip(vectors, extract(checkpoint, TEXTS), strict=True):
@@ -92,6 +93,7 @@ def test_pooling_makes_one_vector_of_the_pieces(checkpoint, pooling):
         np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
     plain = extract(checkpoint, TEXTS, pooling="mean")
     unit = extract(checkpoint, TEXTS, pooling="mean", normalize=True)
@@ -100,6 +102,7 @@ def test_normalized_vectors_have_length_1_and_their_direction(checkpoint):
     np.testing.assert_allclose(unit, plain / lengths, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_attention_weights_are_the_encoders(checkpoint, outputs_of):
     texts = extract(checkpoint, TEXTS, attention_weights=True, layers=(1,))
     for text, extracted in zip(TEXTS, texts, strict=True):

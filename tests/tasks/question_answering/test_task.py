@@ -184,6 +184,7 @@ def test_a_model_that_always_answers_has_no_threshold(quiz_run):
         bert_tf.load(str(quiz_run)).predict([], null_score_diff_threshold=0.0)
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_rules_unless_flags_change_them(
     tmp_path, quiz_run, quiz_options
 ):

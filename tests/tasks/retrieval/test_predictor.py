@@ -12,6 +12,7 @@ from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.tasks.retrieval import options as retrieval_options
+from tests import ring
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 # Pairs that are cut in every way: see PAIRS in make_sentence_transformers.py.
@@ -46,7 +47,9 @@ def search_options(folder, write, tmp_path):
     return create
 
 
-@pytest.mark.parametrize("name", RANKERS)
+@pytest.mark.parametrize(
+    "name", ring.quick("ranker_sigmoid", "ranker_shorter", of=RANKERS)
+)
 def test_the_scores_of_a_ranker_are_those_of_the_library(folder, name):
     model = bert_tf.load(folder(name))
     for (query, passage), expected in zip(

@@ -263,24 +263,28 @@ def test_a_run_is_neither_continued_nor_applied_as_another_one(
         fine_tuning_run.run(retrieval_options(run_dir, **values))
 
 
-def test_a_head_that_gives_no_score_does_not_rank(
-    tmp_path, retrieval_options, golden, run_dir, cross_dir
-):
-    values = {
-        "model": "cross_encoder",
-        "do_train": False,
-        "do_eval": True,
-        "retrieve_with": str(run_dir),
-        "num_candidates": 6,
-    }
-    prefix = str(golden / "model" / "bert_model.ckpt")
+@pytest.fixture
+def rank_with(retrieval_options, run_dir):
+    """Returns options that rank the bi-encoder's passages with a checkpoint."""
+
+    def create(init_checkpoint, output_dir, **values):
+        given = APPLIED | {"model": "cross_encoder", "num_candidates": 6}
+        given |= {"retrieve_with": str(run_dir), "init_checkpoint": init_checkpoint}
+        return retrieval_options(output_dir, **given | values)
+
+    return create
+
+
+def test_a_head_that_gives_no_score_does_not_rank(tmp_path, golden, rank_with):
+    options = rank_with(str(golden / "model" / "bert_model.ckpt"), tmp_path)
     with pytest.raises(ValueError, match="was not fine-tuned to rank"):
-        fine_tuning_run.run(
-            retrieval_options(tmp_path / "a", init_checkpoint=prefix, **values)
-        )
-    options = retrieval_options(tmp_path / "b", init_checkpoint=cross_dir, **values)
-    score = fine_tuning_run.Run(options).evaluate()[BEST]
+        fine_tuning_run.run(options)
+
+
+@pytest.mark.slow
+def test_a_finished_cross_encoder_ranks(tmp_path, cross_dir, rank_with):
+    score = fine_tuning_run.Run(rank_with(cross_dir, tmp_path)).evaluate()[BEST]
     assert score == pytest.approx(runs.scores(cross_dir)[BEST])
-    values["retrieve_with"] = str(cross_dir)
+    options = rank_with(None, cross_dir, retrieve_with=str(cross_dir))
     with pytest.raises(ValueError, match="expected the run of a bi_encoder"):
-        fine_tuning_run.run(retrieval_options(cross_dir, **values))
+        fine_tuning_run.run(options)
