@@ -25,17 +25,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ToolResult:
-    """How a tool ended."""
+    """What a tool printed."""
 
-    exit_code: int
+    tool: str
     stdout: str
     stderr: str
 
     @property
     def refusal(self):
-        """The last line of standard error, after which there is no traceback."""
+        """The last line of standard error, which is no traceback and names the tool."""
         assert "Traceback" not in self.stderr
-        return self.stderr.strip().splitlines()[-1]
+        line = self.stderr.strip().splitlines()[-1]
+        assert line.startswith(f"{self.tool}: ")
+        return line
 
 
 # A tool that sends itself a signal when it has logged a step.
@@ -157,6 +159,37 @@ def sample_data():
 
 
 @pytest.fixture
+def write(tmp_path):
+    """Writes a text, bytes, or a list as JSON lines; returns the path of the file."""
+
+    def write_file(name, content):
+        if isinstance(content, list):
+            content = "".join(json.dumps(record) + "\n" for record in content)
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Returns the folder of a new disk of some bytes: small_disk(48 * 1024)."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size):
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+        if shutil.which("mount") is None or subprocess.run(command).returncode:
+            pytest.skip("a small disk can be mounted by root only")
+        return folder
+
+    yield mount
+    if os.path.ismount(folder):
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
 def reported():
     """The progress that is reported during the test: a list of (stage, done, total)."""
     from bert_tf import progress
@@ -197,7 +230,8 @@ def pretrain(recorded_flags, tmp_path, run_tool):
 def run_tool():
     """Runs a tool in this process: run_tool("build_vocabulary", "--input_file=...").
 
-    Flags can also be keywords. One with the value None is left out.
+    Flags can also be keywords. One with the value None is left out. The tool must end
+    with `exit_code`.
     """
     return _run_in_process
 
@@ -263,18 +297,17 @@ def _options_of_tool(tool):
     return pkgutil.resolve_name(subcommands.BY_NAME[tool].options)
 
 
-def _run_in_process(name, *arguments, **flags):
+def _run_in_process(name, *arguments, exit_code=0, **flags):
     arguments = [*arguments, *(f"--{k}={v}" for k, v in flags.items() if v is not None)]
     stdout, stderr = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         tool = importlib.import_module(f"tools.{name}")
-        exit_code = tool.main(list(map(str, arguments)))
-    return ToolResult(
-        exit_code=exit_code, stdout=stdout.getvalue(), stderr=stderr.getvalue()
-    )
+        code = tool.main(list(map(str, arguments)))
+    assert code == exit_code, stderr.getvalue()
+    return ToolResult(tool=name, stdout=stdout.getvalue(), stderr=stderr.getvalue())
 
 
-def _run_in_new_process(name, *arguments, env=None, timeout=300):
+def _run_in_new_process(name, *arguments, exit_code=0, env=None, timeout=300):
     command = [sys.executable, ROOT / "tools" / f"{name}.py", *map(str, arguments)]
     paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     done = subprocess.run(
@@ -285,4 +318,5 @@ def _run_in_new_process(name, *arguments, env=None, timeout=300):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})},
         check=False,
     )
-    return ToolResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+    assert done.returncode == exit_code, done.stderr
+    return ToolResult(tool=name, stdout=done.stdout, stderr=done.stderr)

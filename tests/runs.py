@@ -19,8 +19,12 @@ def flags_of(values):
 
 def metrics(folder):
     """Returns the lines of metrics.jsonl."""
-    lines = (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return json_lines(pathlib.Path(folder) / "metrics.jsonl")
+
+
+def json_lines(path):
+    """Returns the values of a file of JSON lines."""
+    return [json.loads(line) for line in pathlib.Path(path).read_text().splitlines()]
 
 
 def scores(folder):

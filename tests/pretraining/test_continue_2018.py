@@ -51,8 +51,7 @@ def test_it_goes_on_with_slots_step_rate_and_order(
     }
     ours = tmp_path / "ours"
     for run, last in ((ours, STEP), (ours, LAST_STEP), (interrupted, LAST_STEP)):
-        done = pretrain(output_dir=run, num_train_steps=last, **flags)
-        assert done.exit_code == 0, done.stderr
+        pretrain(output_dir=run, num_train_steps=last, **flags)
     logged = runs.metrics(interrupted)
     assert [line["step"] for line in logged] == list(range(STEP + 1, LAST_STEP + 1))
     for line, expected in zip(logged, runs.metrics(ours)[STEP:], strict=True):

@@ -14,7 +14,7 @@ from bert_tf.pretraining import model_setup
 from tests import ring
 from tests import runs
 
-LENGTHS = ("--max_seq_length=32", "--max_predictions_per_seq=5")
+SIZE = "L-1_H-16_A-2"
 
 
 @pytest.fixture(scope="module")
@@ -35,35 +35,29 @@ def records(create_data, sample_data):
 def pretrain(records, run_tool, golden):
     """Runs run_pretraining on those examples, into a folder."""
 
-    def run(output_dir, *flags, size=None):
-        size = size or f"--bert_config_file={golden / 'model' / 'bert_config.json'}"
-        return run_tool(
-            "run_pretraining",
-            f"--input_file={records}",
-            f"--output_dir={output_dir}",
-            *LENGTHS,
-            *(() if size == "none" else (size,)),
-            "--num_train_steps=4",
-            "--num_warmup_steps=1",
-            *flags,
-        )
-
-    return run
+    given = {
+        "input_file": records,
+        "bert_config_file": golden / "model" / "bert_config.json",
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "num_train_steps": 4,
+        "num_warmup_steps": 1,
+        "do_train": True,
+    }
+    return lambda **flags: run_tool("run_pretraining", **given | flags)
 
 
 @pytest.fixture(scope="module")
 def left_to_right_run(tmp_path_factory, pretrain):
     run = tmp_path_factory.mktemp("runs") / "left_to_right"
-    done = pretrain(run, "--objective=left_to_right", "--do_train", "--do_eval")
-    assert done.exit_code == 0, done.stderr
+    pretrain(output_dir=run, objective="left_to_right", do_eval=True)
     return run
 
 
 @pytest.fixture(scope="module")
 def words_only_run(tmp_path_factory, pretrain):
     run = tmp_path_factory.mktemp("runs") / "words_only"
-    done = pretrain(run, "--do_train", "--do_eval")
-    assert done.exit_code == 0, done.stderr
+    pretrain(output_dir=run, do_eval=True)
     return run
 
 
@@ -88,8 +82,8 @@ def test_a_run_is_evaluated_as_it_was_trained_without_saying_how(
 ):
     before = (left_to_right_run / "eval_results.txt").read_text()
     (left_to_right_run / "eval_results.txt").unlink()
-    done = pretrain(left_to_right_run, "--do_eval", size="none")
-    assert done.exit_code == 0, done.stderr
+    applied = {"do_train": None, "do_eval": True, "bert_config_file": None}
+    pretrain(output_dir=left_to_right_run, **applied)
     assert (left_to_right_run / "eval_results.txt").read_text() == before
 
 
@@ -114,7 +108,6 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
         "--do_train",
         "--do_eval",
     )
-    assert done.exit_code == 0, done.stderr
     assert "in it, but not in the model: cls/predictions (5)" in done.stderr
     read = config_module.BertConfig.from_json_file(output_dir / "bert_config.json")
     assert read.is_causal == (kind == "left_to_right")
@@ -123,12 +116,11 @@ def test_fine_tuning_starts_from_it_and_keeps_its_attention(
     [answer] = bert_tf.load(str(output_dir)).predict(text)
     model = loading.load_model(str(output_dir))
     assert model.config.is_causal == (kind == "left_to_right")
-    done = run_tool(
+    run_tool(
         "export_saved_model",
         f"--output_dir={output_dir}",
         f"--export_dir={tmp_path / 'export'}",
     )
-    assert done.exit_code == 0, done.stderr
     done = run_tool(
         "query_saved_model", f"--export_dir={tmp_path / 'export'}", f"--text={text[0]}"
     )
@@ -155,8 +147,8 @@ def test_conversion_keeps_the_attention_or_refuses(
         source=left_to_right_run,
         target=path,
         target_format=target,
+        exit_code=exit_code,
     )
-    assert done.exit_code == exit_code, done.stderr
     assert said in (done.refusal if exit_code else done.stdout)
     assert path.exists() != bool(exit_code)
     assert exit_code or loading.load_model(str(path)).config.is_causal
@@ -164,9 +156,11 @@ def test_conversion_keeps_the_attention_or_refuses(
 
 def test_filling_masks_is_refused(left_to_right_run, run_tool):
     done = run_tool(
-        "fill_mask", f"--init_checkpoint={left_to_right_run}", "--text=a [MASK]"
+        "fill_mask",
+        f"--init_checkpoint={left_to_right_run}",
+        "--text=a [MASK]",
+        exit_code=1,
     )
-    assert done.exit_code == 1
     assert "is a left-to-right model" in done.refusal
 
 
@@ -174,14 +168,13 @@ def test_masked_words_under_causal_attention_are_refused(
     left_to_right_run, tmp_path, pretrain
 ):
     done = pretrain(
-        tmp_path / "run",
-        f"--init_checkpoint={left_to_right_run}",
-        "--objective=masked_lm",
-        "--do_train",
-        size="none",
+        output_dir=tmp_path / "run",
+        init_checkpoint=left_to_right_run,
+        objective="masked_lm",
+        bert_config_file=None,
+        exit_code=1,
     )
-    assert done.exit_code == 1
-    assert "needs a bidirectional model" in done.stderr.splitlines()[-1]
+    assert "needs a bidirectional model" in done.refusal
 
 
 @pytest.mark.slow
@@ -189,13 +182,11 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
     words_only_run, tmp_path, pretrain
 ):
     done = pretrain(
-        tmp_path / "run",
-        f"--init_checkpoint={words_only_run}",
-        "--objective=left_to_right",
-        "--do_train",
-        size="none",
+        output_dir=tmp_path / "run",
+        init_checkpoint=words_only_run,
+        objective="left_to_right",
+        bert_config_file=None,
     )
-    assert done.exit_code == 0, done.stderr
     assert "attention is bidirectional in the checkpoint's" in done.stderr
 
 
@@ -203,11 +194,9 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
 @pytest.mark.parametrize(
     "overrides, values",
     [
-        ([], {}),
+        (None, {}),
         (
-            [
-                "--config_overrides=hidden_dropout_prob=0,position_initializer=sinusoidal"
-            ],
+            "hidden_dropout_prob=0,position_initializer=sinusoidal",
             {"hidden_dropout_prob": 0, "position_initializer": "sinusoidal"},
         ),
     ],
@@ -215,28 +204,23 @@ def test_a_bidirectional_model_may_continue_left_to_right_with_a_warning(
 def test_a_named_size_trains_with_the_vocabulary_of_the_examples(
     tmp_path, pretrain, overrides, values
 ):
-    size = "L-1_H-16_A-2"
-    done = pretrain(tmp_path, "--do_train", *overrides, size=f"--model_size={size}")
-    assert done.exit_code == 0, done.stderr
+    flags = {"output_dir": tmp_path, "model_size": SIZE, "bert_config_file": None}
+    pretrain(**flags, config_overrides=overrides)
     read = config_module.BertConfig.from_json_file(tmp_path / "bert_config.json")
-    expected = config_module.BertConfig.of_size(size, vocab_size=288)
+    expected = config_module.BertConfig.of_size(SIZE, vocab_size=288)
     assert read == dataclasses.replace(expected, **values)
     # Evaluation does not depend on how the weights were initialized.
-    done = pretrain(tmp_path, "--do_eval", size=f"--model_size={size}")
-    assert done.exit_code == 0, done.stderr
+    pretrain(**flags, do_train=None, do_eval=True)
 
 
 @pytest.mark.slow
 def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only_run):
-    start = f"--init_checkpoint={words_only_run}"
-    flags = ["--do_train", "--config_overrides=num_attention_heads=1"]
-    done = pretrain(tmp_path / "run", *flags, size=start)
-    assert done.exit_code == 2, done.stderr
+    flags = {"output_dir": tmp_path / "run", "bert_config_file": None}
+    flags["init_checkpoint"] = words_only_run
+    done = pretrain(**flags, config_overrides="num_attention_heads=1", exit_code=2)
     assert "num_attention_heads is fixed by the weights of --init_c" in done.refusal
     assert not (tmp_path / "run").exists()
-    flags = ["--do_train", "--config_overrides=hidden_dropout_prob=0.3"]
-    done = pretrain(tmp_path / "run", *flags, size=start)
-    assert done.exit_code == 0, done.stderr
+    pretrain(**flags, config_overrides="hidden_dropout_prob=0.3")
     read = config_module.BertConfig.from_json_file(
         tmp_path / "run" / "bert_config.json"
     )
@@ -258,9 +242,9 @@ def test_of_a_checkpoint_dropout_alone_is_changed(tmp_path, pretrain, words_only
     ],
 )
 def test_a_change_that_cannot_be_ends_in_one_line(tmp_path, pretrain, change, said):
-    flags = ["--do_train", f"--config_overrides={change}"]
-    done = pretrain(tmp_path / "run", *flags, size="--model_size=tiny")
-    assert done.exit_code == 2, done.stderr
+    flags = {"output_dir": tmp_path / "run", "bert_config_file": None}
+    flags |= {"model_size": "tiny", "config_overrides": change}
+    done = pretrain(**flags, exit_code=2)
     assert said in done.refusal
     assert not (tmp_path / "run").exists()
 

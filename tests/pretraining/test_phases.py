@@ -140,38 +140,34 @@ def test_each_phase_reads_the_records_of_its_length(
     assert task["max_seq_length"] == 64
 
 
+ONE, MINUTE = {"phases": "1@64"}, {"max_train_minutes": 1}
+
+
 @pytest.mark.parametrize(
     "flags, exit_code, sentence",
     [
-        (["--phases=3x64"], 2, "--phases=3x64: expected STEPS@LENGTH"),
-        (["--phases=0@64"], 2, "--phases=0@64: expected STEPS@LENGTH"),
-        (["--phases=1@64", "--num_train_steps=2"], 2, "--num_train_steps cannot be"),
-        (["--phases=1@64", "--max_seq_length=32"], 2, "--max_seq_length cannot be"),
-        (["--phases=1@64", "--max_train_minutes=1"], 2, "--max_train_minutes cannot"),
+        ({"phases": "3x64"}, 2, "--phases=3x64: expected STEPS@LENGTH"),
+        ({"phases": "0@64"}, 2, "--phases=0@64: expected STEPS@LENGTH"),
+        (ONE | {"num_train_steps": 2}, 2, "--num_train_steps cannot be"),
+        (ONE | {"max_seq_length": 32}, 2, "--max_seq_length cannot be"),
+        (ONE | MINUTE, 2, "--max_train_minutes cannot"),
         (
-            ["--phases=1@64", "--early_stopping_evals=1", "--eval_every_steps=1"],
+            ONE | {"early_stopping_evals": 1, "eval_every_steps": 1},
             2,
-            "--early_stopping_evals cannot be",
+            "_evals cannot be",
         ),
-        (["--max_train_minutes=1", "--num_train_steps=9"], 2, "--num_train_steps can"),
-        (["--max_train_minutes=1", "--num_warmup_steps=9"], 2, "--num_warmup_steps c"),
-        (["--warmup_proportion=0.2"], 2, "--warmup_proportion needs"),
-        (["--max_train_minutes=0"], 2, "expected at least 0.001"),
-        (["--phases=1@4096"], 1, "max_seq_length is 4096, but the model has at most"),
-        (["--phases=1@64,1@16"], 1, "has a phase of length 16, but the records of"),
+        (MINUTE | {"num_train_steps": 9}, 2, "--num_train_steps can"),
+        (MINUTE | {"num_warmup_steps": 9}, 2, "--num_warmup_steps c"),
+        ({"warmup_proportion": 0.2}, 2, "--warmup_proportion needs"),
+        ({"max_train_minutes": 0}, 2, "expected at least 0.001"),
+        ({"phases": "1@4096"}, 1, "max_seq_length is 4096, but the model has at most"),
+        ({"phases": "1@64,1@16"}, 1, "has a phase of length 16, but the records of"),
     ],
 )
 def test_a_mistake_is_one_line_before_the_first_phase_trains(
-    run_tool, golden, tmp_path, flags, exit_code, sentence
+    pretrain, tmp_path, flags, exit_code, sentence
 ):
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={golden / 'model' / 'examples.tfrecord'}",
-        f"--bert_config_file={golden / 'model' / 'bert_config.json'}",
-        f"--output_dir={tmp_path / 'run'}",
-        "--do_train",
-        *flags,
-    )
-    assert done.exit_code == exit_code, done.stderr
-    assert sentence in done.stderr.splitlines()[-1]
+    lengths = dict.fromkeys(("max_seq_length", "max_predictions_per_seq"))
+    done = pretrain(**lengths | flags, exit_code=exit_code)
+    assert sentence in done.refusal
     assert not (tmp_path / "run" / "metrics.jsonl").exists()

@@ -1,7 +1,6 @@
 """Training reproduces the 24 (or 12) steps recorded from the 2018 code."""
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -19,43 +18,6 @@ DIVISIONS = [
     ring.slow(["--gradient_accumulation_steps=2"], id="two_micro_batches"),
     ring.slow(["--jit_compile"], id="xla"),
 ]
-
-
-def config_file(folder, source, **changes):
-    """Writes the recorded model's config with other values; returns its path."""
-    config = json.loads(pathlib.Path(source).read_text()) | changes
-    path = folder / "bert_config.json"
-    path.write_text(json.dumps(config))
-    return path
-
-
-def no_dropout(folder, model):
-    return config_file(
-        folder,
-        model / "bert_config.json",
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-
-
-def trajectory_flags(model, config, output_dir):
-    """Returns the flags that repeat the recorded run, and its record."""
-    recorded = json.loads((model / "trajectory.json").read_text())
-    flags = [
-        f"--input_file={model / 'examples.tfrecord'}",
-        f"--output_dir={output_dir}",
-        f"--bert_config_file={config}",
-        f"--init_checkpoint={model / 'bert_model.ckpt'}",
-        "--do_train",
-        f"--train_batch_size={recorded['batch_size']}",
-        f"--max_seq_length={recorded['max_seq_length']}",
-        f"--max_predictions_per_seq={recorded['max_predictions_per_seq']}",
-        f"--num_train_steps={recorded['num_train_steps']}",
-        f"--num_warmup_steps={recorded['num_warmup_steps']}",
-        f"--learning_rate={recorded['learning_rate']}",
-        "--shuffle_buffer_size=1",
-    ]
-    return flags, recorded
 
 
 @pytest.mark.parametrize("division", DIVISIONS)
@@ -79,10 +41,24 @@ def test_a_larger_model_equals_2018_too(shared, division, tmp_path, run_tool):
 
 def check_trajectory(recorded_model, division, tmp_path, run_tool):
     output_dir = tmp_path / "run"
-    config = no_dropout(tmp_path, recorded_model)
-    flags, recorded = trajectory_flags(recorded_model, config, output_dir)
-    done = run_tool("run_pretraining", *flags, *division)
-    assert done.exit_code == 0, done.stderr
+    config = json.loads((recorded_model / "bert_config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (tmp_path / "bert_config.json").write_text(json.dumps(config))
+    recorded = json.loads((recorded_model / "trajectory.json").read_text())
+    lengths = ("max_seq_length", "max_predictions_per_seq")
+    schedule = ("num_train_steps", "num_warmup_steps", "learning_rate")
+    run_tool(
+        "run_pretraining",
+        *division,
+        input_file=recorded_model / "examples.tfrecord",
+        output_dir=output_dir,
+        bert_config_file=tmp_path / "bert_config.json",
+        init_checkpoint=recorded_model / "bert_model.ckpt",
+        do_train=True,
+        train_batch_size=recorded["batch_size"],
+        shuffle_buffer_size=1,
+        **{name: recorded[name] for name in (*lengths, *schedule)},
+    )
 
     columns = ["masked_lm_loss", "next_sentence_loss", "global_grad_norm"]
     metrics = runs.metrics(output_dir)

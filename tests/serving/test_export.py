@@ -2,6 +2,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -178,14 +179,8 @@ def test_an_export_never_replaces_another_one(single_run, tmp_path):
 
 @pytest.mark.slow
 def test_a_remote_folder_gets_its_model_file_last(single_run, monkeypatch):
-    written = []
-    original = export.files.complete_or_absent
-
-    def record(path, mode="w"):
-        written.append(str(path))
-        return original(path, mode)
-
-    monkeypatch.setattr(export.files, "complete_or_absent", record)
+    write = mock.Mock(side_effect=export.files.complete_or_absent)
+    monkeypatch.setattr(export.files, "complete_or_absent", write)
     export.export_saved_model(single_run, "ram://exports/1")
-    assert written[-1] == "ram://exports/1/saved_model.pb"
+    assert str(write.call_args.args[0]) == "ram://exports/1/saved_model.pb"
     assert tf.saved_model.load("ram://exports/1").signatures["ids"] is not None

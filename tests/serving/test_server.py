@@ -238,22 +238,22 @@ def test_a_port_in_use_and_a_broken_model_end_in_one_line(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        flag = f"--port={taken.getsockname()[1]}"
-        result = run_tool("serve_model", f"--export_dir={single_export}", flag)
-    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
-    assert f"Cannot listen on port {flag[7:]}: Address already" in result.stderr
+        port = taken.getsockname()[1]
+        flags = {"export_dir": single_export, "port": port}
+        result = run_tool("serve_model", **flags, exit_code=1)
+    assert len(result.stderr.splitlines()) == 1
+    assert f"Cannot listen on port {port}: Address already" in result.stderr
     assert "or pass another --port." in result.stderr
     # A program that calls the tool still ends at Ctrl-C in its own way.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    result = run_tool("serve_model", f"--export_dir={tmp_path}")
+    result = run_tool("serve_model", f"--export_dir={tmp_path}", exit_code=1)
     assert "contains no saved_model.pb and no version" in result.stderr
 
 
 def test_a_server_without_its_extra_names_it(monkeypatch, run_tool):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "bert_tf.serving.server")
-    result = run_tool("serve_model", "--export_dir=models")
-    assert result.exit_code == 1
+    result = run_tool("serve_model", "--export_dir=models", exit_code=1)
     assert "run pip install 'bert_tf[server]'." in result.stderr
 
 
@@ -281,8 +281,7 @@ def test_a_model_that_openvino_cannot_compute_ends_in_one_line(
     exports, run_tool_process
 ):
     flags = [f"--export_dir={exports['masks'][1]}", f"--port={free_port()}"]
-    result = run_tool_process("serve_model", *flags, "--backend=openvino")
-    assert result.exit_code == 1
+    result = run_tool_process("serve_model", *flags, "--backend=openvino", exit_code=1)
     is_installed = importlib.util.find_spec("openvino") is not None
     expected = "fills masked words" if is_installed else "openvino is not installed"
     assert expected in result.stderr

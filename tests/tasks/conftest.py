@@ -1,11 +1,12 @@
 """What the tests of all tasks share: their options, and one trained run of each."""
 
 import importlib
-import json
+import os
+import shutil
 
+import filelock
 import pytest
 
-from bert_tf.checkpoints import formats
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 
@@ -47,9 +48,52 @@ def task_options(contract_of, task_data, golden, quick_config):
 
 
 @pytest.fixture(scope="session")
-def weather_options(task_options):
-    """Returns options for the data of classification; keywords replace or add."""
-    return task_options("classification")
+def trained(contract_of, task_options, tmp_path_factory):
+    """Returns the folder of a task's run that learned its data: trained("retrieval").
+
+    One test process trains it, and each has a copy. Tests that change it copy it.
+    """
+    folders = {}
+    runs = tmp_path_factory.getbasetemp() / "trained"
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        runs = tmp_path_factory.getbasetemp().parent / "trained"
+    runs.mkdir(exist_ok=True)
+
+    def train(kind):
+        contract = contract_of(kind)
+        report = fine_tuning_run.run(
+            task_options(kind)(
+                runs / kind, do_eval=True, do_predict=True, **contract.evaluations()
+            )
+        )
+        assert f"Trained to step {contract.num_steps}, loss " in report
+        assert f"{next(iter(contract.scores))} = " in report
+        assert "Predictions are in " in report
+        assert report.endswith(f"The run is in {runs / kind}.")
+
+    def copy_of(kind):
+        if kind not in folders:
+            with filelock.FileLock(runs / f"{kind}.lock"):
+                if not (runs / kind).exists():
+                    train(kind)
+            copy = tmp_path_factory.mktemp("runs") / kind
+            folders[kind] = shutil.copytree(runs / kind, copy)
+        return folders[kind]
+
+    return copy_of
+
+
+def options_of(name, kind):
+    """Returns a fixture: a task's function that creates options for its data."""
+    return pytest.fixture(
+        lambda task_options: task_options(kind), scope="session", name=name
+    )
+
+
+weather_options = options_of("weather_options", "classification")
+choice_options = options_of("choice_options", "multiple_choice")
+retrieval_options = options_of("retrieval_options", "retrieval")
+names_options = options_of("names_options", "token_classification")
 
 
 @pytest.fixture(scope="session")
@@ -59,80 +103,6 @@ def weather_run(trained):
 
 
 @pytest.fixture(scope="session")
-def choice_options(task_options):
-    """Returns options for the data of multiple choice; keywords replace or add."""
-    return task_options("multiple_choice")
-
-
-@pytest.fixture(scope="session")
-def retrieval_options(task_options):
-    """Returns options for the data of retrieval; keywords replace or add."""
-    return task_options("retrieval")
-
-
-@pytest.fixture(scope="session")
-def names_options(task_options):
-    """Returns options for the data of token classification; keywords replace or add."""
-    return task_options("token_classification")
-
-
-@pytest.fixture(scope="session")
 def names_run(trained):
     """Folder of a run that learned the names. Tests that change it copy it."""
     return trained("token_classification")
-
-
-@pytest.fixture(scope="session")
-def trained(contract_of, task_options, tmp_path_factory):
-    """Returns the folder of a task's run that learned its data: trained("retrieval").
-
-    It is trained once per process. Tests that change it copy it.
-    """
-    folders = {}
-
-    def train(kind):
-        if kind in folders:
-            return folders[kind]
-        contract = contract_of(kind)
-        folder = tmp_path_factory.mktemp("runs") / kind
-        report = fine_tuning_run.run(
-            task_options(kind)(
-                folder, do_eval=True, do_predict=True, **contract.evaluations()
-            )
-        )
-        assert f"Trained to step {contract.num_steps}, loss " in report
-        assert f"{next(iter(contract.scores))} = " in report
-        assert "Predictions are in " in report
-        assert report.endswith(f"The run is in {folder}.")
-        folders[kind] = folder
-        return folder
-
-    return train
-
-
-@pytest.fixture
-def opened_checkpoints(monkeypatch):
-    """List of the paths that are opened as checkpoints during the test."""
-    paths = []
-    original = formats.open_source
-
-    def record(path, **values):
-        paths.append(str(path))
-        return original(path, **values)
-
-    monkeypatch.setattr(formats, "open_source", record)
-    return paths
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a text, bytes, or a list as JSON lines; returns the path of the file."""
-
-    def write_file(name, content):
-        if isinstance(content, list):
-            content = "".join(json.dumps(record) + "\n" for record in content)
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return write_file

@@ -9,12 +9,14 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
 import bert_tf
 from bert_tf import options as options_module
 from bert_tf import progress
+from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
@@ -317,11 +319,13 @@ def test_a_fine_tuned_checkpoint_is_evaluated_in_a_new_folder(
 
 
 @pytest.mark.slow
-def test_init_checkpoint_is_opened_once(tmp_path, create, golden, opened_checkpoints):
+def test_init_checkpoint_is_opened_once(tmp_path, create, golden, monkeypatch):
+    open_source = mock.Mock(side_effect=formats.open_source)
+    monkeypatch.setattr(formats, "open_source", open_source)
     prefix = str(golden / "model" / "bert_model.ckpt")
     options = create(tmp_path, init_checkpoint=prefix, num_train_epochs=1.0)
     fine_tuning_run.run(options)
-    assert opened_checkpoints == [prefix]
+    assert [str(call.args[0]) for call in open_source.call_args_list] == [prefix]
 
 
 @of_the_runner

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from bert_tf.fine_tuning import task_record
 from bert_tf.fine_tuning import tasks
 from bert_tf.modeling import classifier
 from bert_tf.options import option
+from tests import runs
 
 KIND = "bees"
 
@@ -166,8 +166,8 @@ def test_the_runner_trains_evaluates_applies_and_loads_a_new_task(options, tmp_p
     report = fine_tuning_run.run(options)
     run_dir = tmp_path / "run"
     assert "eval_accuracy = 1.0" in report
-    lines = (run_dir / "predictions.jsonl").read_text().splitlines()
-    answers = [json.loads(line)["is_about_bees"] for line in lines]
+    lines = runs.json_lines(run_dir / "predictions.jsonl")
+    answers = [line["is_about_bees"] for line in lines]
     assert answers == [True] * 4 + [True, False, False, False] * 3
     assert "texts about bees" in (run_dir / "README.md").read_text()
     predicted = bert_tf.load(str(run_dir)).predict(["lamp baker", "bee lamp"])

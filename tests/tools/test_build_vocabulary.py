@@ -14,7 +14,6 @@ def test_a_vocabulary_is_learned_and_described(run_tool, sample_data, tmp_path):
         "--vocab_size=1500",
         "--do_lower_case=False",
     )
-    assert result.exit_code == 0, result.stderr
     vocabulary = vocabulary_module.Vocabulary.load(path)
     assert len(vocabulary) == 1500
     assert vocabulary.unk_id == 100
@@ -27,14 +26,13 @@ def test_two_processes_write_the_same_bytes(run_tool_process, sample_data, tmp_p
     contents = []
     for number in range(2):
         path = tmp_path / f"{number}.txt"
-        result = run_tool_process(
+        run_tool_process(
             "build_vocabulary",
             f"--input_file={sample_data / 'corpus.txt'}",
             f"--vocab_file={path}",
             "--vocab_size=3000",
             env={"PYTHONHASHSEED": str(number), "RAYON_NUM_THREADS": str(number + 1)},
         )
-        assert result.exit_code == 0, result.stderr
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
 
@@ -51,7 +49,6 @@ def test_words_fill_unused_places(run_tool, golden, tmp_path, flags):
         f"--fill_unused={tmp_path / 'words.txt'}",
         *[flag.format(tmp_path) for flag in flags],
     )
-    assert result.exit_code == 0, result.stderr
     assert "2 [unused] tokens replaced by words" in result.stdout
     written = tmp_path / "other.txt" if flags else path
     filled = vocabulary_module.Vocabulary.load(written).tokens
@@ -91,10 +88,6 @@ def test_what_cannot_work_ends_in_one_line(
     flags = [flag.format(tmp_path) for flag in flags]
     if not any("--vocab_file" in flag for flag in flags):
         flags.append(f"--vocab_file={tmp_path / 'out.txt'}")
-    result = run_tool("build_vocabulary", *flags)
-    assert result.exit_code == exit_code
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("build_vocabulary: ")
-    assert sentence in last
-    assert "Traceback" not in result.stderr
+    result = run_tool("build_vocabulary", *flags, exit_code=exit_code)
+    assert sentence in result.refusal
     assert {path.name for path in tmp_path.iterdir()} == before

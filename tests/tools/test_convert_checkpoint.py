@@ -23,7 +23,6 @@ def convert(run_tool, released, tmp_path):
 
 def test_the_report_says_what_went_where_and_that_nothing_changed(convert, tmp_path):
     done = convert()
-    assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].endswith("uncased_L-2_H-16_A-2/bert_model.ckpt (bert)")
     assert lines[1] == f"target       {tmp_path / 'new'} (bert)"
@@ -49,13 +48,12 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     tokens = (released / "vocab.txt").read_text().splitlines()
     vocab_file = tmp_path / "other.txt"
     vocab_file.write_text("\n".join([tokens[0], "newpiece", *tokens[2:]]) + "\n")
-    done = convert(
+    convert(
         head="masked_lm",
         bert_config_file=changed,
         vocab_file=vocab_file,
         source=released,
     )
-    assert done.exit_code == 0, done.stderr
     source = formats.open_source(tmp_path / "new")
     assert source.head.kind == "masked_lm"
     assert source.config.hidden_dropout_prob == 0.3
@@ -63,8 +61,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
     assert source.do_lower_case is True
 
     mine = released.rename(tmp_path / "mine")  # A name that does not state the casing.
-    done = convert(source=mine, do_lower_case="false", target=tmp_path / "other")
-    assert done.exit_code == 0, done.stderr
+    convert(source=mine, do_lower_case="false", target=tmp_path / "other")
     assert formats.open_source(tmp_path / "other").do_lower_case is False
 
 
@@ -83,9 +80,7 @@ def test_the_head_the_vocabulary_the_size_and_the_casing_follow_their_flags(
 def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
     convert, tmp_path, flags, message
 ):
-    done = convert(**flags)
-    assert done.exit_code == 1
-    assert done.refusal.startswith("convert_checkpoint: ")
+    done = convert(**flags, exit_code=1)
     assert message in done.refusal
     assert not (tmp_path / "new").exists()
 
@@ -98,8 +93,7 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
     ],
 )
 def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
-    done = convert(**flags)
-    assert done.exit_code == 2
+    done = convert(**flags, exit_code=2)
     assert message in done.refusal
 
 
@@ -109,12 +103,10 @@ def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
 ):
     pytest.importorskip("keras_hub")
     flags = {"target_format": "keras_hub"}
-    done = convert(**flags)
-    assert done.exit_code == 1
+    done = convert(**flags, exit_code=1)
     assert "seq_relationship" in done.refusal
     assert "pass --drop_head" in done.refusal
     done = convert(**flags, drop_head=True)
-    assert done.exit_code == 0, done.stderr
     assert "dropped      7 weights" in done.stdout
 
 
@@ -128,10 +120,8 @@ def test_another_activation_is_converted_only_on_request(convert, released, tmp_
         "head": "encoder",
         "bert_config_file": tmp_path / "erf.json",
     }
-    done = convert(**flags)
-    assert done.exit_code == 1
+    done = convert(**flags, exit_code=1)
     assert "pass --allow_activation_change" in done.refusal
     done = convert(**flags, allow_activation_change=True)
-    assert done.exit_code == 0, done.stderr
     assert "the target computes something else" in done.stdout
     assert "computed with the target's activation" in done.stdout

@@ -1,8 +1,8 @@
 """extract_features, called as a user calls it."""
 
-import json
-
 import pytest
+
+from tests import runs
 
 
 @pytest.fixture
@@ -23,10 +23,9 @@ def extract(run_tool, golden, tmp_path):
 
 def test_lines_in_vectors_out(extract, tmp_path):
     result = extract()
-    assert result.exit_code == 0, result.stderr
     assert result.stdout == f"Vectors of 2 lines are in {tmp_path / 'output.jsonl'}.\n"
-    lines = (tmp_path / "output.jsonl").read_text().splitlines()
-    first, second = [json.loads(line)["features"] for line in lines]
+    lines = runs.json_lines(tmp_path / "output.jsonl")
+    first, second = [line["features"] for line in lines]
     assert first[1]["token"] == "the"
     assert [piece["token"] for piece in second] == ["[CLS]", "the", "lamp", "[SEP]"]
     assert "Traceback" not in result.stderr
@@ -40,6 +39,5 @@ def test_lines_in_vectors_out(extract, tmp_path):
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message):
-    result = extract(**changes)
-    assert result.exit_code == exit_code
+    result = extract(**changes, exit_code=exit_code)
     assert message in result.refusal

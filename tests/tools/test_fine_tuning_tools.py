@@ -6,6 +6,7 @@ import json
 import pytest
 
 import bert_tf
+from tests import runs
 
 TAGGED = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\n"
 CHOICES = "id\tstartphrase\tending0\tending1\tlabel\n"
@@ -75,7 +76,6 @@ def complete(call):
 
     def run(tool, **changes):
         result = call(tool, do_eval="true", do_predict="true", **changes)
-        assert result.exit_code == 0, result.stderr
         assert "The evaluation uses the training data" in result.stderr
         assert "Traceback" not in result.stderr
         return result
@@ -84,9 +84,7 @@ def complete(call):
 
 
 def records(tmp_path, suffix=""):
-    path = tmp_path / "run" / f"predictions{suffix}.jsonl"
-    lines = path.read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return runs.json_lines(tmp_path / "run" / f"predictions{suffix}.jsonl")
 
 
 def test_questions_in_scores_and_answers_out(complete, tmp_path):
@@ -129,11 +127,10 @@ def test_queries_in_scores_and_rankings_out(complete, tmp_path):
 
 
 def test_plain_text_is_tagged_line_by_line(call, tmp_path):
-    assert call("run_ner").exit_code == 0
+    call("run_ner")
     (tmp_path / "text.txt").write_text("Anna, in Lund.\n\nis Rod")
     text = {"data_dir": None, "predict_file": tmp_path / "text.txt"}
-    result = call("run_ner", do_train=None, do_predict="true", **text)
-    assert result.exit_code == 0, result.stderr
+    call("run_ner", do_train=None, do_predict="true", **text)
     tagged = records(tmp_path, "-text")  # The run's own data is test.txt.
     assert [record["line"] for record in tagged] == [1, 2, 3]
     assert tagged[0]["words"] == ["Anna", ",", "in", "Lund", "."]
@@ -163,8 +160,6 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
 def test_a_user_mistake_ends_in_one_line(
     call, tmp_path, tool, changes, exit_code, message
 ):
-    result = call(tool, **changes)
-    assert result.exit_code == exit_code
-    assert result.refusal.startswith(f"{tool}: ")
+    result = call(tool, **changes, exit_code=exit_code)
     assert message in result.refusal
     assert not (tmp_path / "run").exists()

@@ -29,7 +29,6 @@ def test_pretraining_starts_from_the_same_model(pretrain, golden, released, tmp_
         max_eval_steps=1,
         eval_batch_size=4,
     )
-    assert done.exit_code == 0, done.stderr
     assert "first 4 of 48 examples" in done.stderr
     recorded = json.loads((golden / "model" / "trajectory.json").read_text())
     results = runs.scores(tmp_path / "run")
@@ -49,7 +48,7 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
         (swapped, "true", "vocabulary"),
         (golden / "vocab.txt", "false", "was created with --do_lower_case=False"),
     ):
-        done = run_tool(
+        run_tool(
             "create_pretraining_data",
             f"--input_file={sample_data / 'corpus_heldout.txt'}",
             f"--output_file={tmp_path / 'examples.tfrecord'}",
@@ -60,7 +59,6 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
             "--dupe_factor=1",
             "--max_unknown_share=1",
         )
-        assert done.exit_code == 0, done.stderr
         done = run_tool(
             "run_pretraining",
             f"--init_checkpoint={released}",
@@ -69,7 +67,7 @@ def test_examples_of_another_vocabulary_or_casing_are_refused(
             "--max_seq_length=32",
             "--max_predictions_per_seq=5",
             "--do_train",
+            exit_code=1,
         )
-        assert done.exit_code == 1
         assert message in done.refusal
         assert not (tmp_path / "run").exists()

@@ -2,6 +2,8 @@ import json
 
 import pytest
 
+from tests import runs
+
 LINES = ("wet\train", "dry\tsun", "very wet\train", "very dry\tsun")
 TRAIN = "\n".join(["text\tlabel", *LINES]) + "\n"
 
@@ -37,7 +39,6 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
         do_eval="true",
         do_predict="true",
     )
-    assert result.exit_code == 0, result.stderr
     assert "eval_accuracy = " in result.stdout
     assert "The evaluation uses the training data" in result.stderr
     (tmp_path / "copy.csv").write_text((tmp_path / "all.csv").read_text())
@@ -47,10 +48,9 @@ def test_csv_in_scores_and_predictions_out(classify, tmp_path):
         result = classify(
             **again, train_file=None, do_eval="true", eval_file=tmp_path / name
         )
-        assert result.exit_code == 0, result.stderr
         assert ("The evaluation uses the training data" in result.stderr) == is_seen
-    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["c", "d"]
+    lines = runs.json_lines(tmp_path / "run" / "predictions.jsonl")
+    assert [line["id"] for line in lines] == ["c", "d"]
     table = (tmp_path / "run" / "predictions.csv").read_text(encoding="utf-8-sig")
     assert table.startswith('id,text,predicted_label,probability\nc,"wet, wet",')
     assert "Traceback" not in result.stderr
@@ -63,7 +63,6 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     split = {"train_file": tmp_path / "a.csv", "validation_split": 0.25}
     result = classify(do_eval="true", random_seed=7, eval_every_steps=10, **split)
-    assert result.exit_code == 0, result.stderr
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert task["validation_split"] == 0.25
     assert "The evaluation uses the training data" not in result.stderr
@@ -78,8 +77,8 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     evaluated = classify(do_eval="true", **again, **split)
     assert classes in evaluated.stdout
     split["validation_split"] = 0.5
-    message = classify(do_eval="true", **again, **split).refusal
-    assert "was trained with --validation_split=0.25" in message
+    refused = classify(do_eval="true", **again, **split, exit_code=1)
+    assert "was trained with --validation_split=0.25" in refused.refusal
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,5 @@ def test_one_table_is_divided_into_training_and_evaluation(classify, tmp_path):
     ],
 )
 def test_a_user_mistake_ends_in_one_line(classify, changes, exit_code, message):
-    result = classify(**changes)
-    assert result.exit_code == exit_code
-    assert result.refusal.startswith("run_classifier: ")
+    result = classify(**changes, exit_code=exit_code)
     assert message in result.refusal

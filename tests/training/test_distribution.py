@@ -148,7 +148,7 @@ def test_replicas_get_contiguous_parts_of_the_global_batch(replicas):
 
 
 def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
-    tpu_calls, golden, tmp_path, run_tool, monkeypatch
+    tpu_calls, pretrain, monkeypatch
 ):
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     monkeypatch.setattr(tf.distribute, "TPUStrategy", lambda resolver: strategy)
@@ -178,22 +178,8 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     )
     monkeypatch.setattr(model, "call", call_and_see)
     # 48 is not a multiple of 5, but no batch may be smaller.
-    recorded = golden / "model"
-    done = run_tool(
-        "run_pretraining",
-        f"--input_file={recorded / 'examples.tfrecord'}",
-        f"--output_dir={tmp_path / 'run'}",
-        f"--bert_config_file={recorded / 'bert_config.json'}",
-        "--device=tpu",
-        "--do_train",
-        "--do_eval",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
-        "--train_batch_size=5",
-        "--eval_batch_size=7",
-        "--num_train_steps=11",
-    )
-    assert done.exit_code == 0, done.stderr
+    flags = {"train_batch_size": 5, "eval_batch_size": 7, "num_train_steps": 11}
+    pretrain(device="tpu", do_eval=True, **flags)
     assert [name for name, _ in tpu_calls] == ["resolver", "connect", "initialize"]
     assert made == [("model", True), ("optimizer", True)]
     assert shapes == {(5, 64), (7, 64)}
@@ -296,21 +282,10 @@ runpy.run_path({path!r}, run_name="__main__")
 
 @pytest.mark.slow
 def test_a_host_that_runs_no_python_of_ours_trains_on_records(
-    golden, tmp_path, run_tool
+    recorded_flags, pretrain, tmp_path
 ):
-    recorded = golden / "model"
-    flags = [
-        f"--input_file={recorded / 'examples.tfrecord'}",
-        f"--bert_config_file={recorded / 'bert_config.json'}",
-        "--do_train",
-        "--do_eval",
-        "--max_seq_length=64",
-        "--max_predictions_per_seq=10",
-        "--train_batch_size=4",
-        "--num_train_steps=7",
-        "--num_warmup_steps=1",
-        "--iterations_per_loop=3",
-    ]
+    flags = {"do_eval": True, "num_train_steps": 7, "num_warmup_steps": 1}
+    flags["iterations_per_loop"] = 3
     tool = str(pathlib.Path(__file__).parents[2] / "tools" / "run_pretraining.py")
     with subprocess.Popen(
         [sys.executable, "-c", REMOTE_HOST],
@@ -322,14 +297,18 @@ def test_a_host_that_runs_no_python_of_ours_trains_on_records(
             address = host.stdout.readline().strip()
             assert address.startswith("grpc://")
             script = REMOTE_RUN.format(path=tool)
-            command = [sys.executable, "-c", script, *flags, "--device=tpu"]
-            command += [f"--tpu_name={address}", f"--output_dir={tmp_path / 'sent'}"]
+            there = {
+                "device": "tpu",
+                "tpu_name": address,
+                "output_dir": tmp_path / "sent",
+            }
+            given = runs.flags_of(recorded_flags | flags | there)
+            command = [sys.executable, "-c", script, *given]
             done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         finally:
             host.kill()
     assert done.returncode == 0, done.stderr
-    local = run_tool("run_pretraining", *flags, f"--output_dir={tmp_path / 'local'}")
-    assert local.exit_code == 0, local.stderr
+    pretrain(**flags, output_dir=tmp_path / "local")
     sent, expected = (
         [line["loss"] for line in runs.metrics(tmp_path / name)]
         for name in ("sent", "local")

@@ -95,7 +95,7 @@ def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "STEPS_TO_GROW", 2)
 
     def run(folder):
-        done = pretrain(
+        pretrain(
             output_dir=folder,
             num_train_steps=6,
             num_warmup_steps=0,
@@ -104,7 +104,6 @@ def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
             optimizer="lamb",
             gradient_accumulation_steps=2,
         )
-        assert done.exit_code == 0, done.stderr
         return runs.metrics(folder)
 
     lines = run(tmp_path / "whole")
@@ -123,7 +122,6 @@ def test_a_float16_run_goes_on_with_its_scale(pretrain, tmp_path, monkeypatch):
     runs.assert_same_tensors(tmp_path / "parts", tmp_path / "whole")
 
     # AdamW cannot resume from LAMB's slots.
-    done = pretrain(output_dir=tmp_path / "parts", num_train_steps=8)
-    assert done.exit_code == 1
+    done = pretrain(output_dir=tmp_path / "parts", num_train_steps=8, exit_code=1)
     assert "it lacks" in done.stderr
     assert "adam_m" in done.stderr

@@ -56,6 +56,5 @@ def test_plot_run_writes_a_picture_into_the_folder(run_dir, run_tool):
 
 
 def test_a_folder_without_metrics_is_named(tmp_path, run_tool):
-    result = run_tool("plot_run", f"--run_dir={tmp_path}")
-    assert result.exit_code == 1
+    result = run_tool("plot_run", f"--run_dir={tmp_path}", exit_code=1)
     assert "has no metrics.jsonl; expected the output_dir" in result.stderr

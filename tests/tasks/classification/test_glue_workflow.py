@@ -1,7 +1,5 @@
 """GLUE's tasks and XNLI from their folders to submissions."""
 
-import json
-
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
@@ -60,8 +58,8 @@ def test_mnli_is_scored_on_both_sets_and_its_model_answers_ax(
         header, *rows = (run_dir / name).read_text().splitlines()
         assert header == "index\tprediction"
         assert [row.split("\t")[0] for row in rows] == ["0", "5"]
-        lines = (run_dir / f"predictions{suffix}.jsonl").read_text().splitlines()
-        said = [json.loads(line)["label"] for line in lines]
+        lines = runs.json_lines(run_dir / f"predictions{suffix}.jsonl")
+        said = [line["label"] for line in lines]
         assert [row.split("\t")[1] for row in rows] == said
         assert set(said) <= set(labels)
         columns = (run_dir / f"test_results{suffix}.tsv").read_text().splitlines()
@@ -113,8 +111,8 @@ def test_numbers_of_sts_b_are_submitted_within_their_range(tmp_path, glue_option
     )
     assert {"eval_pearson", "eval_spearman"} <= set(runs.scores(run_dir))
     assert (run_dir / "STS-B.tsv").read_text() == "index\tprediction\n4\t5.000\n"
-    [line] = (run_dir / "predictions.jsonl").read_text().splitlines()
-    assert json.loads(line)["value"] > 5
+    [line] = runs.json_lines(run_dir / "predictions.jsonl")
+    assert line["value"] > 5
 
 
 def test_a_model_trained_in_one_language_is_asked_in_others(tmp_path, glue_options):

@@ -12,46 +12,42 @@ from tests import runs
 pytestmark = pytest.mark.slow
 
 
-def answers_in(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
-def weather_table(tmp_path_factory, task_data):
-    """Returns the path of the weather's training table with other labels."""
-    folder = tmp_path_factory.mktemp("tables")
+def learn(tmp_path_factory, task_data, weather_options):
+    """Learns the weather with other labels; returns the path of the table.
 
-    def write(name, label_of):
+    learn(folder, label_of): `label_of` takes a text and its label.
+    """
+
+    def run(run_dir, label_of, **values):
         path = task_data("classification") / "train.tsv"
         header, *rows = path.read_text().splitlines()
         texts = [row.split("\t") for row in rows]
         lines = [f"{text}\t{label_of(text, label)}" for text, label in texts]
-        (folder / name).write_text("\n".join([header, *lines]) + "\n")
-        return str(folder / name)
+        table = tmp_path_factory.mktemp("tables") / "train.tsv"
+        table.write_text("\n".join([header, *lines]) + "\n")
+        data = dict.fromkeys(("train_file", "eval_file"), str(table))
+        options = weather_options(
+            run_dir, do_eval=True, do_predict=True, **data, **values
+        )
+        fine_tuning_run.run(options)
+        return str(table)
 
-    return write
+    return run
 
 
-def test_a_number_is_learned_scored_and_written(
-    tmp_path, weather_options, weather_table
-):
+NUMBERS = {"regression": True, "learning_rate": 3e-3}
+
+
+def test_a_number_is_learned_scored_and_written(tmp_path, learn):
     """It learns 2 for rain and -1 for sun."""
-    table = weather_table("numbers.tsv", lambda _, label: {"rain": 2, "sun": -1}[label])
     number_run = tmp_path / "run"
-    options = weather_options(
-        number_run,
-        do_eval=True,
-        do_predict=True,
-        regression=True,
-        learning_rate=3e-3,
-        **dict.fromkeys(("train_file", "eval_file"), table),
-    )
-    fine_tuning_run.run(options)
+    learn(number_run, lambda _, label: {"rain": 2, "sun": -1}[label], **NUMBERS)
     results = runs.scores(number_run)
     assert results["eval_pearson"] > 0.95
     assert results["eval_spearman"] > 0.8
     assert results["eval_loss"] < 0.3
-    answers = answers_in(number_run / "predictions.jsonl")
+    answers = runs.json_lines(number_run / "predictions.jsonl")
     assert [set(answer) for answer in answers] == [{"id", "value"}] * 5
     np.testing.assert_allclose(
         [answer["value"] for answer in answers], [2, -1, 2, -1, 2], atol=1
@@ -64,25 +60,14 @@ def test_a_number_is_learned_scored_and_written(
     assert "Predicts a number for a text. An answer counts as wrong if" in card
 
 
-def test_two_numbers_are_learned_scored_and_written(
-    tmp_path, weather_options, weather_table
-):
+def test_two_numbers_are_learned_scored_and_written(tmp_path, learn, weather_options):
     labels = {"rain": "[2, 0]", "sun": "[-1, 3]"}
-    table = weather_table("two.tsv", lambda _, label: labels[label])
-    options = weather_options(
-        tmp_path / "run",
-        do_eval=True,
-        do_predict=True,
-        regression=True,
-        learning_rate=3e-3,
-        **dict.fromkeys(("train_file", "eval_file"), table),
-    )
-    fine_tuning_run.run(options)
+    table = learn(tmp_path / "run", lambda _, label: labels[label], **NUMBERS)
     results = runs.scores(tmp_path / "run")
     both = [results["eval_pearson_0"], results["eval_pearson_1"]]
     assert results["eval_pearson"] == pytest.approx(np.mean(both))
     assert min(both) > 0.9
-    answers = answers_in(tmp_path / "run" / "predictions.jsonl")
+    answers = runs.json_lines(tmp_path / "run" / "predictions.jsonl")
     assert [len(answer["value"]) for answer in answers] == [2] * 5
     assert np.loadtxt(tmp_path / "run" / "test_results.tsv").shape == (5, 2)
     # The checkpoint alone says how many numbers there are.
@@ -101,7 +86,7 @@ def test_two_numbers_are_learned_scored_and_written(
 
 
 @pytest.fixture(scope="module")
-def several_run(tmp_path_factory, weather_options, weather_table):
+def several_run(tmp_path_factory, learn):
     """Folder of a multi-label run: rain, and cloud where the text mentions it."""
     run_dir = tmp_path_factory.mktemp("runs") / "several"
 
@@ -109,18 +94,8 @@ def several_run(tmp_path_factory, weather_options, weather_table):
         names = {"rainy": label == "rain", "cloudy": "cloud" in text}
         return "; ".join(name for name, is_true in names.items() if is_true)
 
-    table = weather_table("several.tsv", labels)
-    options = weather_options(
-        run_dir,
-        do_eval=True,
-        do_predict=True,
-        label_separator=";",
-        class_weights="balanced",
-        learning_rate=4e-3,
-        num_train_epochs=40.0,
-        **dict.fromkeys(("train_file", "eval_file"), table),
-    )
-    fine_tuning_run.run(options)
+    values = {"label_separator": ";", "class_weights": "balanced"}
+    learn(run_dir, labels, learning_rate=4e-3, num_train_epochs=40.0, **values)
     return run_dir
 
 
@@ -135,7 +110,7 @@ def test_any_number_of_classes_is_learned_scored_and_written(several_run):
         "loss",
     }
     assert results["eval_micro_f1"] > 0.9
-    answers = answers_in(several_run / "predictions.jsonl")
+    answers = runs.json_lines(several_run / "predictions.jsonl")
     assert [set(answer) for answer in answers] == [
         {"id", "labels", "probabilities"}
     ] * 5

@@ -1,12 +1,11 @@
 """Cross-encoders of sentence-transformers, applied by run_classifier."""
 
-import json
-
 import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.classification import options as classification_options
 from tests import ring
+from tests import runs
 from tests.checkpoints.foreign import sentence_transformers_folders as folders
 
 
@@ -44,8 +43,8 @@ def options(tmp_path):
 )
 def test_the_values_are_the_scores_of_the_library(options, tmp_path, name, length):
     fine_tuning_run.run(options(name, max_seq_length=length))
-    lines = (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()
-    values = [json.loads(line)["value"] for line in lines]
+    lines = runs.json_lines(tmp_path / "run" / "predictions.jsonl")
+    values = [line["value"] for line in lines]
     assert values == pytest.approx(folders.expected(name), rel=1e-5, abs=1e-6)
 
 

@@ -11,14 +11,14 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import export
+from tests import runs
 from tests.tasks.classification import contract
 
 EVALUATIONS = contract.CONTRACT.evaluations()
 
 
 def test_both_files_of_predictions_say_the_same(weather_run):
-    lines = (weather_run / "predictions.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
+    records = runs.json_lines(weather_run / "predictions.jsonl")
     assert [record["id"] for record in records] == [f"test-{i}" for i in range(1, 6)]
     labels = [record["label"] for record in records]
     assert labels == ["rain", "sun", "rain", "sun", "rain"]

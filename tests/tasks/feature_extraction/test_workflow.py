@@ -15,11 +15,6 @@ from tests import runs
 TEXTS = ["the bee", ("the lamp", "is slow"), "", "a b c d e f g h"]
 
 
-def read_records(path):
-    text = pathlib.Path(path).read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
 @pytest.fixture(scope="module")
 def extract(released):
     """Returns the vocabulary, and what is extracted of the texts."""
@@ -55,7 +50,7 @@ def write(extract, extraction_options):
 
 def test_json_lines_are_the_releases(write):
     path, expected = write("jsonl")
-    records = read_records(path)
+    records = runs.json_lines(path)
     assert [list(record) for record in records] == [["linex_index", "features"]] * 4
     assert [record["linex_index"] for record in records] == [0, 1, 2, 3]
     tokens = [piece["token"] for piece in records[1]["features"]]
@@ -69,7 +64,7 @@ def test_json_lines_are_the_releases(write):
 
 def test_pooled_texts_have_one_vector(write):
     path, expected = write("jsonl", pooling="mean")
-    records = read_records(path)
+    records = runs.json_lines(path)
     assert list(records[0]) == ["linex_index", "values"]
     values = [record["values"] for record in records]
     np.testing.assert_allclose(values, [text.vector for text in expected], atol=2e-6)
@@ -80,7 +75,7 @@ def test_pooled_texts_have_one_vector(write):
 
 def test_attention_weights_in_json_are_by_layer_head_from_and_to(write):
     path, expected = write("jsonl", attention_weights=True)
-    record, *_ = read_records(path)
+    record, *_ = runs.json_lines(path)
     layers = record["attention_weights"]
     assert [layer["index"] for layer in layers] == [-1, 0]
     heads = np.array([layer["heads"] for layer in layers])
@@ -161,6 +156,6 @@ def test_the_recorded_lines_of_2018(shared, extraction_options):
         max_seq_length=settings["max_seq_length"],
     )
     feature_extraction_workflow.run(chosen)
-    records = read_records(chosen.output_file)
-    recorded = read_records(folder / "output.jsonl")
+    records = runs.json_lines(chosen.output_file)
+    recorded = runs.json_lines(folder / "output.jsonl")
     runs.assert_close(records, recorded, absolute=2e-6)

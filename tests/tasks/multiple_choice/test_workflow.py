@@ -1,6 +1,5 @@
 """What only multiple choice does; see `tests/tasks/test_contract.py` for the rest."""
 
-import json
 import shutil
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.tasks.multiple_choice import task
+from tests import runs
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,7 @@ def test_the_first_of_equally_probable_endings_is_the_answer():
 def test_both_files_of_predictions_have_the_same_probabilities(trained):
     run = trained("multiple_choice")
     rows = np.loadtxt(run / "test_results.tsv", delimiter="\t")
-    lines = (run / "predictions.jsonl").read_text().splitlines()
-    answers = [json.loads(line) for line in lines]
+    answers = runs.json_lines(run / "predictions.jsonl")
     by_number = [[one["probabilities"][str(i)] for i in range(3)] for one in answers]
     np.testing.assert_allclose(rows, by_number, rtol=1e-6)
     assert [one["label"] for one in answers] == [str(row.argmax()) for row in rows]

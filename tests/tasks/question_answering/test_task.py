@@ -18,10 +18,6 @@ def read_json(folder, name="predictions.json"):
     return json.loads((folder / name).read_text())
 
 
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def pairs(path):
     """Returns (question, context) for each question of a SQuAD file."""
     with open(path) as file:
@@ -82,7 +78,7 @@ def test_answers_are_in_the_releases_files_with_their_positions(quiz_run, quiz):
     names = ["text", "probability", "start_logit", "end_logit"]
     assert list(nbest["0-first?"][0]) == names
     assert not (quiz_run / "null_odds.json").exists()
-    lines = read_lines(quiz_run / "predictions.jsonl")
+    lines = runs.json_lines(quiz_run / "predictions.jsonl")
     for line, (_, context) in zip(lines, pairs(quiz), strict=True):
         assert context[line["start"] : line["end"]] == line["answer"]
     assert {line["id"]: line["answer"] for line in lines} == answers

@@ -25,10 +25,6 @@ def made_by(folder):
         return file.metadata()
 
 
-def read_lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
 def run_dir(trained):
     """Folder of a bi-encoder's run that has memorized its pairs."""
@@ -54,7 +50,7 @@ def cross_dir(tmp_path_factory, retrieval_options, run_dir):
 
 
 def test_predictions_are_rankings_of_the_corpus(run_dir):
-    first, second = read_lines(run_dir / "predictions.jsonl")
+    first, second = runs.json_lines(run_dir / "predictions.jsonl")
     assert (first["id"], first["query"]) == ("test-1", "the bee")
     assert (second["id"], second["query"]) == ("test-3", "the river")
     assert len(first["passages"]) == 10
@@ -131,7 +127,7 @@ def test_a_cross_encoder_ranks_again_what_was_found(cross_dir):
     results = runs.scores(cross_dir)
     assert results["eval_retrieved_recall_at_1"] == 1.0
     assert 0 < results["eval_mrr"] <= 1
-    first, _ = read_lines(cross_dir / "predictions.jsonl")
+    first, _ = runs.json_lines(cross_dir / "predictions.jsonl")
     assert len(first["passages"]) == 6
     assert "honey and wax" in [passage["text"] for passage in first["passages"]]
     assert "pipeline_tag: text-ranking" in (cross_dir / "README.md").read_text()
@@ -159,7 +155,7 @@ def test_a_cross_encoder_learns_which_passage_is_right(
         num_train_epochs=60.0,
     )
     fine_tuning_run.Run(options).train()
-    losses = [line["loss"] for line in read_lines(tmp_path / "metrics.jsonl")]
+    losses = [line["loss"] for line in runs.json_lines(tmp_path / "metrics.jsonl")]
     assert losses[0] == pytest.approx(np.log(3), abs=0.1)  # Of three, nothing known.
     assert np.mean(losses[-3:]) < 0.6
 

@@ -59,8 +59,8 @@ def test_predictions_are_the_test_file_with_the_models_tags(names_run, task_data
     hits = sum(a == b for a, b in zip(written, original, strict=True) if a in rows)
     assert hits / len(rows) > 0.95
 
-    lines = (names_run / "predictions.jsonl").read_text().splitlines()
-    by_line = {one["line"]: one["tags"] for one in map(json.loads, lines)}
+    lines = runs.json_lines(names_run / "predictions.jsonl")
+    by_line = {one["line"]: one["tags"] for one in lines}
 
     tagger = bert_tf.load(str(names_run))
     sentences = "\n".join(original).split("\n\n")
