@@ -196,9 +196,24 @@ class Task(abc.ABC):
             self.examples[name] = self.read_set(name, str(paths[name]))
         return self.applied_record() if self.trained else self.new_record()
 
-    @abc.abstractmethod
     def new_record(self) -> task_record.TaskRecord:
         """Returns the record that options, examples and `start` describe."""
+        return self.create_record()
+
+    def create_record(self, *sources: Any, **values: Any) -> Any:
+        """Returns a record with the casing of `start`.
+
+        Args:
+            *sources: objects with attributes that are fields of the record. The last
+                one is always `options`.
+            **values: further fields.
+        """
+        values |= self.start.tokenizer_arguments()
+        for field in dataclasses.fields(self.RECORD):
+            for source in (*sources, self.options):
+                if hasattr(source, field.name):
+                    values.setdefault(field.name, getattr(source, field.name))
+        return self.RECORD(**values)
 
     def applied_record(self) -> task_record.TaskRecord:
         """Returns `trained`, with fields that options of an applied run may change."""

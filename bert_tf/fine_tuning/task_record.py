@@ -173,7 +173,8 @@ def trained(
     """Returns the record of the finished run that the options evaluate or apply.
 
     A run is always applied with its own values. If another value of a flag had no
-    effect, the results would be read as those of that value.
+    effect, the results would be read as those of that value. The same holds for the
+    names and the order of labels.
 
     Args:
         options: the tool's options. A flag with its default counts as not given, unless
@@ -192,17 +193,35 @@ def trained(
         return None
     task = record.read(options.output_dir)
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
-    for name in fixed:
+    for name in (*fixed, "labels") if "labels" in defaults else fixed:
         value, recorded = getattr(options, name), getattr(task, name)
         is_given = options_module.is_given(value)
         if options_module.is_given(defaults[name]):  # It is not `implicit`.
             is_given = value != defaults[name]
         if is_given and value != recorded:
+            if name == "labels":
+                value, recorded = ",".join(value), ",".join(recorded)
             raise ValueError(
                 f"--{name}={value}, but the model in {options.output_dir} was trained "
                 f"with {recorded}; omit --{name}."
             )
     return task
+
+
+def columns_of(columns_class: Any, *sources: Any) -> Any:
+    """Returns the names of the columns of a task's tables.
+
+    Args:
+        columns_class: a dataclass. Its fields have the names of flags.
+        *sources: options and records. The first one that has a value for a field
+            decides. Otherwise the field has its default.
+    """
+    values = {}
+    for field in dataclasses.fields(columns_class):
+        given = [getattr(source, field.name, None) for source in sources]
+        known = [value for value in given if value not in (None, ())]
+        values[field.name] = known[0] if known else field.default
+    return columns_class(**values)
 
 
 def find_start(

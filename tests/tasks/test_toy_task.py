@@ -81,10 +81,6 @@ class Bees(task_module.Task):
         columns = ("text",) if name == "test" else ("text", "label")
         return list(tables.read_table(path, columns, broken_rows=broken_rows))
 
-    def new_record(self):
-        length = self.options.max_seq_length
-        return Record(max_seq_length=length, **self.start.tokenizer_arguments())
-
     def convert(self, name):
         rows = self.examples[name]
         texts = [row.cells["text"] for row in rows]

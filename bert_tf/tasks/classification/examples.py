@@ -54,11 +54,12 @@ class InputExample:
 class Columns:
     """Names of the columns of a table, and the kind of its labels."""
 
-    text: str = "text"
-    text_b: str | None = None  # None if the task has single texts.
-    label: str | None = "label"  # None: no labels. "a,b": a column for each number.
-    kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
-    separator: str | None = None  # Between class names. None: one class per cell.
+    text_column: str = "text"
+    text_b_column: str | None = None  # None if the task has single texts.
+    # None: no labels. "a,b": a column for each number.
+    label_column: str | None = "label"
+    label_kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
+    label_separator: str | None = None  # Between class names. None: one class per cell.
     # Column of the row index in GLUE's test files. None for your own data, where the
     # optional column `id` names the examples.
     index: str | None = None
@@ -68,16 +69,19 @@ class Columns:
     @property
     def label_columns(self) -> tuple[str, ...]:
         """The names of the label's columns; only numbers can have several."""
-        separator = "," if self.kind == checkpoint_heads.REGRESSION else None
-        return label_names.names_in(self.label, separator) if self.label else ()
+        if not self.label_column:
+            return ()
+        separator = "," if self.label_kind == checkpoint_heads.REGRESSION else None
+        return label_names.names_in(self.label_column, separator)
 
-    def names(self) -> list[str]:
-        """Returns the names of the required columns."""
-        return [*filter(None, (self.text, self.text_b)), *self.label_columns]
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The name of the text's column, or of those of both texts of a pair."""
+        return tuple(filter(None, (self.text_column, self.text_b_column)))
 
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
-        return dataclasses.replace(self, label=None, header=None)
+        return dataclasses.replace(self, label_column=None, header=None)
 
 
 class DataProcessor:
@@ -208,7 +212,7 @@ class TableProcessor(DataProcessor):
         Raises:
             ValueError: the class names are unknown, or fewer than two.
         """
-        if self.columns.kind == checkpoint_heads.REGRESSION:
+        if self.columns.label_kind == checkpoint_heads.REGRESSION:
             return self._targets
         return self._known_labels or self._collected_labels
 
@@ -232,7 +236,7 @@ class TableProcessor(DataProcessor):
 
     @functools.cached_property
     def _train_examples(self):
-        is_regression = self.columns.kind == checkpoint_heads.REGRESSION
+        is_regression = self.columns.label_kind == checkpoint_heads.REGRESSION
         labels = self._targets if is_regression else self._known_labels
         examples = self._read("train", labels)
         if not labels and not is_regression:
@@ -248,14 +252,14 @@ class TableProcessor(DataProcessor):
         examples = self._train_examples
         return hold_out.held_out(
             [example.texts for example in examples],
-            _strata([example.label for example in examples], self.columns.kind),
+            _strata([example.label for example in examples], self.columns.label_kind),
             share=self._validation_split,
             seed=_HOLD_OUT_SEED,
         )
 
     @functools.cached_property
     def _collected_labels(self):
-        path, kind = self._paths.get("train"), self.columns.kind
+        path, kind = self._paths.get("train"), self.columns.label_kind
         if path is None:
             raise ValueError(
                 "The class names are unknown; pass --labels in the order of the "
@@ -277,7 +281,9 @@ class TableProcessor(DataProcessor):
     def _label_counts(self, examples):
         """Returns the number of examples of each class name."""
         cells = [str(example.label) for example in examples]
-        return collections.Counter(label_names.all_names(cells, self.columns.separator))
+        return collections.Counter(
+            label_names.all_names(cells, self.columns.label_separator)
+        )
 
 
 def _strata(labels, kind):
@@ -312,10 +318,10 @@ def read_examples(
         ValueError: a row is wrong, and `broken_rows` does not collect its error. The
             message contains file and line.
     """
-    is_regression = columns.kind == checkpoint_heads.REGRESSION
+    is_regression = columns.label_kind == checkpoint_heads.REGRESSION
     rows = tables.read_table(
         path,
-        columns.names(),
+        [*columns.text_columns, *columns.label_columns],
         header=columns.header,
         number_lists=columns.label_columns if is_regression else (),
         broken_rows=broken_rows,
@@ -340,11 +346,12 @@ def examples_of(
             guid = None if columns.index else row.cells.get(ID_COLUMN)
             if guid:
                 _check_new(guid, place_of_id, row.place)
+            text_a, *others = map(row.cells.__getitem__, columns.text_columns)
             example = InputExample(
                 guid=guid or f"{set_type}-{number}",
-                text_a=row.cells[columns.text],
-                text_b=None if columns.text_b is None else row.cells[columns.text_b],
-                label=None if columns.label is None else _label(row, columns, labels),
+                text_a=text_a,
+                text_b=others[0] if others else None,
+                label=_label(row, columns, labels),
                 place=row.place,
                 index=columns.index and row.cells.get(columns.index),
             )
@@ -354,11 +361,13 @@ def examples_of(
 
 
 def _label(row, columns, labels):
+    if columns.label_column is None:
+        return None
     cells = [(row.cells[name] or "").strip() for name in columns.label_columns]
     text = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
     try:
         label_names.check_label(
-            text, labels, kind=columns.kind, separator=columns.separator
+            text, labels, kind=columns.label_kind, separator=columns.label_separator
         )
     except ValueError as error:
         raise ValueError(f"{row.place}: {error}") from None

@@ -21,11 +21,6 @@ from bert_tf.tasks.classification import options as classification_options
 
 logger = logging.getLogger(__name__)
 
-_INDEX = "index"
-_ONE_SENTENCE = examples_module.Columns(text="sentence", index=_INDEX)
-_TWO_SENTENCES = examples_module.Columns(
-    text="sentence1", text_b="sentence2", index=_INDEX
-)
 _PARTS = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
 _PARTS_OF_MNLI = {
     "train": "train.tsv",
@@ -47,10 +42,19 @@ _TFDS_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 
 
+def _columns(text, text_b=None, *, label="label", index="index", **others):
+    """Returns the columns of the files of a task."""
+    names = {"text_column": text, "text_b_column": text_b, "label_column": label}
+    return examples_module.Columns(**names, index=index, **others)
+
+
+_ONE_SENTENCE = _columns("sentence")
+_TWO_SENTENCES = _columns("sentence1", "sentence2")
+
+
 class GlueProcessor(examples_module.DataProcessor):
     """Reads a task from tables. Subclasses set its columns, labels and files."""
 
-    columns: examples_module.Columns = examples_module.Columns(index=_INDEX)
     labels: tuple[str, ...] = ("0", "1")
     languages = ("en",)
     parts = _PARTS
@@ -71,8 +75,8 @@ class GlueProcessor(examples_module.DataProcessor):
 class ColaProcessor(GlueProcessor):
     """CoLA: is a sentence acceptable English? Score: Matthews correlation."""
 
-    columns = dataclasses.replace(
-        _ONE_SENTENCE, header=("source", "label", "original_label", "sentence")
+    columns = _columns(
+        "sentence", header=("source", "label", "original_label", "sentence")
     )
     submitted_as = ("CoLA.tsv",)
 
@@ -87,9 +91,7 @@ class Sst2Processor(GlueProcessor):
 class MrpcProcessor(GlueProcessor):
     """MRPC: are two sentences paraphrases? Scores: F1 and accuracy."""
 
-    columns = examples_module.Columns(
-        text="#1 String", text_b="#2 String", label="Quality", index=_INDEX
-    )
+    columns = _columns("#1 String", "#2 String", label="Quality")
     submitted_as = ("MRPC.tsv",)
 
 
@@ -97,7 +99,7 @@ class StsbProcessor(GlueProcessor):
     """STS-B: how similar are two sentences, from 0 to 5? Scores: correlations."""
 
     columns = dataclasses.replace(
-        _TWO_SENTENCES, label="score", kind=checkpoint_heads.REGRESSION
+        _TWO_SENTENCES, label_column="score", label_kind=checkpoint_heads.REGRESSION
     )
     labels = ()
     submitted_as = ("STS-B.tsv",)
@@ -106,9 +108,7 @@ class StsbProcessor(GlueProcessor):
 class QqpProcessor(GlueProcessor):
     """QQP: are two Quora questions duplicates? Scores: F1 and accuracy."""
 
-    columns = examples_module.Columns(
-        text="question1", text_b="question2", label="is_duplicate", index="id"
-    )
+    columns = _columns("question1", "question2", label="is_duplicate", index="id")
     submitted_as = ("QQP.tsv",)
 
     def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
@@ -121,7 +121,8 @@ class QqpProcessor(GlueProcessor):
             return super().read(data_dir, part)
         [path] = self.get_files(data_dir)[part]
         broken: list[str] = []
-        rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
+        names = [*self.columns.text_columns, *self.columns.label_columns]
+        rows = tables.read_table(path, names, broken_rows=broken)
         examples = examples_module.examples_of(
             rows,
             self.columns,
@@ -143,7 +144,7 @@ class MnliProcessor(GlueProcessor):
     genres ("mismatched").
     """
 
-    columns = dataclasses.replace(_TWO_SENTENCES, label="gold_label")
+    columns = _columns("sentence1", "sentence2", label="gold_label")
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_MNLI
     submitted_as = ("MNLI-m.tsv", "MNLI-mm.tsv")
@@ -152,7 +153,7 @@ class MnliProcessor(GlueProcessor):
 class QnliProcessor(GlueProcessor):
     """QNLI: does a sentence contain the answer to a question? Score: accuracy."""
 
-    columns = examples_module.Columns(text="question", text_b="sentence", index=_INDEX)
+    columns = _columns("question", "sentence")
     labels = ("entailment", "not_entailment")
     submitted_as = ("QNLI.tsv",)
 
@@ -179,9 +180,7 @@ class AxProcessor(GlueProcessor):
     """
 
     columns = _TWO_SENTENCES
-    dev_columns = examples_module.Columns(
-        text="Premise", text_b="Hypothesis", label="Label", index=_INDEX
-    )
+    dev_columns = _columns("Premise", "Hypothesis", label="Label")
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_AX
     submitted_as = ("AX.tsv",)
@@ -199,7 +198,7 @@ class AxProcessor(GlueProcessor):
 DEFAULT_LANGUAGE = "zh"
 ALL_LANGUAGES = "all"
 _LANGUAGE = "language"
-_TRAIN_COLUMNS = examples_module.Columns(text="premise", text_b="hypo", index="index")
+_TRAIN_COLUMNS = _columns("premise", "hypo")
 # The label "contradiction" in the training files.
 _CONTRADICTORY = "contradictory"
 _FOLDERS = ("", "XNLI-1.0", "XNLI-MT-1.0", "multinli", "XNLI-MT-1.0/multinli")
@@ -251,7 +250,7 @@ class XnliProcessor(examples_module.DataProcessor):
         [path] = paths
         columns = self.columns if kind == "dev" else self.columns.without_label()
         rows_of: dict[str, list[tables.Row]] = {}
-        names = [*columns.names(), _LANGUAGE]
+        names = [*columns.text_columns, *columns.label_columns, _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
         languages = self.languages
@@ -291,14 +290,14 @@ class XnliProcessor(examples_module.DataProcessor):
 
 def tfds_processor(
     options: classification_options.RunClassifierOptions,
-    known: examples_module.Columns | None,
+    known: Any,
     targets: Sequence[str],
 ) -> examples_module.TableProcessor:
     """Returns the reader of a TensorFlow dataset, each split of which is a table.
 
     Args:
         options: of the run.
-        known: the columns of the model to apply. None: the run trains a new model.
+        known: the record of the model to apply. None: the run trains a new model.
         targets: the outputs of that model, if it predicts several numbers.
 
     Raises:
@@ -311,19 +310,20 @@ def tfds_processor(
     data = named_datasets.open_data_set(name, options.data_dir)
     texts: Any = (options.text_column, options.text_b_column)
     if texts[0] is None:
-        texts = known and known.text in data.features and (known.text, known.text_b)
         if task is not None:
-            of_task = (task.columns.text, task.columns.text_b)
-            texts = _TFDS_TEXTS.get(task_name, of_task)
-        texts = texts or (data.only_text(), None)
-    label = options.label_column or (known and known.label) or "label"
-    columns = examples_module.Columns(
-        text=texts[0], text_b=texts[1], label=label, kind=checkpoint_heads.REGRESSION
+            texts = _TFDS_TEXTS.get(task_name, task.columns.text_columns)
+        elif known is not None and known.text_column in data.features:
+            texts = (known.text_column, known.text_b_column)
+        else:
+            texts = (data.only_text(),)
+    label = options.label_column or (known and known.label_column) or "label"
+    columns = _columns(
+        *texts, label=label, label_kind=checkpoint_heads.REGRESSION, index=None
     )
-    data.check_columns(columns.names())
+    data.check_columns([*columns.text_columns, *columns.label_columns])
     labels = None if len(columns.label_columns) > 1 else data.class_names(label)
     if labels is not None:
-        columns = dataclasses.replace(columns, kind=checkpoint_heads.SINGLE_LABEL)
+        columns = dataclasses.replace(columns, label_kind=checkpoint_heads.SINGLE_LABEL)
     processor = examples_module.TableProcessor(
         named_datasets.part_files(options, _table_lines, ".classes.jsonl"),
         columns=columns,

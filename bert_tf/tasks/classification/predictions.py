@@ -77,36 +77,6 @@ class Record(task_record.TaskRecord):
         longer, shorter = packing.truncate_longer, packing.truncate_pair
         return longer if self.longer_keeps_more else shorter
 
-    @property
-    def columns(self) -> examples_module.Columns:
-        """The columns of the task's tables."""
-        return examples_module.Columns(
-            text=self.text_column,
-            text_b=self.text_b_column,
-            label=self.label_column,
-            kind=self.label_kind,
-            separator=self.label_separator,
-        )
-
-    @classmethod
-    def columns_for(
-        cls, options: classification_options.RunClassifierOptions, trained: Any
-    ) -> examples_module.Columns:
-        """Returns the columns of the user's tables; default: the trained model's."""
-        known = trained.columns if trained else examples_module.Columns()
-        kind, separator = known.kind, known.separator
-        if options.regression:
-            kind = checkpoint_heads.REGRESSION
-        elif options.label_separator is not None:
-            kind, separator = checkpoint_heads.MULTI_LABEL, options.label_separator
-        return examples_module.Columns(
-            text=options.text_column or known.text,
-            text_b=options.text_b_column or known.text_b,
-            label=options.label_column or known.label,
-            kind=kind,
-            separator=separator,
-        )
-
     def summary(self) -> str:
         """Returns one sentence that says what the model does."""
         texts = "a pair of texts" if self.is_pair else "a text"

@@ -50,14 +50,19 @@ class Classification(task_module.Task):
         """The reader of the data; default columns and labels: a trained model's."""
         options, trained = self.options, self.trained
         if options.tfds_name is not None:
-            columns = trained and trained.columns
-            return glue.tfds_processor(options, columns, self._targets)
+            return glue.tfds_processor(options, trained, self._targets)
         processor: examples_module.DataProcessor
         if options.task_name is None:
             labels = trained.labels if trained else options.labels
+            columns = task_record.columns_of(examples_module.Columns, options, trained)
+            kind = columns.label_kind
+            if options.regression:
+                kind = checkpoint_heads.REGRESSION
+            elif options.label_separator is not None:
+                kind = checkpoint_heads.MULTI_LABEL
             processor = examples_module.TableProcessor(
                 self.paths(),
-                columns=self.RECORD.columns_for(options, trained),
+                columns=dataclasses.replace(columns, label_kind=kind),
                 labels=self._targets if options.regression else labels,
                 validation_split=options.validation_split,
             )
@@ -136,21 +141,13 @@ class Classification(task_module.Task):
         return record
 
     def new_record(self) -> classification_predictions.Record:
-        options, columns = self.options, self.processor.columns
-        record = classification_predictions.Record(
+        record = self.create_record(
+            self.processor.columns,
             labels=tuple(self.processor.get_labels()),
-            max_seq_length=options.max_seq_length,
-            **self.start.tokenizer_arguments(),
             task_name=self.processor.task_name,
-            text_column=columns.text,
-            text_b_column=columns.text_b,
-            label_column=columns.label,
-            label_kind=columns.kind,
-            label_separator=columns.separator,
-            validation_split=options.validation_split,
             validation_sha256=self.processor.get_held_out_fingerprint(),
         )
-        if options.trains or self.start.source is None:
+        if self.options.trains or self.start.source is None:
             return record
         return record.with_own_scores(self.start.source)
 
@@ -158,21 +155,16 @@ class Classification(task_module.Task):
         """Checks that the data has the texts and labels that `trained` was made for."""
         options, processor, record = self.options, self.processor, self.trained
         run_dir, columns = options.output_dir, processor.columns
-        if options.labels and options.labels != record.labels:
-            raise ValueError(
-                f"--labels={','.join(options.labels)}, but the model in {run_dir} was "
-                f"trained with {','.join(record.labels)}; omit --labels."
-            )
-        if (columns.text_b is not None) != record.is_pair:
+        if (columns.text_b_column is not None) != record.is_pair:
             kind = "pairs of texts" if record.is_pair else "single texts"
             raise ValueError(
                 f"The model in {run_dir} was trained on {kind}, but the data has "
                 "another form; change the data (see --task_name and --text_b_column)."
             )
-        if columns.kind != record.label_kind:
+        if columns.label_kind != record.label_kind:
             raise ValueError(
                 f"The model in {run_dir} was trained on {record.label_kind} labels, "
-                f"but the data has {columns.kind} labels."
+                f"but the data has {columns.label_kind} labels."
             )
         names = [*record.labels], processor.get_labels()
         if names[0] != names[1]:
@@ -382,7 +374,7 @@ class Classification(task_module.Task):
 
     @property
     def num_special(self) -> int:
-        return 2 if self.processor.columns.text_b is None else 3
+        return 2 if self.processor.columns.text_b_column is None else 3
 
     def read_for_check(self, findings: text_checks.Findings) -> None:
         for name in ("train", "dev", "test"):
@@ -421,9 +413,9 @@ class Classification(task_module.Task):
             for part, of_part in items.items()
             if not part.startswith("test")
         }
-        if columns.kind != checkpoint_heads.REGRESSION:
+        if columns.label_kind != checkpoint_heads.REGRESSION:
             named = {
-                part: label_names.all_names(of_part, columns.separator)
+                part: label_names.all_names(of_part, columns.label_separator)
                 for part, of_part in labels.items()
             }
             named = {part: names for part, names in named.items() if names}

@@ -29,16 +29,16 @@ class ChoiceExample:
 class Columns:
     """Names of the columns of a table."""
 
-    start: str = "startphrase"
+    start_column: str = "startphrase"
     # One column per ending, or one column of a .jsonl file that contains lists of
     # endings. Empty: all columns called ending0, ending1 and so on.
-    endings: tuple[str, ...] = ()
-    label: str | None = "label"  # None if the rows have no labels.
-    header: tuple[str, ...] | None = None  # All columns of files without a header line.
+    ending_columns: tuple[str, ...] = ()
+    label_column: str | None = "label"  # None if the rows have no labels.
+    header: tuple[str, ...] = ()  # All columns of files without a header line.
 
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
-        return dataclasses.replace(self, label=None)
+        return dataclasses.replace(self, label_column=None)
 
 
 def read_examples(
@@ -88,29 +88,30 @@ def read_examples(
 
 
 def _rows(path, columns, broken_rows):
-    needed = [columns.start] + ([columns.label] if columns.label else [])
-    endings, list_columns = columns.endings, ()
+    needed = list(filter(None, (columns.start_column, columns.label_column)))
+    endings, list_columns = columns.ending_columns, ()
     if len(endings) == 1:
         endings, list_columns = (), endings
     return tables.read_table(
         path,
         [*needed, *endings],
-        header=columns.header,
+        header=columns.header or None,
         list_columns=list_columns,
         broken_rows=broken_rows,
     )
 
 
 def _example(row, columns, default_guid):
-    start, endings = row.cells[columns.start], _endings(row, columns)
-    texts = {f"the start (column {columns.start})": start}
+    start, endings = row.cells[columns.start_column], _endings(row, columns)
+    texts = {f"the start (column {columns.start_column})": start}
     texts |= {f"ending {index}": ending for index, ending in enumerate(endings)}
     for what, text in texts.items():
         if text is None or not text.strip():
             raise ValueError(f"{row.place}: {what} is empty; expected text.")
     label = None
-    if columns.label is not None:
-        label = _label(row.cells[columns.label].strip(), len(endings), row.place)
+    if columns.label_column is not None:
+        text = row.cells[columns.label_column].strip()
+        label = _label(text, len(endings), row.place)
     return ChoiceExample(
         guid=row.cells.get(ID_COLUMN) or default_guid,
         start=start,
@@ -121,10 +122,10 @@ def _example(row, columns, default_guid):
 
 
 def _endings(row, columns):
-    if len(columns.endings) == 1:
-        endings = row.lists[columns.endings[0]]
+    if len(columns.ending_columns) == 1:
+        endings = row.lists[columns.ending_columns[0]]
     else:
-        names = columns.endings or _numbered(row.cells)
+        names = columns.ending_columns or _numbered(row.cells)
         endings = tuple(row.cells[name] for name in names)
     if len(endings) < MIN_ENDINGS:
         raise ValueError(
@@ -155,19 +156,24 @@ _FOUR_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 LAYOUTS: dict[str, tuple[tuple[str, str, str], Columns]] = {
     # https://github.com/rowanz/swagaf, folder data. `startphrase` is sent1 plus the
     # beginning of the next sentence, which every ending continues.
-    "SWAG": (("train.csv", "val.csv", "test.csv"), Columns(endings=_FOUR_ENDINGS)),
+    "SWAG": (
+        ("train.csv", "val.csv", "test.csv"),
+        Columns(ending_columns=_FOUR_ENDINGS),
+    ),
     # https://github.com/Websail-NU/CODAH, one fold: tabs between columns, no header.
     "CODAH": (
         ("train.tsv", "dev.tsv", "test.tsv"),
         Columns(
-            start="start",
-            endings=_FOUR_ENDINGS,
+            start_column="start",
+            ending_columns=_FOUR_ENDINGS,
             header=("category", "start", *_FOUR_ENDINGS, "label"),
         ),
     ),
 }
 # Columns in TensorFlow Datasets, which has no SWAG; HellaSwag is its successor.
-TFDS_COLUMNS = {"hellaswag": Columns(start="context", endings=("endings",))}
+TFDS_COLUMNS = {
+    "hellaswag": Columns(start_column="context", ending_columns=("endings",))
+}
 
 
 def layout_of(data_dir: str) -> tuple[tuple[str, str, str], Columns]:

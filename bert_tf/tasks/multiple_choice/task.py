@@ -38,27 +38,15 @@ _MANY_EXAMPLES = 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Record(task_record.TaskRecord):
-    """How to apply a multiple choice model to new texts."""
+class Record(examples_module.Columns, task_record.TaskRecord):
+    """How to apply a multiple choice model to new texts.
+
+    The columns are those of the training tables, and the defaults for other tables.
+    """
 
     KIND = "multiple_choice"
 
     num_endings: int  # Of each training example.
-    # Columns of the training tables, and the defaults for other tables.
-    start_column: str = "startphrase"
-    ending_columns: tuple[str, ...] = ()
-    label_column: str | None = "label"
-    header: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> examples_module.Columns:
-        """The columns of the task's tables."""
-        return examples_module.Columns(
-            start=self.start_column,
-            endings=self.ending_columns,
-            label=self.label_column,
-            header=self.header or None,
-        )
 
     @property
     def num_segments(self) -> int:
@@ -137,19 +125,13 @@ class MultipleChoice(task_module.Task):
     @functools.cached_property
     def columns(self) -> examples_module.Columns:
         """The columns of the data; by default, those of a trained model."""
-        options = self.options
-        known = self.trained.columns if self.trained else examples_module.Columns()
+        options, known = self.options, self.trained
         if options.tfds_name is not None:
             name = options.tfds_name.partition(":")[0]  # Without the version.
             known = examples_module.TFDS_COLUMNS.get(name, known)
         elif options.data_dir is not None:
             return examples_module.layout_of(options.data_dir)[1]
-        return examples_module.Columns(
-            start=options.start_column or known.start,
-            endings=options.ending_columns or known.endings,
-            label=options.label_column or known.label,
-            header=options.header or known.header,
-        )
+        return task_record.columns_of(examples_module.Columns, options, known)
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
@@ -190,15 +172,8 @@ class MultipleChoice(task_module.Task):
         return examples
 
     def new_record(self) -> Record:
-        return Record(
-            num_endings=self.num_endings or examples_module.MIN_ENDINGS,
-            max_seq_length=self.options.max_seq_length,
-            **self.start.tokenizer_arguments(),
-            start_column=self.columns.start,
-            ending_columns=self.columns.endings,
-            label_column=self.columns.label,
-            header=self.columns.header or (),
-        )
+        least = examples_module.MIN_ENDINGS
+        return self.create_record(self.columns, num_endings=self.num_endings or least)
 
     def check_head(self, head: checkpoint_heads.Head) -> None:
         # Without a task.json, a head with one output is assumed to be a classifier's.

@@ -122,28 +122,19 @@ class TokenClassification(task_module.Task):
             )
         labels, scheme = self._labels_and_scheme()
         words, tag_column = [one.words for one in train or ()], self.columns.tag
-        return features_module.Record(
-            labels=tuple(labels),
-            tag_scheme=scheme,
-            max_seq_length=options.max_seq_length,
-            doc_stride=options.max_seq_length // 2,
-            **self.start.tokenizer_arguments(),
-            document_context=options.document_context,
-            feature_based=options.feature_based,
+        return self.create_record(
             word_column=self.columns.word,
             tag_column=self.columns.word + 1 if tag_column is None else tag_column,
+            labels=tuple(labels),
+            tag_scheme=scheme,
+            doc_stride=options.max_seq_length // 2,
             true_cases=words_module.learned_cases(words) if options.true_case else None,
             whole_words=self._whole_words(),
             longest_word=self._longest_word(),
         )
 
     def applied_record(self) -> features_module.Record:
-        options, trained, labels = self.options, self.trained, self.options.labels
-        if labels and labels != trained.labels:
-            raise ValueError(
-                f"--labels={','.join(labels)}, but the model in {options.output_dir} "
-                f"was trained with {','.join(trained.labels)}; omit --labels."
-            )
+        options, trained = self.options, self.trained
         if options.true_case and trained.true_cases is None:
             raise ValueError(
                 f"--true_case, but the model in {options.output_dir} was trained "

@@ -7,7 +7,9 @@ from bert_tf.tasks.classification import features as features_module
 from bert_tf.tasks.classification import predictions as classification_predictions
 
 COLUMNS = examples_module.Columns()
-PAIRS = examples_module.Columns(text="first", text_b="second", label="same")
+PAIRS = examples_module.Columns(
+    text_column="first", text_b_column="second", label_column="same"
+)
 
 
 def test_examples_are_named_by_their_row_as_in_2018(write):
@@ -65,7 +67,7 @@ def test_empty_texts_are_logged_and_kept(write, caplog):
 
 
 def test_classes_of_many_are_those_that_any_row_names(write):
-    columns = examples_module.Columns(kind="multi_label", separator="|")
+    columns = examples_module.Columns(label_kind="multi_label", label_separator="|")
     path = write("a.tsv", "text\tlabel\nx\tsun|wind\ny\t\nz\train\n")
     processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert processor.get_labels() == ["rain", "sun", "wind"]
@@ -76,7 +78,7 @@ def test_classes_of_many_are_those_that_any_row_names(write):
 
 
 def test_numbers_have_no_names(write):
-    columns = examples_module.Columns(kind="regression")
+    columns = examples_module.Columns(label_kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")
     processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert processor.get_labels() == []
@@ -99,7 +101,7 @@ def test_numbers_have_no_names(write):
     ],
 )
 def test_several_numbers_are_columns_or_lists(write, name, label, text):
-    columns = examples_module.Columns(kind="regression", label=label)
+    columns = examples_module.Columns(label_kind="regression", label_column=label)
     path = write(name, text.format(",-1"))
     processor = examples_module.TableProcessor({"train": path}, columns=columns)
     assert len(processor.get_labels()) == 2

@@ -89,7 +89,7 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
     assert (row.text_a, row.text_b, row.label) == ("a", "b", "neutral")
     assert row.guid == "7"
     stsb = processor(named("glue/stsb", glue_datasets))
-    assert (stsb.task_name, stsb.columns.kind) == ("sts-b", "regression")
+    assert (stsb.task_name, stsb.columns.label_kind) == ("sts-b", "regression")
     [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
     several = processor(named("glue/stsb", glue_datasets, label_column="label, idx"))

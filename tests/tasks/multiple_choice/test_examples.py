@@ -43,7 +43,7 @@ def test_codahs_table_has_tabs_and_no_header(write):
 
 def test_json_lines_may_hold_the_endings_as_a_list(write):
     path = write("a.jsonl", [{"ctx": "He", "endings": ["sits", "runs"], "label": 1}])
-    [example] = read(path, start="ctx", endings=("endings",))
+    [example] = read(path, start_column="ctx", ending_columns=("endings",))
     assert (example.endings, example.label) == (("sits", "runs"), 1)
 
 
@@ -57,7 +57,8 @@ def test_endings_are_in_the_order_of_their_numbers(write):
 
 def test_columns_may_have_other_names_and_ids_are_kept(write):
     path = write("a.csv", "id,start,no,yes,right\nx7,He,sits,runs,1\n")
-    [example] = read(path, start="start", endings=("yes", "no"), label="right")
+    names = {"start_column": "start", "label_column": "right"}
+    [example] = read(path, ending_columns=("yes", "no"), **names)
     assert example.guid == "x7"
     assert example.endings == ("runs", "sits")  # In the order of the names given.
 
@@ -103,7 +104,7 @@ def test_lists_of_endings_must_be_of_one_length(write, record, message):
     good = {"startphrase": "He", "label": 0, "endings": ["a", "b"]}
     bad = {"startphrase": "He", "label": 0} | record
     with pytest.raises(ValueError, match=message):
-        read(write("a.jsonl", [good, bad]), endings=("endings",))
+        read(write("a.jsonl", [good, bad]), ending_columns=("endings",))
 
 
 @pytest.mark.parametrize(
