@@ -174,6 +174,16 @@ def row_faults(broken_rows: list[str] | None) -> Iterator[None]:
         broken_rows.append(str(error))
 
 
+def check_new_id(row_id: str, place: str, places: dict[str, str]) -> None:
+    """Raises a ValueError if the id of a row is in `places`, and adds its place."""
+    first = places.setdefault(row_id, place)
+    if first != place:
+        raise ValueError(
+            f"{place}: the id {row_id!r:.60} occurs already in {first}; give each row "
+            "a unique id, or remove the column."
+        )
+
+
 def quoted(names: Iterable[str]) -> str:
     """Returns a list of names for a message, in quotation marks."""
     return ", ".join(map(repr, names))

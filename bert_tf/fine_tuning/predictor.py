@@ -184,10 +184,7 @@ class Predictor:
         Raises:
             ValueError: an input does not have the form of the task's inputs.
         """
-        items = self.items(inputs)
-        return self._answered(
-            items, self.answers, progress=progress, length_of=self.length
-        )
+        return self._answered(self.items(inputs), self.answers, progress=progress)
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
         """Returns the inputs as a checked list.
@@ -196,10 +193,6 @@ class Predictor:
             ValueError: an input has another form.
         """
         raise NotImplementedError
-
-    def length(self, item: Any) -> int:
-        """Returns the approximate length of an item; long items are computed first."""
-        return given_data.total_length(item)
 
     def answers(self, items: Sequence[Any]) -> Iterable[Any]:
         """Returns the answers to some items; see `_answered`."""

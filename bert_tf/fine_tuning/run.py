@@ -120,7 +120,6 @@ class Run:
         self.task = prepare(options)
         self.options = self.task.options
         self.trainer = self.task.trainer = self._create_trainer()
-        self._training_data: task_module.TrainingData | None = None
         self._lines: list[str] = []  # About the last evaluation, besides its scores.
 
     def work(self) -> str:
@@ -150,11 +149,30 @@ class Run:
         Raises:
             ValueError: output_dir contains a run with other settings or data.
         """
-        reached = self._trained()
-        data = self._training_data
-        self._write_card(
-            training=self.trainer.facts(), training_data=data.facts if data else ()
-        )
+        task, trainer = self.task, self.trainer
+        settings = self._settings()
+        facts: tuple[str, ...] = ()
+        if not trainer.may_train(settings):
+            reached = trainer.nothing_left()
+        else:
+            counts = {
+                **task.counts(),  # May refuse the data.
+                "Batch size": self.options.train_batch_size,
+                "Num steps": trainer.num_train_steps,
+            }
+            trainer.folder.write_settings(settings, step=trainer.step)
+            logger.info("***** Running training *****")
+            for name, value in counts.items():
+                logger.info("  %s = %d", name, value)
+            data = task.training_data()
+            facts = data.facts
+            for fact in facts:
+                logger.info("  %s", fact)
+            reached = trainer.train(
+                data.source,
+                evaluate=lambda: dict(task.evaluate(trainer.predict).scores),
+            )
+        self._write_card(training=trainer.facts(), training_data=facts)
         return reached
 
     def evaluate(self) -> dict[str, float]:
@@ -248,15 +266,14 @@ class Run:
                 distribution.check_batch_size(name, size, trainer.strategy)
         return trainer
 
-    def _trained(self):
-        """Writes the run's settings and trains to the last step."""
-        options, task, trainer = self.options, self.task, self.trainer
-        source = task.start.source
-        settings = run_folder.Settings(
+    def _settings(self):
+        """Returns what the folder records of a run before it trains."""
+        task, source = self.task, self.task.start.source
+        return run_folder.Settings(
             task=task.record.to_dict(),
             config=task.config,
             vocabulary=task.vocabulary,
-            options=options,
+            options=self.options,
             training_data=task.identities["train"],
             # The data sets whose result files get no suffix.
             results={
@@ -265,24 +282,6 @@ class Run:
                 if name in task.identities
             },
             hub_name=None if source is None else source.hub_name,
-        )
-        if not trainer.may_train(settings):
-            return trainer.nothing_left()
-        counts = {
-            **task.counts(),  # May refuse the data.
-            "Batch size": options.train_batch_size,
-            "Num steps": trainer.num_train_steps,
-        }
-        trainer.folder.write_settings(settings, step=trainer.step)
-        logger.info("***** Running training *****")
-        for name, value in counts.items():
-            logger.info("  %s = %d", name, value)
-        self._training_data = task.training_data()
-        for fact in self._training_data.facts:
-            logger.info("  %s", fact)
-        return trainer.train(
-            self._training_data.source,
-            evaluate=lambda: dict(task.evaluate(trainer.predict).scores),
         )
 
     def _write_results(

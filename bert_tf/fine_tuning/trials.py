@@ -91,6 +91,8 @@ def run(
         files.remove_leftovers(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
     known: dict[run_file.DataSet, run_file.DataSet] = {}
+    # The first trial is the best one if all are equal or NaN.
+    selection, best = stopping.Selection(BEST_METRICS), trials[0]
     for number, trial in enumerate(trials, start=1):
         scores = _finished(trial)
         state = "is finished" if scores else "starts"
@@ -98,7 +100,8 @@ def run(
         results[trial.name] = scores or _run(trial, run_one)
         # Also after a run, because a file may have changed since the run before it.
         _check_data(trial, data_sets(trial.options), known)
-        best = _best(trials[:number], results)
+        if selection.is_best(results[trial.name]):
+            best = trial
         for one in trials[:number]:
             if one is not best:
                 _remove_weights(one.options.output_dir)
@@ -176,15 +179,6 @@ def _check_data(trial, data_sets, known):
 
 def _without_seed(trial):
     return {name: v for name, v in trial.changed.items() if name != "random_seed"}
-
-
-def _best(trials, results):
-    """Returns the best trial: the first if several tie or all are NaN."""
-    chosen, best = stopping.Selection(BEST_METRICS), trials[0]
-    for trial in trials:
-        if chosen.is_best(results[trial.name]):
-            best = trial
-    return best
 
 
 def _remove_weights(run_dir):

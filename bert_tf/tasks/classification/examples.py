@@ -345,7 +345,7 @@ def examples_of(
         with tables.row_faults(broken_rows):
             guid = None if columns.index else row.cells.get(ID_COLUMN)
             if guid:
-                _check_new(guid, place_of_id, row.place)
+                tables.check_new_id(guid, row.place, place_of_id)
             text_a, *others = map(row.cells.__getitem__, columns.text_columns)
             example = InputExample(
                 guid=guid or f"{set_type}-{number}",
@@ -372,15 +372,6 @@ def _label(row, columns, labels):
     except ValueError as error:
         raise ValueError(f"{row.place}: {error}") from None
     return text
-
-
-def _check_new(guid, place_of_id, place):
-    first = place_of_id.setdefault(guid, place)
-    if first != place:
-        raise ValueError(
-            f"{place}: the id {guid!r:.60} occurs already in {first}; give each row a "
-            "unique id, or remove the column."
-        )
 
 
 def _warn_of_empty(examples):

@@ -7,13 +7,11 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.classification import options as classification_options
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
@@ -205,23 +203,6 @@ def is_correct(truth: np.ndarray, predicted: np.ndarray, kind: str) -> np.ndarra
     if kind == checkpoint_heads.REGRESSION:
         is_right = np.abs(truth - predicted) <= np.std(truth, axis=0)
     return np.all(is_right.reshape(len(truth), -1), axis=1)
-
-
-def wrong_examples(
-    examples: Sequence[Any],
-    answers: Sequence[str],
-    is_right: Sequence[bool] | np.ndarray,
-) -> list[model_card.WrongExample]:
-    """Returns the examples that were answered incorrectly, for the model card."""
-    return [
-        model_card.WrongExample(
-            text=" ||| ".join(filter(None, example.texts)),
-            expected=str(example.label),
-            predicted=answer,
-        )
-        for example, answer, right in zip(examples, answers, is_right, strict=True)
-        if not right
-    ]
 
 
 def named(

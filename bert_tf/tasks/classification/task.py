@@ -265,18 +265,14 @@ class Classification(task_module.Task):
         return predict(source, keys=("logits",))["logits"]
 
     def _scores(self, part, logits):
-        kind = self.record.label_kind
-        columns = features_module.label_columns(self.examples[part], self.record)
+        name, record = self.processor.task_name, self.record
+        kind, labels = record.label_kind, record.labels
+        columns = features_module.label_columns(self.examples[part], record)
         [truth] = columns.values()
-        predicted = classification_predictions.predicted_of(logits, self.record)
+        predicted = classification_predictions.predicted_of(logits, record)
         losses = classifier.MODELS[kind].example_losses(columns, logits)
-        return scores.task_scores(
-            self.processor.task_name,
-            truth,
-            predicted,
-            kind=kind,
-            labels=self.record.labels,
-        ) | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
+        values = scores.task_scores(name, truth, predicted, kind=kind, labels=labels)
+        return values | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         record, baselines = self.record, {}
@@ -291,11 +287,18 @@ class Classification(task_module.Task):
                 self.processor.task_name, truth, record.label_kind, record.labels
             )
             answers = classification_predictions.answers_of(logits, record)
-            wrong += scores.wrong_examples(
-                examples,
-                list(map(classification_predictions.label_text, answers)),
-                scores.is_correct(truth, predicted, record.label_kind),
-            )
+            is_right = scores.is_correct(truth, predicted, record.label_kind)
+            wrong += [
+                model_card.WrongExample(
+                    text=" ||| ".join(filter(None, example.texts)),
+                    expected=str(example.label),
+                    predicted=classification_predictions.label_text(answer),
+                )
+                for example, answer, right in zip(
+                    examples, answers, is_right, strict=True
+                )
+                if not right
+            ]
             if record.label_kind != checkpoint_heads.REGRESSION:
                 tables.append(scores.class_table(truth, predicted, record.labels))
             if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:

@@ -77,12 +77,7 @@ def read_examples(
                     f"{row.place}: there are {len(example.endings)} endings, but "
                     f"expected {num_endings}; all rows must have the same number."
                 )
-            first_place = place_of.setdefault(example.guid, row.place)
-            if first_place != row.place:
-                raise ValueError(
-                    f"{row.place}: the id {example.guid!r} occurs already in "
-                    f"{first_place}; give each row a unique id."
-                )
+            tables.check_new_id(example.guid, row.place, place_of)
             examples.append(example)
     return examples
 

@@ -80,9 +80,5 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
         if self.data_dir is None:
             self._check_files("data_dir")
             return
-        given = [name for name in _OWN if getattr(self, name)]
-        if given:
-            raise options_module.OptionError(
-                f"--{given[0]} is for your own files and cannot be combined with "
-                "--data_dir."
-            )
+        reason = "is for your own files and cannot be combined with --data_dir"
+        self._refuse(_OWN, reason)

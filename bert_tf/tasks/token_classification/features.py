@@ -326,7 +326,7 @@ class Predictor(fine_tuning_predictor.Predictor):
             self.items(inputs, word_splitter),
             functools.partial(self.answers, entities=entities),
             progress=progress,
-            length_of=self.length,
+            length_of=lambda item: given_data.total_length(item.words),
         )
 
     def items(
@@ -353,10 +353,6 @@ class Predictor(fine_tuning_predictor.Predictor):
             "or a function that divides a text: predict(texts, word_splitter=...).",
         )
         return words
-
-    def length(self, item: words_module.Words) -> int:
-        """See `Predictor.length`."""
-        return given_data.total_length(item.words)
 
     def answers(
         self, items: Sequence[words_module.Words], *, entities: bool = False
