@@ -26,6 +26,15 @@ class PackedPair:
     segment_ids: list[int]  # 0 up to and including the first [SEP], then 1.
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The features of N examples, and how long their texts were."""
+
+    columns: dict[str, np.ndarray]  # [N, ...] each: the encoder's and those of labels.
+    # int64 [N]: pieces of each example before truncation, without special tokens.
+    lengths: np.ndarray
+
+
 def truncate_pair(
     tokens_a: Sequence, tokens_b: Sequence, max_tokens: int
 ) -> tuple[list, list]:

@@ -1,11 +1,16 @@
 """Checks of the data of a task before training: `--check` of each tool."""
 
+import abc
 import dataclasses
+import functools
 from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from bert_tf import files
 from bert_tf.data import text_checks
 from bert_tf.tokenization import in_graph
 
@@ -67,11 +72,93 @@ def _check_pieces(task, findings, name, items, tokenizer):
             f"--max_seq_length={task.options.max_seq_length}",
         )
     else:
-        for values, room, limit in task.limits(lengths):
-            text_checks.check_lengths(findings, name, values, room=room, limit=limit)
+        for values, limits in task.limits(lengths):
+            text_checks.check_lengths(findings, name, values, **limits)
     text_checks.check_unknown(
         findings, name, lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )
+
+
+class CheckedTask(abc.ABC):
+    """The part of `task.Task` that says how its data is checked."""
+
+    options: Any
+    examples: dict[str, Any]
+
+    @property
+    def num_special(self) -> int:
+        """The number of special tokens of a sequence."""
+        return 2
+
+    def read_for_check(self: Any, findings: text_checks.Findings) -> None:
+        """Reads the `examples` of all sets, and reports what cannot be read."""
+        may_lack = getattr(self.options, "data_dir", None) is not None
+        for name, path in self.paths().items():
+            # A folder may lack some of its files.
+            if path is None or (may_lack and not files.exists(path)):
+                findings.passed("files", f"there is no {name} file")
+                continue
+            read = functools.partial(self.read_set, name, path)
+            examples = read_file(findings, name, path, read)
+            if examples:
+                self.examples[name] = examples
+
+    def item(self, example: Any) -> text_checks.Item:
+        """Returns the texts, the label and the place of an example."""
+        raise NotImplementedError
+
+    def check_items(
+        self,
+        findings: text_checks.Findings,
+        items: Mapping[str, Sequence[text_checks.Item]],
+    ) -> None:
+        """Checks what this task's examples contain. The default checks the labels.
+
+        Args:
+            findings: the list to extend.
+            items: `item` of each of the `examples`.
+        """
+        labels = {
+            name: [item.label for item in rows if item.label is not None]
+            for name, rows in items.items()
+            if not name.startswith("test")
+        }
+        text_checks.check_labels(findings, labels)
+
+    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
+        """Returns the pieces of the longest sequence of each example, [N].
+
+        Args:
+            lengths: int64 [N, texts of an `item`], pieces of each text.
+        """
+        return lengths.sum(axis=1)
+
+    def limits(
+        self, lengths: np.ndarray
+    ) -> Sequence[tuple[np.ndarray, dict[str, Any]]]:
+        """Returns lengths [N] that are limited, each with its `text_limits`.
+
+        Args:
+            lengths: as for `row_lengths`.
+        """
+        return [(self.row_lengths(lengths), self.text_limits(self.options))]
+
+    def text_limits(self, settings: Any) -> dict[str, Any]:
+        """Returns `room` and `limit` of `text_checks.check_lengths`.
+
+        Args:
+            settings: options or the record of the task.
+        """
+        limit = settings.max_seq_length
+        return {"room": limit - self.num_special, "limit": f"--max_seq_length={limit}"}
+
+    def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
+        """Returns the number of windows of each example; None if texts are truncated.
+
+        Args:
+            lengths: int64 [N], returned by `row_lengths`.
+        """
+        return None
 
 
 def read_file(

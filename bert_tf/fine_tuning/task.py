@@ -16,10 +16,10 @@ from typing import cast
 
 import numpy as np
 
-from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import batching
+from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
@@ -79,7 +79,7 @@ class Predicted:
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)  # "test_...".
 
 
-class Task(abc.ABC):
+class Task(fine_tuning_checks.CheckedTask):
     """The declaration of a task. An instance holds the data of one run.
 
     The runner sets the attributes `trained`, `start`, `record`, `identities` and
@@ -256,9 +256,18 @@ class Task(abc.ABC):
         """Returns numbers to log before the training, by name."""
         return {"Num examples": len(self.examples["train"])}
 
-    @abc.abstractmethod
     def training_data(self) -> TrainingData:
         """Returns the rows to train on. Called after all checks."""
+        features, facts = self.features("train"), self.training_facts()
+        if isinstance(features, packing.Rows):
+            limits = self.text_limits(self.record)
+            described = text_checks.truncation(features.lengths, **limits)
+            facts = (*facts, f"Of the training examples, {described}.")
+        return TrainingData(source=batching.ArraySource(features.columns), facts=facts)
+
+    def training_facts(self) -> tuple[str, ...]:
+        """Returns what the log and the model card say about the training examples."""
+        return ()
 
     @functools.cached_property
     def tokenizer(self) -> Any:
@@ -268,34 +277,33 @@ class Task(abc.ABC):
         )
 
     def features(self, name: str) -> Any:
-        """Returns `convert` of a set, computed at the first call."""
+        """Returns `convert` of a set, computed at the first call.
+
+        Logs how many examples the model does not read completely; the facts of the
+        training data say it of "train".
+        """
         if name not in self._features:
-            self._features[name] = self.convert(name)
+            features = self._features[name] = self.convert(name)
+            if name != "train" and isinstance(features, packing.Rows):
+                text_checks.warn_of_truncated(
+                    features.lengths,
+                    **self.text_limits(self.record),
+                    inputs=f"examples of {name}",
+                )
         return self._features[name]
 
-    def warn_of_truncated(self, name: str, lengths: Any) -> None:
-        """Logs how many examples of a set are longer than what the model reads.
-
-        Args:
-            name: of the set. "train" is left to `TrainingData.facts`.
-            lengths: pieces of each example without special tokens. None: unknown.
-        """
-        if name != "train" and lengths is not None:
-            limit = self.record.max_seq_length
-            text_checks.warn_of_truncated(
-                lengths,
-                room=limit - self.num_special,
-                limit=f"max_seq_length={limit}",
-                inputs=f"examples of {name}",
-            )
-
     def convert(self, name: str) -> Any:
-        """Returns the features of a set; see `features`."""
+        """Returns the features of a set, such as `packing.Rows`; see `features`."""
         raise NotImplementedError
+
+    def outputs(self, predict: Predict, name: str, key: str = "logits") -> np.ndarray:
+        """Returns an output of the model for all rows of a set."""
+        source = batching.ArraySource(self.features(name).columns)
+        return predict(source, keys=(key,))[key]
 
     # Evaluation and prediction.
 
-    def before_final_evaluation(self) -> None:  # noqa: B027
+    def before_final_evaluation(self) -> None:
         """Prepares the evaluation after the training, with the final weights."""
 
     @abc.abstractmethod
@@ -361,74 +369,6 @@ class Task(abc.ABC):
             num_examples=num_examples,
             sha256=data_set.sha256(path),
         )
-
-    @property
-    def num_special(self) -> int:
-        """The number of special tokens of a sequence."""
-        return 2
-
-    # Checks of the data (--check); see `fine_tuning_checks.run`.
-
-    def read_for_check(self, findings: text_checks.Findings) -> None:
-        """Reads the `examples` of all sets, and reports what cannot be read."""
-        may_lack = getattr(self.options, "data_dir", None) is not None
-        for name, path in self.paths().items():
-            # A folder may lack some of its files.
-            if path is None or (may_lack and not files.exists(path)):
-                findings.passed("files", f"there is no {name} file")
-                continue
-            read = functools.partial(self.read_set, name, path)
-            examples = fine_tuning_checks.read_file(findings, name, path, read)
-            if examples:
-                self.examples[name] = examples
-
-    def item(self, example: Any) -> text_checks.Item:
-        """Returns the texts, the label and the place of an example."""
-        raise NotImplementedError
-
-    def check_items(
-        self,
-        findings: text_checks.Findings,
-        items: Mapping[str, Sequence[text_checks.Item]],
-    ) -> None:
-        """Checks what this task's examples contain. The default checks the labels.
-
-        Args:
-            findings: the list to extend.
-            items: `item` of each of the `examples`.
-        """
-        labels = {
-            name: [item.label for item in rows if item.label is not None]
-            for name, rows in items.items()
-            if not name.startswith("test")
-        }
-        text_checks.check_labels(findings, labels)
-
-    def row_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        """Returns the pieces of the longest sequence of each example, [N].
-
-        Args:
-            lengths: int64 [N, texts of an `item`], pieces of each text.
-        """
-        return lengths.sum(axis=1)
-
-    def limits(self, lengths: np.ndarray) -> Sequence[tuple[np.ndarray, int, str]]:
-        """Returns lengths [N] that are limited, their maxima, and the flags.
-
-        Args:
-            lengths: as for `row_lengths`.
-        """
-        limit = self.options.max_seq_length
-        room, flag = limit - self.num_special, f"--max_seq_length={limit}"
-        return [(self.row_lengths(lengths), room, flag)]
-
-    def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
-        """Returns the number of windows of each example; None if texts are truncated.
-
-        Args:
-            lengths: int64 [N], returned by `row_lengths`.
-        """
-        return None
 
     # Python calls.
 

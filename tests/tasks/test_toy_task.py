@@ -9,7 +9,6 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints import kinds
-from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import tables
 from bert_tf.data import text_checks
@@ -84,19 +83,17 @@ class Bees(task_module.Task):
     def convert(self, name):
         rows = self.examples[name]
         texts = [row.cells["text"] for row in rows]
+        length, lengths = self.record.max_seq_length, []
         columns = packing.pack(
-            self.tokenizer, texts, max_seq_length=self.record.max_seq_length
+            self.tokenizer, texts, max_seq_length=length, lengths=lengths
         )
-        return columns | {"label_ids": np.array([*map(label_id, rows)], np.int32)}
-
-    def training_data(self):
-        source = batching.ArraySource(self.features("train"))
-        return task_module.TrainingData(source=source)
+        columns["label_ids"] = np.array([*map(label_id, rows)], np.int32)
+        return packing.Rows(columns=columns, lengths=np.array(lengths))
 
     def evaluate(self, predict):
-        columns = self.features("dev")
-        logits = predict(batching.ArraySource(columns), keys=("logits",))["logits"]
-        accuracy = float(np.mean(logits.argmax(axis=-1) == columns["label_ids"]))
+        label_ids = self.features("dev").columns["label_ids"]
+        chosen = self.outputs(predict, "dev").argmax(axis=-1)
+        accuracy = float(np.mean(chosen == label_ids))
         return task_module.Evaluation(scores={"eval_accuracy": accuracy})
 
     def details(self, evaluation):
@@ -104,8 +101,7 @@ class Bees(task_module.Task):
         return task_module.Details(wrong=[], num_examples=num_examples, plots={})
 
     def predict(self, predict):
-        source = batching.ArraySource(self.features("test"))
-        rows = predict(source, keys=("probabilities",))["probabilities"]
+        rows = self.outputs(predict, "test", "probabilities")
         lines = task_module.json_lines(map(answer, rows))
         return task_module.Predicted(files={task_module.PREDICTIONS_FILE: lines})
 

@@ -3,7 +3,6 @@
 Shape letters: S sequence, C classes.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -21,24 +20,14 @@ EXAMPLES_PER_CALL = 2048
 BALANCED = "balanced"  # Class weights that follow from the training examples.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rows:
-    """The features of a list of examples."""
-
-    # `input_ids`, `input_mask`, `segment_ids`: int32 [N, S], and `label_columns`.
-    columns: Mapping[str, np.ndarray]
-    # int64 [N]: pieces of each example before truncation, without [CLS] and [SEP].
-    lengths: np.ndarray
-
-
 def rows_of(
     examples: Sequence[examples_module.InputExample],
     record: Any,
     tokenizer: Any,
     *,
     weights: Mapping[str, float] | None = None,
-) -> Rows:
-    """Returns the features of examples.
+) -> packing.Rows:
+    """Returns the features of examples, `input_ids` and so on and `label_columns`.
 
     Args:
         examples: N examples, all with one text or all with two.
@@ -56,7 +45,7 @@ def rows_of(
         lengths=lengths,
     )
     columns |= label_columns(examples, record, weights)
-    return Rows(columns=columns, lengths=np.array(lengths, np.int64))
+    return packing.Rows(columns=columns, lengths=np.array(lengths, np.int64))
 
 
 def convert_examples_to_features(

@@ -14,6 +14,7 @@ from bert_tf import files
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import batching
 from bert_tf.data import label_names
+from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
@@ -214,44 +215,34 @@ class Classification(task_module.Task):
             dtype=self.options.dtype,
         )
 
-    def convert(self, name: str) -> features_module.Rows:
-        rows = features_module.rows_of(
+    def convert(self, name: str) -> packing.Rows:
+        return features_module.rows_of(
             self.examples[name],
             self.record,
             self.tokenizer,
             weights=self.class_weights if name == "train" else None,
         )
-        self.warn_of_truncated(name, rows.lengths)
-        return rows
 
     def training_data(self) -> task_module.TrainingData:
         for name, weight in (self.class_weights or {}).items():
             logger.info("  Weight of %s = %.4g", name, weight)
-        rows, record = self.features("train"), self.record
-        columns, limit = dict(rows.columns), record.max_seq_length
-        if self.teacher is not None:
-            columns[classifier.TEACHER_LOGITS] = self.teacher.logits(
-                self.examples["train"], self.options
-            )
+        data = super().training_data()
+        if self.teacher is None:
+            return data
+        logits = self.teacher.logits(self.examples["train"], self.options)
+        columns = self.features("train").columns | {classifier.TEACHER_LOGITS: logits}
+        return dataclasses.replace(data, source=batching.ArraySource(columns))
+
+    def training_facts(self) -> tuple[str, ...]:
         labels = [str(example.label) for example in self.examples["train"]]
-        if record.label_kind == checkpoint_heads.REGRESSION:
-            described = label_names.range_of(labels)
-            facts = [f"Labels of the training texts: {described}."]
-        else:
-            names = label_names.all_names(labels, record.label_separator)
-            facts = [f"Classes of the training texts: {text_checks.balance(names)}."]
-        special = self.num_special
-        described = text_checks.truncation(
-            rows.lengths, room=limit - special, limit=f"--max_seq_length={limit}"
-        )
-        facts.append(f"Of the training texts, {described}.")
-        return task_module.TrainingData(
-            source=batching.ArraySource(columns), facts=tuple(facts)
-        )
+        if self.record.label_kind == checkpoint_heads.REGRESSION:
+            return (f"Labels of the training texts: {label_names.range_of(labels)}.",)
+        names = label_names.all_names(labels, self.record.label_separator)
+        return (f"Classes of the training texts: {text_checks.balance(names)}.",)
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """See `Task.evaluate`. The outputs are the logits [N, C] of each set."""
-        logits = {part: self._logits(part, predict) for part in self._sets("dev")}
+        logits = {part: self.outputs(predict, part) for part in self._sets("dev")}
         by_set = {part: self._scores(part, rows) for part, rows in logits.items()}
         named = scores.named(by_set, self.processor.eval_languages)
         return task_module.Evaluation(scores=named, outputs=logits)
@@ -259,10 +250,6 @@ class Classification(task_module.Task):
     def _sets(self, kind):
         """Returns the names of the sets to evaluate ("dev") or to predict ("test")."""
         return [name for name in self.examples if name.startswith(kind)]
-
-    def _logits(self, part, predict):
-        source = batching.ArraySource(self.features(part).columns)
-        return predict(source, keys=("logits",))["logits"]
 
     def _scores(self, part, logits):
         name, record = self.processor.task_name, self.record
@@ -326,7 +313,7 @@ class Classification(task_module.Task):
         for part in self._sets("test"):
             examples = self.examples[part]
             answers = classification_predictions.answers_of(
-                self._logits(part, predict), self.record
+                self.outputs(predict, part), self.record
             )
             ids = ({"id": example.guid} for example in examples)
             records = [a | b for a, b in zip(ids, answers, strict=True)]

@@ -3,7 +3,6 @@
 Shape letters: N examples, C endings, S sequence.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -18,23 +17,11 @@ from bert_tf.tasks.multiple_choice import examples as examples_module
 EXAMPLES_PER_CALL = 1024
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Features:
-    """The columns of N examples, and how long their texts were."""
-
-    # `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32 [N],
-    # 0 for examples without a label.
-    columns: dict[str, np.ndarray]
-    # int64 [N]: pieces of each example's start and longest ending before they are cut,
-    # without special tokens.
-    lengths: np.ndarray
-
-
 def convert_examples_to_features(
     examples: Sequence[examples_module.ChoiceExample],
     max_seq_length: int,
     tokenizer: Any,
-) -> Features:
+) -> packing.Rows:
     """Returns the features of examples: one sequence per ending.
 
     A sequence is [CLS] start [SEP] ending [SEP]. The start is segment 0. Long sequences
@@ -49,6 +36,11 @@ def convert_examples_to_features(
         examples: N examples with C endings each.
         max_seq_length: S.
         tokenizer: an `InGraphTokenizer` (fast) or a `FullTokenizer`.
+
+    Returns:
+        `input_ids`, `input_mask`, `segment_ids`: int32 [N, C, S]. `label_ids`: int32
+        [N], 0 for examples without a label. The lengths are those of each example's
+        start and longest ending.
     """
     num_examples, parts = len(examples), []
     lengths: list[int] = []
@@ -70,7 +62,7 @@ def convert_examples_to_features(
         for name in packing.ENCODER_COLUMNS
     }
     label_ids = [example.label or 0 for example in examples]
-    return Features(
+    return packing.Rows(
         columns=columns | {"label_ids": np.array(label_ids, np.int32)},
         lengths=np.max(np.reshape(lengths, (num_examples, -1)), axis=1),
     )

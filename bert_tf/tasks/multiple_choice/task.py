@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.data import batching
 from bert_tf.data import named_datasets
+from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
@@ -187,37 +187,20 @@ class MultipleChoice(task_module.Task):
     def counts(self) -> dict[str, int]:
         return super().counts() | {"Num endings": self.record.num_endings}
 
-    def convert(self, name: str) -> features.Features:
-        converted = features.convert_examples_to_features(
-            self.examples[name],
-            self.record.max_seq_length,
-            self.tokenizer,
+    def convert(self, name: str) -> packing.Rows:
+        return features.convert_examples_to_features(
+            self.examples[name], self.record.max_seq_length, self.tokenizer
         )
-        self.warn_of_truncated(name, converted.lengths)
-        return converted
 
-    def training_data(self) -> task_module.TrainingData:
-        converted, limit = self.features("train"), self.record.max_seq_length
+    def training_facts(self) -> tuple[str, ...]:
         labels = (str(example.label) for example in self.examples["train"])
-        lengths = text_checks.truncation(
-            converted.lengths,
-            room=limit - self.num_special,
-            limit=f"--max_seq_length={limit}",
-        )
-        return task_module.TrainingData(
-            source=batching.ArraySource(converted.columns),
-            facts=(
-                "Correct endings of the training examples: "
-                f"{text_checks.balance(labels)}.",
-                f"Of the training examples, {lengths}.",
-            ),
-        )
+        described = text_checks.balance(labels)
+        return (f"Correct endings of the training examples: {described}.",)
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """See `Task.evaluate`. The outputs are the logits, [N, C], C endings."""
-        columns = self.features("dev").columns
-        logits = predict(batching.ArraySource(columns), keys=("logits",))["logits"]
-        label_ids = columns["label_ids"]
+        logits = self.outputs(predict, "dev")
+        label_ids = self.features("dev").columns["label_ids"]
         losses = np.asarray(kernels.current().cross_entropy(logits, label_ids))
         is_right = label_ids == np.argmax(logits, axis=-1)
         return task_module.Evaluation(
@@ -248,8 +231,7 @@ class MultipleChoice(task_module.Task):
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        source = batching.ArraySource(self.features("test").columns)
-        probabilities = predict(source, keys=("probabilities",))["probabilities"]
+        probabilities = self.outputs(predict, "test", "probabilities")
         # As the release's run_classifier.py writes the probabilities of classes.
         lines = ("\t".join(map(str, row)) + "\n" for row in probabilities)
         examples = self.examples["test"]

@@ -257,11 +257,13 @@ class Retrieval(task_module.Task):
             return passages
         return passages + np.minimum(queries, self.options.max_query_length - 2)
 
-    def limits(self, lengths: np.ndarray) -> list[tuple[np.ndarray, int, str]]:
+    def limits(
+        self, lengths: np.ndarray
+    ) -> Sequence[tuple[np.ndarray, dict[str, Any]]]:
         limit = self.options.max_query_length
-        queries = (lengths[:, 0], limit - 2, f"--max_query_length={limit}")
-        has_passages = lengths.shape[1] == 2
-        return [queries, *(super().limits(lengths) if has_passages else ())]
+        of_queries = {"room": limit - 2, "limit": f"--max_query_length={limit}"}
+        passages = super().limits(lengths) if lengths.shape[1] == 2 else ()
+        return [(lengths[:, 0], of_queries), *passages]
 
     @property
     def num_special(self) -> int:

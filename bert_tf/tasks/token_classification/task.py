@@ -166,12 +166,8 @@ class TokenClassification(task_module.Task):
             self.examples[name], self.tokenizer, self.record
         )
 
-    def training_data(self) -> task_module.TrainingData:
-        features = self.features("train")
-        return task_module.TrainingData(
-            source=batching.ArraySource(features.columns),
-            facts=(f"Scheme of the tags: {self.record.tag_scheme}.",),
-        )
+    def training_facts(self) -> tuple[str, ...]:
+        return (f"Scheme of the tags: {self.record.tag_scheme}.",)
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
         """Returns the scores of "dev"; `eval_loss` is the mean over words.

@@ -73,7 +73,7 @@ def test_texts_that_are_longer_than_the_model_reads_are_counted(
     table.write_text(f"text\nwet\n{'wet ' * 60}\n")
     options = {"do_train": False, "do_predict": True, "predict_file": str(table)}
     fine_tuning_run.run(weather_options(run, **options))
-    assert "1 of 2 examples of test are longer than max_seq_length=24" in caplog.text
+    assert "1 of 2 examples of test are longer than --max_seq_length=24" in caplog.text
     bert_tf.load(str(run)).predict(["wet " * 60, "wet", "dry"])
     assert "1 of 3 inputs are longer than max_seq_length=24" in caplog.text
 
