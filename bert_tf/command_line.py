@@ -8,7 +8,6 @@ import atexit
 import difflib
 import functools
 import gc
-import itertools
 import logging
 import os
 import pathlib
@@ -256,10 +255,7 @@ def _parse(
     values: dict[str, Any] = {}
     for name, declaration in declared.items():
         flag: Any = flag_values[name]
-        if declaration.is_repeated and flag.value:
-            items = [options_module.parse(declaration, text) for text in flag.value]
-            values[name] = tuple(itertools.chain.from_iterable(items))
-        elif flag.present and declaration.kind is bool:
+        if flag.present and (declaration.is_repeated or declaration.kind is bool):
             values[name] = flag.value
         elif flag.present:
             values[name] = options_module.parse(declaration, flag.value)

@@ -31,7 +31,6 @@ class LoadReport:
     """What happened to a checkpoint's tensors and a model's weights, sorted by name."""
 
     path: str
-    format: str  # A key of `formats.FORMATS`.
     read: tuple[str, ...]  # Weights set from the checkpoint.
     missing: tuple[str, ...]  # Weights not in the checkpoint; they keep their values.
     left_over: tuple[str, ...]  # Tensors of the checkpoint that the model lacks.
@@ -216,7 +215,6 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
     left_over = {*source.shapes, *source.unmapped} - set(assigned)
     return LoadReport(
         path=source.path,
-        format=source.format,
         read=tuple(sorted(assigned)),
         missing=tuple(sorted(set(variables) - set(assigned))),
         left_over=tuple(sorted(left_over)),

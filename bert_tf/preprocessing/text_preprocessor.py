@@ -189,21 +189,19 @@ def _is_column(value: Any) -> bool:
 
 def _columns(texts: Any, texts_b: Any) -> tuple[tf.Tensor, tf.Tensor | None, bool]:
     """Returns one or two string tensors [B], and whether a single text was given."""
-    first = _strings(texts, "texts")
-    shape = first.shape
+    first, second = _strings(texts, "texts"), None
+    is_one = first.shape.rank == 0
     if texts_b is not None:
         second = _flat(_strings(texts_b, "texts_b"), "texts_b")
-    elif shape.rank == 2 and shape[1] == 2:
+    elif first.shape.rank == 2 and first.shape[1] == 2:
         first, second = first[:, 0], first[:, 1]
-    else:
-        return _flat(first, "texts"), None, shape.rank == 0
     first = _flat(first, "texts")
-    lengths = (first.shape[0], second.shape[0])
-    if None not in lengths and lengths[0] != lengths[1]:
+    if second is not None and not first.shape.is_compatible_with(second.shape):
         raise ValueError(
-            f"Expected as many texts_b as texts ({lengths[0]}), got {lengths[1]}."
+            f"Expected as many texts_b as texts ({first.shape[0]}), got "
+            f"{second.shape[0]}."
         )
-    return first, second, shape.rank == 0
+    return first, second, is_one
 
 
 def _flat(strings: tf.Tensor, name: str) -> tf.Tensor:

@@ -231,21 +231,17 @@ class InGraphTokenizer(tf.Module):
 
     def _tokenize_code_points(self, strings):
         """Does what `_tokenize_rows` does, for any characters."""
-        words = self._words.words(strings)  # [B, words, characters]
-        pieces = self._pieces(words.values)
+        rows = self._words.words(strings)  # [B, words, characters]
+        words = tf.strings.unicode_encode(rows.values, "UTF-8")
+        lengths = rows.values.row_lengths()
+        is_long = lengths > wordpiece.MAX_INPUT_CHARS_PER_WORD
+        words = tf.where(is_long, UNKNOWN_WORD, words)
+        pieces = self._wordpiece_tokenizer.tokenize(words)  # [words, pieces]
         return tf.RaggedTensor.from_row_splits(
             pieces.values,
-            tf.gather(pieces.row_splits, words.row_splits),
+            tf.gather(pieces.row_splits, rows.row_splits),
             validate=False,
         )
-
-    def _pieces(self, words):
-        """Returns ragged ids [words, pieces] of ragged code points [words, length]."""
-        is_long = words.row_lengths() > wordpiece.MAX_INPUT_CHARS_PER_WORD
-        words = tf.where(
-            is_long, UNKNOWN_WORD, tf.strings.unicode_encode(words, "UTF-8")
-        )
-        return self._wordpiece_tokenizer.tokenize(words)
 
 
 def _without_space(token):

@@ -85,18 +85,6 @@ class Vocabulary:
     def __getitem__(self, token: str) -> int:
         return self.ids[token]
 
-    def token_of(self, token_id: int) -> str:
-        """Returns the token of an id.
-
-        Raises:
-            IndexError: the id is out of range.
-        """
-        if not 0 <= token_id < len(self):
-            raise IndexError(
-                f"Expected an id from 0 to {len(self) - 1}, got {token_id}."
-            )
-        return self.tokens[token_id]
-
     @functools.cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all tokens in order, in hexadecimal."""

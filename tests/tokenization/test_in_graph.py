@@ -32,7 +32,7 @@ print(json.dumps(tokenize(tf.constant(texts))["ids"].numpy().tolist()))
 
 def tokens(tokenizer, texts):
     rows = tokenizer.tokenize(texts).to_list()
-    return [[tokenizer.vocabulary.token_of(i) for i in row] for row in rows]
+    return [[tokenizer.vocabulary.tokens[i] for i in row] for row in rows]
 
 
 @pytest.mark.parametrize("most", [0, 1 << 20])
@@ -41,7 +41,7 @@ def test_few_texts_have_the_same_ids_in_python(monkeypatch, most):
     tokenizer = in_graph.InGraphTokenizer(VOCABULARY, never_split=("[MASK]",))
     texts = ["The cats.", "", "THÉ ΟΣ≠[MASK]", "zz " + "a" * 201]
     ids = tokenizer.token_ids(texts)
-    assert [[VOCABULARY.token_of(i) for i in row] for row in ids] == [
+    assert [[VOCABULARY.tokens[i] for i in row] for row in ids] == [
         ["the", "cat", "##s", "."],
         [],
         ["the", "ος", "=", "[MASK]"],

@@ -14,7 +14,7 @@ def test_tokens_and_ids_are_looked_up_both_ways(golden):
     assert len(vocabulary) == 288
     assert vocabulary.tokens[:2] == ("[PAD]", "[unused1]")
     assert vocabulary["[MASK]"] == vocabulary.mask_id == 9
-    assert vocabulary.token_of(9) == "[MASK]"
+    assert vocabulary.tokens[9] == "[MASK]"
     assert (vocabulary.pad_id, vocabulary.unk_id) == (0, 6)
     assert (vocabulary.cls_id, vocabulary.sep_id) == (7, 8)
     assert "[MASK]" in vocabulary

@@ -9,7 +9,6 @@ checkpoint that it does not name was never finished, even if its other files exi
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import re
@@ -26,14 +25,6 @@ from bert_tf import files
 
 STATE_FILE = "checkpoint"
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class State:
-    """The content of a `checkpoint` file."""
-
-    latest: str  # Prefix of the newest checkpoint.
-    prefixes: tuple[str, ...]  # All checkpoints, oldest first.
 
 
 def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
@@ -131,8 +122,8 @@ def resolve(path: str | os.PathLike[str]) -> str:
         )
     # First, because the store ram:// takes the start of a file name for a folder.
     if not is_complete(path) and files.is_folder(path):
-        state = read_state(path)
-        path = state.latest if state else _only_prefix(path)
+        prefixes = read_state(path)
+        path = prefixes[-1] if prefixes else _only_prefix(path)
     if is_complete(path):
         return path
     ending = "data-00000-of-00001" if files.exists(f"{path}.index") else "index"
@@ -150,8 +141,10 @@ def looks_like_checkpoint(path: str) -> bool:
     return is_part or files.exists(f"{path}.index") or bool(data_files(path))
 
 
-def read_state(folder: str) -> State | None:
-    """Returns the `State` of a folder, or None if it has no `checkpoint` file.
+def read_state(folder: str) -> tuple[str, ...]:
+    """Returns the prefixes that a folder's `checkpoint` file names, the latest last.
+
+    It is empty if there is no such file.
 
     Only checkpoints in the folder are accepted. Absolute paths, which remain when a
     folder is copied or moved, are looked up in the folder itself.
@@ -161,7 +154,7 @@ def read_state(folder: str) -> State | None:
     """
     path = os.path.join(folder, STATE_FILE)
     if not files.exists(path):
-        return None
+        return ()
     logger = tf.get_logger()
     # TensorFlow logs what it cannot parse and returns None.
     was_disabled, logger.disabled = logger.disabled, True
@@ -177,10 +170,8 @@ def read_state(folder: str) -> State | None:
             'model_checkpoint_path: "model.ckpt-1000". Correct or remove it.'
         )
     latest = _inside(folder, state.model_checkpoint_path)
-    prefixes = [_inside(folder, name) for name in state.all_model_checkpoint_paths]
-    if latest not in prefixes:
-        prefixes.append(latest)
-    return State(latest=latest, prefixes=tuple(prefixes))
+    prefixes = (_inside(folder, name) for name in state.all_model_checkpoint_paths)
+    return (*(prefix for prefix in prefixes if prefix != latest), latest)
 
 
 def write_state(folder: str, prefixes: Sequence[str]) -> None:
@@ -258,11 +249,10 @@ def _clear_read_errors(prefix: str) -> Iterator[None]:
 def _older(prefix: str) -> str:
     """Returns advice that names the next older checkpoint of a run, or ""."""
     try:
-        state = read_state(os.path.dirname(prefix) or ".")
+        prefixes = read_state(os.path.dirname(prefix) or ".")
     except (OSError, ValueError):
         return ""
-    if state is None or prefix not in state.prefixes:
+    if prefix not in prefixes:
         return ""
-    before = state.prefixes[: state.prefixes.index(prefix)]
-    older = list(filter(is_complete, before))
+    older = list(filter(is_complete, prefixes[: prefixes.index(prefix)]))
     return f", or use the previous one, {older[-1]}" if older else ""

@@ -84,16 +84,16 @@ def latest(output_dir: str | os.PathLike[str]) -> str | None:
             them are missing.
         ValueError: the `checkpoint` file is damaged.
     """
-    state = bundle.read_state(os.fspath(output_dir))
-    if state is None:
+    prefixes = bundle.read_state(os.fspath(output_dir))
+    if not prefixes:
         return None
-    for prefix in (state.latest, *reversed(state.prefixes)):
+    for prefix in reversed(prefixes):
         if bundle.is_complete(prefix):
-            if prefix != state.latest:
-                logger.warning("%s is missing; using %s.", state.latest, prefix)
+            if prefix != prefixes[-1]:
+                logger.warning("%s is missing; using %s.", prefixes[-1], prefix)
             return prefix
     raise FileNotFoundError(
-        f"{os.path.join(output_dir, bundle.STATE_FILE)} names {state.latest}, but its "
+        f"{os.path.join(output_dir, bundle.STATE_FILE)} names {prefixes[-1]}, but its "
         "files are missing; restore them, or remove the file to start from scratch."
     )
 
@@ -109,9 +109,7 @@ def _ours(prefixes: Sequence[str]) -> list[str]:
 
 def _prefixes(folder: str) -> list[str]:
     """Returns the checkpoints beside a folder's `checkpoint` file, oldest first."""
-    state = bundle.read_state(folder)
-    prefixes = state.prefixes if state else ()
-    parent = os.path.abspath(folder)
+    prefixes, parent = bundle.read_state(folder), os.path.abspath(folder)
     return [p for p in prefixes if os.path.abspath(os.path.dirname(p)) == parent]
 
 

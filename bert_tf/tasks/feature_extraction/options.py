@@ -8,7 +8,6 @@ from bert_tf.options import option
 
 OF_CHECKPOINT = "checkpoint"
 POOLINGS = ("none", "cls", "mean", "max", OF_CHECKPOINT)
-LAYERS = (-1, -2, -3, -4)
 FORMATS = ("jsonl", "npz")
 
 
@@ -36,7 +35,7 @@ class ExtractionOptions(options_module.Options):
         None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP, group="model"
     )
     layers: tuple[int, ...] = option(
-        LAYERS,
+        (-1, -2, -3, -4),
         help="Layers to extract, counted from 0 (lowest) or from -1 (highest).",
     )
     max_seq_length: int = option(

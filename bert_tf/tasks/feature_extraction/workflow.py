@@ -242,7 +242,7 @@ def _json_line(extracted, index, layers, vocabulary):
     elif extracted.vectors is not None:
         record["features"] = [
             {
-                "token": vocabulary.token_of(int(token_id)),
+                "token": vocabulary.tokens[token_id],
                 "layers": [
                     {"index": layer, "values": values}
                     for layer, values in zip(layers, rows, strict=True)

@@ -63,7 +63,7 @@ def test_a_checkpoint_whose_removal_was_interrupted_goes(tmp_path):
     (tmp_path / f".model.ckpt-4.{'0' * 32}.partial.index").touch()
     rotation.remove_leftovers(tmp_path)
     assert steps_in(tmp_path) == [2, 3]
-    assert [os.path.basename(p) for p in bundle.read_state(str(tmp_path)).prefixes] == [
+    assert [os.path.basename(p) for p in bundle.read_state(str(tmp_path))] == [
         "model.ckpt-2",
         "model.ckpt-3",
     ]

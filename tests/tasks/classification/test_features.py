@@ -25,7 +25,7 @@ def test_a_pair_is_cut_from_its_longer_text(tokenizer):
     pair = example("a a a a a a", "b b", label="no")
     columns = features_module.convert_examples_to_features([pair], LABELS, 8, tokenizer)
     vocabulary = tokenizer.vocabulary
-    pieces = [vocabulary.token_of(int(i)) for i in columns["input_ids"][0]]
+    pieces = [vocabulary.tokens[i] for i in columns["input_ids"][0]]
     assert pieces == ["[CLS]", "a", "a", "a", "[SEP]", "b", "b", "[SEP]"]
     assert columns["segment_ids"][0].tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
 

@@ -21,8 +21,7 @@ def test_every_ending_is_a_sequence_with_the_start_before_it(tokenizer):
         [example("the bee", "and honey", "is", label=1)], 10, tokenizer
     ).columns
     pieces = [
-        [tokenizer.vocabulary.token_of(int(i)) for i in row]
-        for row in columns["input_ids"][0]
+        [tokenizer.vocabulary.tokens[i] for i in row] for row in columns["input_ids"][0]
     ]
     #             the start                       an ending
     assert pieces[1] == ["[CLS]", "the", "bee", "[SEP]", "is", "[SEP]"] + ["[PAD]"] * 4
