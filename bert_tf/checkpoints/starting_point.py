@@ -53,8 +53,7 @@ class StartingPoint:
     def tokenizer_arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
         text = text_encoding.TextEncoding() if self.source is None else self.source.text
-        text = dataclasses.replace(text, do_lower_case=self.do_lower_case)
-        return text.tokenizer_arguments()
+        return {**text.tokenizer_arguments(), "do_lower_case": self.do_lower_case}
 
 
 def find(

@@ -85,12 +85,9 @@ def find(
 def _opened(source: Any) -> tuple[str, text_encoding.TextEncoding]:
     """Returns a name for messages, and what the source says about its text."""
     if isinstance(source, full.FullTokenizer):
-        basic = source.basic_tokenizer
         return "the tokenizer", text_encoding.TextEncoding(
             vocabulary=source.vocabulary,
-            do_lower_case=basic.do_lower_case,
-            strip_accents=basic.strip_accents,
-            never_split=basic.never_split,
+            **source.tokenizer_arguments(),
             max_seq_length=getattr(source, "max_seq_length", None),
         )
     if isinstance(source, str | os.PathLike):

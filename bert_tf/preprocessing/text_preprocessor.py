@@ -82,12 +82,8 @@ class TextPreprocessor(keras.layers.Layer):
                 f"{self.max_seq_length}."
             )
         self._length = max_seq_length  # None: as long as the longest row.
-        settings = self.tokenizer.basic_tokenizer
         self._in_graph_tokenizer = in_graph.InGraphTokenizer(
-            self.tokenizer.vocabulary,
-            settings.do_lower_case,
-            strip_accents=settings.strip_accents,
-            never_split=settings.never_split,
+            self.tokenizer.vocabulary, **self.tokenizer.tokenizer_arguments()
         )
         self.supports_jit = False  # XLA has no strings.
         self.built = True  # There are no weights.
@@ -147,13 +143,12 @@ class TextPreprocessor(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, as plain values."""
-        settings = self.tokenizer.basic_tokenizer
+        arguments = self.tokenizer.tokenizer_arguments()
         return {
             **super().get_config(),
+            **arguments,
             "vocabulary": list(self.tokenizer.vocabulary),
-            "do_lower_case": settings.do_lower_case,
-            "strip_accents": settings.strip_accents,
-            "never_split": list(settings.never_split),
+            "never_split": list(arguments["never_split"]),
             "max_seq_length": self._length,
             "longest_row": self.max_seq_length,
         }

@@ -64,11 +64,6 @@ def character_class(codes: Iterable[int]) -> str:
     )
 
 
-def is_punctuation(character: str) -> bool:
-    """Returns whether a character is punctuation, hence a separate token."""
-    return ord(character) in PUNCTUATION
-
-
 def is_chinese(character: str) -> bool:
     """Returns whether a character is a CJK ideograph, hence a separate token."""
     code = ord(character)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import Any
 from typing import Self
 
 from bert_tf import files
@@ -12,8 +13,6 @@ from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.tokenization import wordpiece
-
-convert_to_unicode = basic.convert_to_unicode
 
 # Tokens such as [CLS], [unused1] and <S>, which no text becomes.
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
@@ -63,14 +62,19 @@ class FullTokenizer:
         self.basic_tokenizer = basic.BasicTokenizer(
             do_lower_case, strip_accents=strip_accents, never_split=never_split
         )
-        check_never_split(self.basic_tokenizer.never_split, self.vocabulary)
+        for token in self.basic_tokenizer.never_split:
+            if token not in self.vocabulary:
+                raise ValueError(
+                    f"never_split: {token!r} is not among the vocabulary's "
+                    f"{len(self.vocabulary)} tokens, so it would have no id."
+                )
         self.wordpiece_tokenizer = wordpiece.WordpieceTokenizer(self.vocab)
         self._cache: dict[str, list[str]] = {}
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Returns the word pieces of a text (str, or bytes in UTF-8)."""
         pieces: list[str] = []
-        for part in self.basic_tokenizer.parts(convert_to_unicode(text)):
+        for part in self.basic_tokenizer.parts(basic.convert_to_unicode(text)):
             if part in self.basic_tokenizer.never_split:
                 pieces.append(part)
                 continue
@@ -119,14 +123,17 @@ class FullTokenizer:
     def with_vocabulary(self, vocabulary: vocabulary_module.Vocabulary) -> Self:
         """Returns a tokenizer with a different vocabulary and the same settings."""
         other = copy.copy(self)  # Keeps what derived classes add.
-        FullTokenizer.__init__(
-            other,
-            vocabulary,
-            self.basic_tokenizer.do_lower_case,
-            strip_accents=self.basic_tokenizer.strip_accents,
-            never_split=self.basic_tokenizer.never_split,
-        )
+        FullTokenizer.__init__(other, vocabulary, **self.tokenizer_arguments())
         return other
+
+    def tokenizer_arguments(self) -> dict[str, Any]:
+        """Returns the keyword arguments of a tokenizer, besides the vocabulary."""
+        basic_tokenizer = self.basic_tokenizer
+        return {
+            "do_lower_case": basic_tokenizer.do_lower_case,
+            "strip_accents": basic_tokenizer.strip_accents,
+            "never_split": basic_tokenizer.never_split,
+        }
 
     def _pieces(self, word):
         pieces = self.tokenize_word(word)
@@ -159,22 +166,6 @@ def load_vocabulary(
     raise ValueError(
         f"vocab_file: expected a path or a Vocabulary, got {type(vocab_file).__name__}."
     )
-
-
-def check_never_split(
-    never_split: Iterable[str], vocabulary: vocabulary_module.Vocabulary
-) -> None:
-    """Checks that the vocabulary has every token of `never_split`.
-
-    Raises:
-        ValueError: a token is not in the vocabulary.
-    """
-    for token in never_split:
-        if token not in vocabulary:
-            raise ValueError(
-                f"never_split: {token!r} is not among the vocabulary's "
-                f"{len(vocabulary)} tokens, so it would have no id."
-            )
 
 
 def cased_piece(

@@ -191,7 +191,7 @@ def _alphabet(counts, vocab_size, do_lower_case):
 
 
 def _is_alone(character):
-    return characters.is_punctuation(character) or characters.is_chinese(character)
+    return ord(character) in characters.PUNCTUATION or characters.is_chinese(character)
 
 
 def _learn_pieces(counts, single, num_pieces):
