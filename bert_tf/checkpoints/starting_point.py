@@ -63,7 +63,6 @@ def find(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
     needs_vocabulary: bool = True,
-    logs_casing: bool = True,
 ) -> StartingPoint:
     """Opens a checkpoint and returns what a run starts from.
 
@@ -75,7 +74,6 @@ def find(
         do_lower_case: None: as the checkpoint says, or else True, unless the
             vocabulary has cased pieces.
         needs_vocabulary: whether a missing vocabulary is an error.
-        logs_casing: whether to log a vocabulary that does not fit `do_lower_case`.
 
     Raises:
         OSError: a file cannot be read.
@@ -105,7 +103,7 @@ def find(
     )
     path = str(vocab_file if source is None else source.path)
     casing = text.lowercases(do_lower_case, path, flag="--do_lower_case")
-    if logs_casing and text.vocabulary is not None and text.do_lower_case is None:
+    if text.vocabulary is not None and text.do_lower_case is None:
         doubt = full.casing_warning(
             text.vocabulary, do_lower_case=casing, never_split=text.never_split
         )
@@ -120,7 +118,7 @@ def find(
     )
 
 
-def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoint:
+def find_from_options(options: Any) -> StartingPoint:
     """Returns what a new run or an export starts from; see `find`."""
     for name in ("bert_config_file", "vocab_file"):
         if options.init_checkpoint is None and getattr(options, name) is None:
@@ -133,7 +131,6 @@ def find_from_options(options: Any, *, logs_casing: bool = True) -> StartingPoin
         bert_config_file=options.bert_config_file,
         vocab_file=options.vocab_file,
         do_lower_case=options.do_lower_case,
-        logs_casing=logs_casing,
     )
 
 

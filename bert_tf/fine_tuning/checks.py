@@ -18,7 +18,7 @@ from bert_tf.tokenization import in_graph
 def run(declaration: Any, options: Any) -> text_checks.Findings:
     """Checks all data that the options of a task name; returns the findings."""
     task = declaration(options.reading_all())
-    task.find_start(logs_casing=False)  # The casing becomes a finding.
+    task.find_start()
     if task.trained is not None:
         values = {name: getattr(task.trained, name) for name in declaration.FIXED}
         task.options = dataclasses.replace(task.options, **values)

@@ -129,12 +129,10 @@ class Task(fine_tuning_checks.CheckedTask):
         self.trained: Any = None
         self._features: dict[str, Any] = {}
 
-    def find_start(self, *, logs_casing: bool = True) -> None:
+    def find_start(self) -> None:
         """Sets `trained` and `start`; see `task_record.find_start`."""
         self.trained = task_record.trained(self.options, self.RECORD, self.FIXED)
-        self.start = task_record.find_start(
-            self.options, self.trained, logs_casing=logs_casing
-        )
+        self.start = task_record.find_start(self.options, self.trained)
 
     @property
     def config(self) -> config_module.BertConfig:

@@ -225,10 +225,7 @@ def columns_of(columns_class: Any, *sources: Any) -> Any:
 
 
 def find_start(
-    options: Any,
-    trained: TaskRecord | None,
-    *,
-    logs_casing: bool = True,
+    options: Any, trained: TaskRecord | None
 ) -> starting_point.StartingPoint:
     """Returns model size, vocabulary and casing, and opens `init_checkpoint` if needed.
 
@@ -237,14 +234,13 @@ def find_start(
     Args:
         options: the tool's options.
         trained: the record of a finished run, or None.
-        logs_casing: see `starting_point.find`.
 
     Raises:
         OSError, ValueError, ImportError: see `starting_point.find_from_options`.
         ValueError: a file that an option names differs from that of the finished run.
     """
     if trained is None:
-        return starting_point.find_from_options(options, logs_casing=logs_casing)
+        return starting_point.find_from_options(options)
     run_dir = options.output_dir
     folder, vocabulary = run_folder.RunFolder(run_dir), read_vocabulary(run_dir)
     if options.vocab_file is not None:
