@@ -226,7 +226,8 @@ def _cut(span, room, most_bytes):
         return
     first, start, first_line = span.start, span.start, span.first_line
     line, used, starts_document = span.first_line, 0, False
-    for size in _line_sizes(span):
+    blocks = _blocks(span.path, span.start, span.end)
+    for size in (len(line) for _, block in blocks for line in io.BytesIO(block)):
         if used + size > room and (used or room < most_bytes):
             if used:
                 yield dataclasses.replace(
@@ -245,11 +246,6 @@ def _cut(span, room, most_bytes):
         first_line=first_line,
         starts_document=starts_document,
     )
-
-
-def _line_sizes(span):
-    for _, block in _blocks(span.path, span.start, span.end):
-        yield from (len(line) for line in io.BytesIO(block))
 
 
 def _lines(span):

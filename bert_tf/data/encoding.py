@@ -97,16 +97,14 @@ def decode(record: bytes) -> dict[str, np.ndarray]:
         features = tf.train.Example.FromString(record).features.feature
     except DecodeError:
         features = {}
-    values: dict[str, np.ndarray] = {}
-    for name in sorted(features):  # Protobuf's own order differs from run to run.
-        kind = features[name].WhichOneof("kind")
-        if kind not in _DECODED:
-            values = {}
-            break
-        values[name] = np.array(getattr(features[name], kind).value, _DECODED[kind])
-    if not values:
+    # Sorted, because protobuf's own order differs from run to run.
+    kinds = {name: features[name].WhichOneof("kind") for name in sorted(features)}
+    if not kinds or not _DECODED.keys() >= set(kinds.values()):
         raise ValueError("not a tf.train.Example of numbers")
-    return values
+    return {
+        name: np.array(getattr(features[name], kind).value, _DECODED[kind])
+        for name, kind in kinds.items()
+    }
 
 
 def _feature_entry(column, values):

@@ -46,7 +46,7 @@ def rows_of(data: Any, names: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         [{'text': 'Rain.', 'label': 'wet'}]
     """
     if is_table(data):
-        rows = _zipped({str(name): _column(name, data[name]) for name in _names(data)})
+        rows = _zipped(_columns(data))
     elif isinstance(data, tuple) and data and all(map(_is_column, data)):
         rows = _zipped(dict(zip(_names_of(data, names), map(list, data), strict=True)))
     elif not _has_order(data):
@@ -197,24 +197,22 @@ def _joined_labels(names, separator, place):
     return separator.join(names)
 
 
-def _names(table):
-    """Returns the names of the columns of a table."""
+def _columns(table):
+    """Returns the columns of a table as lists by name."""
     names = list(table) if isinstance(table, Mapping) else list(table.columns)
     [(name, count)] = collections.Counter(map(str, names)).most_common(1) or [("", 0)]
     if count > 1:
         raise ValueError(
             f"The data has {count} columns {name!r}; rename or drop all but one."
         )
-    return names
-
-
-def _column(name, values):
-    if not _has_order(values) or isinstance(values, Mapping):
-        raise ValueError(
-            f"Column {str(name)!r} is {values!r:.60}; expected a list with one value "
-            "per row."
-        )
-    return list(values)
+    columns = {str(name): table[name] for name in names}
+    for name, values in columns.items():
+        if not _has_order(values) or isinstance(values, Mapping):
+            raise ValueError(
+                f"Column {name!r} is {values!r:.60}; expected a list with one value "
+                "per row."
+            )
+    return {name: list(values) for name, values in columns.items()}
 
 
 def _is_column(value):

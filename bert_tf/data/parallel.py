@@ -4,6 +4,9 @@ The result of a task is the files that it writes. Each file appears complete or 
 all, and a task whose files exist does nothing. So a task may run on any machine, in any
 order, and more than once: after a crash nothing is lost or duplicated, and every runner
 writes the same files.
+
+The files of finished tasks stay in a folder with a fingerprint of the command until all
+tasks are finished, so that the same command resumes a killed run.
 """
 
 import concurrent.futures
@@ -23,6 +26,8 @@ from concurrent.futures import process
 from typing import Any
 from typing import ClassVar
 
+from bert_tf import cores
+from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.options import option
@@ -34,6 +39,10 @@ _SECONDS_BETWEEN_PROGRESS = 0.2
 _THREADED = frozenset({"jax", "tensorflow", "torch"})
 # In a worker process: the counter of finished bytes that all workers share.
 _SHARED: list = []
+# In a folder of finished work: a file that says which command it belongs to.
+_FINGERPRINT = "fingerprint"
+# What tasks may write into such a folder.
+_WORK = re.compile(r"\d+\.(?:json|part|txt)")
 _DASK = "DaskRunner"
 # Runners whose short names Beam does not recognize.
 _PATHS = {_DASK: "apache_beam.runners.dask.dask_runner.DaskRunner"}
@@ -83,6 +92,7 @@ def run(
     *,
     stage: str,
     num_bytes: int,
+    on_progress: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs all tasks.
 
@@ -90,10 +100,11 @@ def run(
         work: a module-level function that takes a task and a callback. It calls the
             callback with the number of further bytes of the task that it has finished.
         tasks: picklable arguments of `work`.
-        execution: where the tasks run: `RunnerOptions` with `num_workers`. Without
-            `num_workers`, or with 1, the tasks run in this process.
+        execution: where the tasks run: `RunnerOptions` with `num_workers`. With 1, the
+            tasks run in this process. None: one per core, at most one per MB.
         stage: name of the progress bar.
         num_bytes: total bytes of all tasks.
+        on_progress: called in this process after each progress report.
 
     Raises:
         ImportError: apache-beam is not installed.
@@ -106,6 +117,7 @@ def run(
         progress_module.report(
             stage, done / _MEGABYTE, num_bytes / _MEGABYTE, unit="MB"
         )
+        on_progress()
 
     def on_done(now):
         nonlocal done
@@ -114,7 +126,9 @@ def run(
             done = now
             report()
 
-    num_workers = min(execution.num_workers or 1, len(tasks))
+    # Starting a process takes about as long as sampling one megabyte.
+    useful = max(1, min(cores.num_available(), num_bytes // _MEGABYTE))
+    num_workers = min(execution.num_workers or useful, len(tasks))
     if execution.runner != LOCAL:
         report()
         _run_on_beam(work, tasks, execution.runner, execution.pipeline_options)
@@ -125,6 +139,48 @@ def run(
     else:
         _run_in_processes(work, tasks, num_workers, report, on_done)
     on_done(num_bytes)
+
+
+def is_work_of(fingerprint: str, folder: str) -> bool:
+    """Returns whether a folder holds the finished work of the same command."""
+    path = os.path.join(folder, _FINGERPRINT)
+    if not files.exists(path):
+        return False
+    with files.open_file(path, "rb") as file:
+        return file.read() == fingerprint.encode()
+
+
+def start_work(fingerprint: str, folder: str) -> None:
+    """Creates the folder for the finished work of a command; removes other work.
+
+    Raises:
+        OSError: a file cannot be read, written or removed.
+    """
+    if is_work_of(fingerprint, folder):
+        return
+    remove_work(folder)
+    files.make_folders(folder)
+    with files.complete_or_absent(os.path.join(folder, _FINGERPRINT)) as file:
+        file.write(fingerprint)
+
+
+def remove_work(folder: str) -> None:
+    """Removes a folder of finished work, but no files of other origin in it.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    if not files.is_folder(folder):
+        return
+    # The fingerprint first: work without it is never used again.
+    names = files.list_folder(folder)
+    for name in sorted(names, key=lambda name: files.final_name(name) != _FINGERPRINT):
+        final_name = files.final_name(name)
+        if final_name == _FINGERPRINT or _WORK.fullmatch(final_name):
+            files.remove(os.path.join(folder, name))
+    if not files.is_remote(folder):
+        with contextlib.suppress(OSError):  # It contains other files.
+            os.rmdir(folder)
 
 
 def peak_memory_mb() -> float:
@@ -272,13 +328,16 @@ def _run_on_beam(
         # Dask it would do the opposite and put all tasks into one partition.
         waiting = waiting | "spread" >> beam.Reshuffle()
     _ = waiting | "do" >> beam.Map(_do_on_beam, work)
+    result = None
     try:
         result = pipeline.run()
         state = result.wait_until_finish()
     except Exception as error:
         raise _task_error(error, runner) from None
     finally:
-        _close(locals().get("result"))
+        client = getattr(result, "client", None)
+        if client is not None:  # Of the cluster that Dask's runner has created.
+            client.close()
     if state not in (None, "DONE"):
         raise OSError(f"--runner={runner}: the pipeline ended in the state {state}.")
 
@@ -305,13 +364,6 @@ def _task_error(error, runner):
         f"--runner={runner}: the pipeline failed ({message}). The same command resumes "
         "the run."
     )
-
-
-def _close(result):
-    """Closes the cluster that Dask's runner has created."""
-    client = getattr(result, "client", None)
-    if client is not None:
-        client.close()
 
 
 def _beam():

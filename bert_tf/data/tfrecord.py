@@ -1,11 +1,11 @@
 """Writes TFRecord files complete or not at all, and reads records by index."""
 
+import array
 import bisect
 import collections
 import contextlib
 import itertools
 import os
-import shutil
 import threading
 import weakref
 from collections.abc import Mapping
@@ -56,9 +56,8 @@ class Writer:
         self.path = os.fspath(path)
         self._schema = schema
         self.metadata = dict(metadata or {})
-        # 4 bytes per record: readers need as much.
-        self._sizes = [np.zeros(0, np.uint32)]
-        self.num_records = 0  # Written so far.
+        # Of each record, which is a protocol buffer and therefore below 2 GiB.
+        self._sizes = array.array("I")
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Writer":
@@ -73,7 +72,7 @@ class Writer:
             record_index.remove(self.path)
         self._stack.__exit__(kind, error, traceback)
         if kind is None:
-            sizes = np.concatenate(self._sizes)
+            sizes = np.array(self._sizes)
             record_index.save(self.path, sizes, self._schema, self.metadata)
 
     def write(self, columns: Mapping[str, np.ndarray]) -> None:
@@ -84,19 +83,12 @@ class Writer:
             OSError: the file cannot be written.
         """
         data, sizes = data_encoding.framed_records(self._schema, columns)
-        self._file.write(data)
-        self._add(sizes)
+        self.append(data, sizes.tolist())
 
-    def append_part(self, path: str, sizes: np.ndarray) -> None:
-        """Appends a file of framed records, whose sizes are int64 [R], unchanged."""
-        with files.open_file(path, "rb") as part:
-            shutil.copyfileobj(part, self._file, 1 << 20)
-        self._add(sizes)
-
-    def _add(self, sizes):
-        # A record is a protocol buffer, which is below 2 GiB.
-        self._sizes.append(np.asarray(sizes).astype(np.uint32))
-        self.num_records += len(sizes)
+    def append(self, framed: bytes, sizes: Sequence[int]) -> None:
+        """Appends records that are framed already, and have these sizes, unchanged."""
+        self._file.write(framed)
+        self._sizes.extend(sizes)
 
 
 class RecordFiles:

@@ -25,10 +25,7 @@ from bert_tf.preparation.options import PrepareCorpusOptions
 
 _REPORT = "report.json"
 _FOLDER = ".prepare_corpus"
-_JOB = "job.json"
 _CORPUS = re.compile(r"corpus-\d{5}-of-\d{5}\.txt")
-# What this tool writes into its folder.
-_WORK = re.compile(r"job\.json|\d{6}\.(?:txt|json)")
 # Options that do not affect the corpus.
 _FREE = ("num_workers", "output_dir", "runner", "pipeline_options")
 _LEFT_OUT = {
@@ -79,7 +76,11 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
     units, skipped = inputs.find(options)
     fingerprint = _fingerprint(options, units)
     with locks.output_folder(options.output_dir):
-        report = _read(os.path.join(options.output_dir, _REPORT), _REPORT_SHAPE)
+        report: dict[str, Any] = {}
+        # Created again if it is missing or damaged.
+        with contextlib.suppress(ValueError, FileNotFoundError):
+            path = os.path.join(options.output_dir, _REPORT)
+            report = files.read_json(path, shape=_REPORT_SHAPE)
         paths = [
             os.path.join(options.output_dir, name)
             for name in report.get("output_files", ())
@@ -88,7 +89,7 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
             map(files.exists, paths)
         ):
             report = _create(options, units, skipped, fingerprint)
-        _remove_work(os.path.join(options.output_dir, _FOLDER))
+        parallel.remove_work(os.path.join(options.output_dir, _FOLDER))
     names = report["output_files"]
     left_out = {text: report["read"][name] for name, text in _LEFT_OUT.items()}
     left_out["files that are not text"] = len(skipped)
@@ -106,7 +107,10 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
 def _create(options, units, skipped, fingerprint):
     """Creates a corpus, or completes it; returns the report."""
     work = os.path.join(options.output_dir, _FOLDER)
-    _prepare_work(work, options.output_dir, fingerprint)
+    files.make_folders(options.output_dir)
+    if not parallel.is_work_of(fingerprint, work):
+        _check_no_corpus(options.output_dir)
+    parallel.start_work(fingerprint, work)
     tasks = [
         Task(
             sources=sources,
@@ -170,41 +174,13 @@ def extract(task: Task, on_bytes: Callable[[int], None]) -> None:
         json.dump(counts, file)
 
 
-def _prepare_work(work, output_dir, fingerprint):
-    """Creates the folder of finished work; keeps what the same command finished."""
-    files.make_folders(output_dir)
-    job = os.path.join(work, _JOB)
-    if _read(job, {"fingerprint": str}).get("fingerprint") == fingerprint:
-        return
+def _check_no_corpus(output_dir):
     for name in files.list_folder(output_dir):
         if _CORPUS.fullmatch(name):
             raise ValueError(
                 f"--output_dir: {output_dir} contains {name} of another corpus, or of "
                 "one whose files are incomplete; choose another folder, or remove it."
             )
-    _remove_work(work)
-    files.make_folders(work)
-    with files.complete_or_absent(job) as file:
-        json.dump({"fingerprint": fingerprint}, file)
-
-
-def _remove_work(work: str) -> None:
-    """Removes what this tool wrote into its folder, the job first."""
-    if not files.is_folder(work):
-        return
-    for name in sorted(files.list_folder(work), key=lambda name: name != _JOB):
-        if _WORK.fullmatch(files.final_name(name)):
-            files.remove(os.path.join(work, name))
-    if not files.is_remote(work):
-        with contextlib.suppress(OSError):  # It contains other files.
-            os.rmdir(work)
-
-
-def _read(path: str, shape: Any) -> dict[str, Any]:
-    """Returns the object in a JSON file, empty if it is missing or damaged."""
-    with contextlib.suppress(ValueError, FileNotFoundError):
-        return files.read_json(path, shape=shape)
-    return {}
 
 
 def _fingerprint(

@@ -120,9 +120,7 @@ class MaskingSource(batching.TFRecordSource):
         options: pretraining_options.RunPretrainingOptions,
     ):
         super().__init__(record_files, columns_read(record_files))
-        self._masks = rows_module.MaskSampler(
-            draws_module.Arrays(), vocabulary, options
-        )
+        self._masks = rows_module.MaskSampler(draws_module, vocabulary, options)
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._seed = options.random_seed
 
@@ -164,7 +162,7 @@ class MaskingSource(batching.TFRecordSource):
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
             draws_module.RowDraws(
-                draws_module.Arrays(), draws_module.row_keys(self._seed, step, rows)
+                draws_module, draws_module.row_keys(self._seed, step, rows)
             ),
             (starts_word > 0) | follows_cls,
         )

@@ -1,5 +1,8 @@
 """NumPy for `pairs` and `rows`, and random numbers that no version of NumPy changes.
 
+`pairs` and `rows` take this module, or `graph_draws`, as `arrays`: it has the functions
+of NumPy, and a few more.
+
 NumPy guarantees the raw output of its bit generators but not that of its distributions.
 So only raw words come from NumPy, and the distributions are computed here.
 """
@@ -22,129 +25,121 @@ _MAX_POSITION_BITS = 12
 _MAX_PASSES_AT_A_TIME = 1 << 17
 
 
-class Arrays:
-    """The functions on arrays that `pairs` and `rows` use: NumPy's, and a few more."""
+constant = np.asarray
+size = len
+take_along = functools.partial(np.take_along_axis, axis=1)
+mix = ordering.mix
 
-    constant = staticmethod(np.asarray)
-    size = staticmethod(len)
-    take_along = staticmethod(functools.partial(np.take_along_axis, axis=1))
-    mix = staticmethod(ordering.mix)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
+def __getattr__(name: str) -> Any:
+    """Returns the function of NumPy."""
+    return getattr(np, name)
 
-    @staticmethod
-    def cast(values: np.ndarray, dtype: str) -> np.ndarray:
-        """Returns the values in another type."""
-        return values.astype(dtype, copy=False)
 
-    @staticmethod
-    def as_flags(values: np.ndarray) -> np.ndarray:
-        """Returns booleans as integers, the smallest that records are written from."""
-        return values.view(np.uint8)
+def cast(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Returns the values in another type."""
+    return values.astype(dtype, copy=False)
 
-    @staticmethod
-    def as_uniform(words: np.ndarray) -> np.ndarray:
-        """Returns random words, uint64, as numbers in [0, 1), float64."""
-        return (words >> np.uint64(11)) * TWO_TO_THE_MINUS_53
 
-    @staticmethod
-    def halves(words: np.ndarray) -> np.ndarray:
-        """Returns words, uint64 [B, N], as uint32 [B, 2 N]."""
-        return words.view(np.uint32)
+def as_flags(values: np.ndarray) -> np.ndarray:
+    """Returns booleans as integers, the smallest that records are written from."""
+    return values.view(np.uint8)
 
-    @staticmethod
-    def count(values: np.ndarray, size: int) -> np.ndarray:
-        """Returns how often each number below `size` occurs: int64 [size]."""
-        return np.bincount(values, minlength=size)
 
-    @staticmethod
-    def put(values: np.ndarray, indices: np.ndarray, new: Any) -> np.ndarray:
-        """Returns values with others at indices of the flat array; may change them."""
-        np.put(values, indices, new)
-        return values
+def as_uniform(words: np.ndarray) -> np.ndarray:
+    """Returns random words, uint64, as numbers in [0, 1), float64."""
+    return (words >> np.uint64(11)) * TWO_TO_THE_MINUS_53
 
-    @staticmethod
-    def put_along(order: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Returns [B, S]: values in the order before they were sorted by `order`."""
-        result = np.empty_like(values)
-        np.put_along_axis(result, order, values, axis=1)
-        return result
 
-    @staticmethod
-    def nth_smallest(keys: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """Returns [B]: the n-th smallest key of each row; n counts from 1."""
-        most = min(int(n.max()), keys.shape[1])
-        smallest = np.sort(np.partition(keys, most - 1, axis=1)[:, :most], axis=1)
-        return smallest[np.arange(len(keys)), np.minimum(n, most) - 1]
+def halves(words: np.ndarray) -> np.ndarray:
+    """Returns words, uint64 [B, N], as uint32 [B, 2 N]."""
+    return words.view(np.uint32)
 
-    @staticmethod
-    def scan(
-        step: Callable[..., Any], state: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
-        """Calls step(state, column) -> (state, flags) for the columns of [B, S].
 
-        Returns:
-            bool [B, S], the flags. They must be False where the state is 0.
-        """
-        flags = np.zeros(columns.shape, bool)
-        for number in range(columns.shape[1]):
-            state, flags[:, number] = step(state, columns[:, number])
-            if not state.any():
-                break
-        return flags
+def count(values: np.ndarray, size: int) -> np.ndarray:
+    """Returns how often each number below `size` occurs: int64 [size]."""
+    return np.bincount(values, minlength=size)
 
-    @staticmethod
-    def attempts(
-        step: Callable[..., Any], state: Sequence[np.ndarray], draws: Any, most: int
-    ) -> Sequence[np.ndarray]:
-        """Repeats state = step(draws, *state) until its last array is 0."""
-        for _ in range(most):
-            if not state[-1].any():
-                break
-            state = step(draws, *state)
-        return state
 
-    @staticmethod
-    def passes(document_starts: np.ndarray, dupe_factor: int) -> Iterator[np.ndarray]:
-        """Yields arrays of document indices, each `dupe_factor` times in total."""
-        documents = np.arange(len(document_starts) - 1)
-        at_a_time = max(1, _MAX_PASSES_AT_A_TIME // len(documents))
-        for done in range(0, dupe_factor, at_a_time):
-            yield np.tile(documents, min(at_a_time, dupe_factor - done))
+def put(values: np.ndarray, indices: np.ndarray, new: Any) -> np.ndarray:
+    """Returns values with others at indices of the flat array; may change them."""
+    np.put(values, indices, new)
+    return values
 
-    @staticmethod
-    def loop(
-        step: Callable[..., Any], state: Sequence[np.ndarray], kinds: Sequence[type]
-    ) -> list[np.ndarray]:
-        """Calls step(index, *state) -> (outputs, state) until the state is empty.
 
-        Args:
-            step: the function.
-            state: arrays of the same length.
-            kinds: int or bool for each output.
+def put_along(order: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns [B, S]: values in the order before they were sorted by `order`."""
+    result = np.empty_like(values)
+    np.put_along_axis(result, order, values, axis=1)
+    return result
 
-        Returns:
-            Each of the outputs, concatenated over the calls.
-        """
-        steps: list[Sequence[np.ndarray]] = []
-        while len(state[0]):
-            outputs, state = step(len(steps), *state)
-            steps.append(outputs)
-        return [np.concatenate(column) for column in zip(*steps, strict=True)]
 
-    @staticmethod
-    def replaced(
-        is_replaced: np.ndarray,
-        columns: Sequence[np.ndarray],
-        compute: Callable[[Any], Sequence[np.ndarray]],
-    ) -> list[np.ndarray]:
-        """Returns columns in which compute(rows) replaces the values of some rows."""
-        rows = np.flatnonzero(is_replaced)
-        result = [column.copy() for column in columns]
-        for column, values in zip(result, compute(rows), strict=True):
-            column[rows] = values
-        return result
+def scan(
+    step: Callable[..., Any], state: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Calls step(state, column) -> (state, flags) for the columns of [B, S].
+
+    Returns:
+        bool [B, S], the flags. They must be False where the state is 0.
+    """
+    flags = np.zeros(columns.shape, bool)
+    for number in range(columns.shape[1]):
+        state, flags[:, number] = step(state, columns[:, number])
+        if not state.any():
+            break
+    return flags
+
+
+def attempts(
+    step: Callable[..., Any], state: Sequence[np.ndarray], draws: Any, most: int
+) -> Sequence[np.ndarray]:
+    """Repeats state = step(draws, *state) until its last array is 0."""
+    for _ in range(most):
+        if not state[-1].any():
+            break
+        state = step(draws, *state)
+    return state
+
+
+def passes(document_starts: np.ndarray, dupe_factor: int) -> Iterator[np.ndarray]:
+    """Yields arrays of document indices, each `dupe_factor` times in total."""
+    documents = np.arange(len(document_starts) - 1)
+    at_a_time = max(1, _MAX_PASSES_AT_A_TIME // len(documents))
+    for done in range(0, dupe_factor, at_a_time):
+        yield np.tile(documents, min(at_a_time, dupe_factor - done))
+
+
+def loop(
+    step: Callable[..., Any], state: Sequence[np.ndarray], kinds: Sequence[type]
+) -> list[np.ndarray]:
+    """Calls step(index, *state) -> (outputs, state) until the state is empty.
+
+    Args:
+        step: the function.
+        state: arrays of the same length.
+        kinds: int or bool for each output.
+
+    Returns:
+        Each of the outputs, concatenated over the calls.
+    """
+    steps: list[Sequence[np.ndarray]] = []
+    while len(state[0]):
+        outputs, state = step(len(steps), *state)
+        steps.append(outputs)
+    return [np.concatenate(column) for column in zip(*steps, strict=True)]
+
+
+def replaced(
+    is_replaced: np.ndarray,
+    columns: Sequence[np.ndarray],
+    compute: Callable[[Any], Sequence[np.ndarray]],
+) -> list[np.ndarray]:
+    """Returns columns in which compute(rows) replaces the values of some rows."""
+    rows = np.flatnonzero(is_replaced)
+    result = [column.copy() for column in columns]
+    for column, values in zip(result, compute(rows), strict=True):
+        column[rows] = values
+    return result
 
 
 class Draws:
@@ -159,7 +154,7 @@ class Draws:
 
     def uniform(self, count: int) -> np.ndarray:
         """Returns numbers in [0, 1): float64 [count]."""
-        return Arrays.as_uniform(self.words(count))
+        return as_uniform(self.words(count))
 
     def part(self, number: int) -> "Draws":
         """Returns the stream for an iteration of a loop: NumPy's stream goes on."""
@@ -184,8 +179,10 @@ class Draws:
         They are uint32 with at least 20 random bits, or uint64 for long rows.
         """
         num_rows, size = len(is_item), _words_of_keys(is_item.shape[1])
-        words = self.words(num_rows * size).reshape(num_rows, size)
-        return _shuffle_keys(Arrays(), words, is_item)
+        keys = self.words(num_rows * size).reshape(num_rows, size)
+        if _has_short_keys(is_item.shape[1]):
+            keys = halves(keys)
+        return _shuffle_keys(np, keys, is_item)
 
     def heads(self, counts: np.ndarray) -> np.ndarray:
         """Returns the number of heads among `counts` fair coins: int64 [B]."""
@@ -210,33 +207,35 @@ class RowDraws:
     returns the same numbers for the same key.
 
     Args:
-        arrays: `Arrays` or `graph_draws.GraphArrays`.
+        arrays: this module or `graph_draws`.
         keys: uint64 [B], from `row_keys`. The attribute has those of the next draws.
     """
 
     def __init__(self, arrays: Any, keys: Any):
-        self._arrays = arrays
+        self.arrays = arrays
         self.keys = keys
 
     def uniform_rows(self, num_rows: Any, length: int) -> Any:
         """Returns numbers in [0, 1): float64 [B, length]."""
-        return self._arrays.as_uniform(self._words(length))
+        return self.arrays.as_uniform(self._words(length))
 
     def uniform_at(self, rows: Any, columns: Any) -> Any:
         """Returns a number in [0, 1) for each position, as `Draws.uniform_at`."""
-        arrays = self._arrays
+        arrays = self.arrays
         self.keys = arrays.mix(self.keys)
         keys = arrays.take(self.keys, rows) + arrays.cast(columns, "uint64")
         return arrays.as_uniform(arrays.mix(keys))
 
     def shuffle_keys(self, is_item: Any) -> Any:
         """Returns sort keys [B, S], as `Draws.shuffle_keys`."""
-        words = self._words(_words_of_keys(is_item.shape[1]))
-        return _shuffle_keys(self._arrays, words, is_item)
+        keys = self._words(_words_of_keys(is_item.shape[1]))
+        if _has_short_keys(is_item.shape[1]):
+            keys = self.arrays.halves(keys)
+        return _shuffle_keys(self.arrays, keys, is_item)
 
     def _words(self, length):
         """Returns random words: uint64 [B, length]."""
-        arrays = self._arrays
+        arrays = self.arrays
         self.keys = arrays.mix(self.keys)
         numbers = arrays.cast(arrays.arange(length), "uint64")
         return arrays.mix(self.keys[:, None] + numbers)
@@ -251,14 +250,12 @@ def _words_of_keys(length):
     return -(-length // 2) if _has_short_keys(length) else length
 
 
-def _shuffle_keys(arrays, words, is_item):
-    """Returns sort keys [B, S] from words, uint64 [B, `_words_of_keys`]."""
+def _shuffle_keys(arrays, keys, is_item):
+    """Returns sort keys [B, S] from random ones, uint32 or uint64 [B, S or more]."""
     length = is_item.shape[1]
     dtype = np.uint32 if _has_short_keys(length) else np.uint64
-    keys = arrays.halves(words) if dtype == np.uint32 else words
-    bits = dtype(length.bit_length())
-    keys = arrays.left_shift(arrays.right_shift(keys[:, :length], bits), bits)
-    keys = keys | arrays.cast(arrays.arange(length), dtype)
+    position_bits = dtype((1 << length.bit_length()) - 1)
+    keys = keys[:, :length] & ~position_bits | np.arange(length, dtype=dtype)
     return arrays.where(is_item, keys, np.iinfo(dtype).max)
 
 

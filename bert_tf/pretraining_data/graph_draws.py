@@ -17,169 +17,157 @@ from bert_tf.pretraining_data import draws as draws_module
 _DTYPES = {int: tf.int64, bool: tf.bool}
 
 
-class GraphArrays:
-    """As `draws.Arrays`, with TensorFlow's functions of NumPy's names."""
+# Some work with NumPy's own arrays alone in `tf.experimental.numpy`.
+arange = functools.partial(tf.range, dtype=tf.int64)
+repeat = tf.repeat
+rint = tf.round
+searchsorted = functools.partial(tf.searchsorted, out_type=tf.int64)
+cast = tf.cast
+take_along = functools.partial(tf.gather, batch_dims=1)
+as_flags = functools.partial(tf.cast, dtype=tf.int32)
 
-    # Some work with NumPy's own arrays alone in `tf.experimental.numpy`.
-    arange = staticmethod(functools.partial(tf.range, dtype=tf.int64))
-    repeat = staticmethod(tf.repeat)
-    rint = staticmethod(tf.round)
-    searchsorted = staticmethod(functools.partial(tf.searchsorted, out_type=tf.int64))
-    cast = staticmethod(tf.cast)
-    take_along = staticmethod(functools.partial(tf.gather, batch_dims=1))
-    as_flags = staticmethod(functools.partial(tf.cast, dtype=tf.int32))
-    left_shift = staticmethod(tf.bitwise.left_shift)
-    right_shift = staticmethod(tf.bitwise.right_shift)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(tf.experimental.numpy, name)
+def __getattr__(name: str) -> Any:
+    """Returns the function of `tf.experimental.numpy`."""
+    return getattr(tf.experimental.numpy, name)
 
-    @staticmethod
-    def constant(values: np.ndarray) -> tf.Tensor:
-        """Returns a constant that every graph can capture."""
-        with tf.init_scope():
-            return tf.constant(values)
 
-    @staticmethod
-    def size(values: tf.Tensor) -> tf.Tensor:
-        """Returns the number of rows: int64."""
-        return tf.shape(values, tf.int64)[0]
+def constant(values: np.ndarray) -> tf.Tensor:
+    """Returns a constant that every graph can capture."""
+    with tf.init_scope():
+        return tf.constant(values)
 
-    @staticmethod
-    def mix(values: tf.Tensor) -> tf.Tensor:
-        """Does the same as `ordering.mix`."""
-        values = values + tf.constant(0x9E3779B97F4A7C15, tf.uint64)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            shifted = values ^ tf.bitwise.right_shift(values, np.uint64(shift))
-            values = shifted * tf.constant(factor, tf.uint64)
-        return values ^ tf.bitwise.right_shift(values, np.uint64(31))
 
-    @staticmethod
-    def as_uniform(words: tf.Tensor) -> tf.Tensor:
-        """See `draws.Arrays.as_uniform`."""
-        words = tf.bitwise.right_shift(words, np.uint64(11))
-        numbers = tf.cast(tf.bitcast(words, tf.int64), tf.float64)
-        return numbers * draws_module.TWO_TO_THE_MINUS_53
+def size(values: tf.Tensor) -> tf.Tensor:
+    """Returns the number of rows: int64."""
+    return tf.shape(values, tf.int64)[0]
 
-    @staticmethod
-    def halves(words: tf.Tensor) -> tf.Tensor:
-        """See `draws.Arrays.halves`."""
-        return tf.reshape(tf.bitcast(words, tf.uint32), [-1, 2 * words.shape[1]])
 
-    @staticmethod
-    def count(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-        """See `draws.Arrays.count`."""
-        values, size = tf.cast(values, tf.int32), tf.cast(size, tf.int32)
-        return tf.math.bincount(values, minlength=size, dtype=tf.int64)
+def mix(values: tf.Tensor) -> tf.Tensor:
+    """Does the same as `ordering.mix`."""
+    values = values + tf.constant(0x9E3779B97F4A7C15, tf.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        shifted = values ^ tf.bitwise.right_shift(values, np.uint64(shift))
+        values = shifted * tf.constant(factor, tf.uint64)
+    return values ^ tf.bitwise.right_shift(values, np.uint64(31))
 
-    @staticmethod
-    def put(values: tf.Tensor, indices: tf.Tensor, new: Any) -> tf.Tensor:
-        """See `draws.Arrays.put`."""
-        new = tf.broadcast_to(tf.cast(new, values.dtype), tf.shape(indices))
-        flat = tf.reshape(values, [-1])
-        flat = tf.tensor_scatter_nd_update(flat, indices[:, None], new)
-        return tf.reshape(flat, [-1, *values.shape[1:]])
 
-    @staticmethod
-    def put_along(order: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-        """See `draws.Arrays.put_along`."""
-        return tf.gather(values, tf.argsort(order, axis=1), batch_dims=1)
+def as_uniform(words: tf.Tensor) -> tf.Tensor:
+    """See `draws.as_uniform`."""
+    words = tf.bitwise.right_shift(words, np.uint64(11))
+    numbers = tf.cast(tf.bitcast(words, tf.int64), tf.float64)
+    return numbers * draws_module.TWO_TO_THE_MINUS_53
 
-    @staticmethod
-    def nth_smallest(keys: tf.Tensor, n: tf.Tensor) -> tf.Tensor:
-        """See `draws.Arrays.nth_smallest`."""
-        n = tf.minimum(n, keys.shape[1])
-        return tf.gather(tf.sort(keys, axis=1), n - 1, batch_dims=1)
 
-    @staticmethod
-    def scan(
-        step: Callable[..., Any], state: tf.Tensor, columns: tf.Tensor
-    ) -> tf.Tensor:
-        """See `draws.Arrays.scan`."""
-        initial = (state, tf.zeros_like(state, tf.bool))
-        _, flags = tf.scan(
-            lambda state, column: step(state[0], column),
-            tf.transpose(columns),
-            initial,
+def halves(words: tf.Tensor) -> tf.Tensor:
+    """See `draws.halves`."""
+    return tf.reshape(tf.bitcast(words, tf.uint32), [-1, 2 * words.shape[1]])
+
+
+def count(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """See `draws.count`."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(values), values, size)
+
+
+def put(values: tf.Tensor, indices: tf.Tensor, new: Any) -> tf.Tensor:
+    """See `draws.put`."""
+    new = tf.broadcast_to(tf.cast(new, values.dtype), tf.shape(indices))
+    flat = tf.reshape(values, [-1])
+    flat = tf.tensor_scatter_nd_update(flat, indices[:, None], new)
+    return tf.reshape(flat, [-1, *values.shape[1:]])
+
+
+def put_along(order: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """See `draws.put_along`."""
+    return tf.gather(values, tf.argsort(order, axis=1), batch_dims=1)
+
+
+def scan(step: Callable[..., Any], state: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """See `draws.scan`."""
+    initial = (state, tf.zeros_like(state, tf.bool))
+    _, flags = tf.scan(
+        lambda state, column: step(state[0], column),
+        tf.transpose(columns),
+        initial,
+    )
+    return tf.transpose(flags)
+
+
+def attempts(
+    step: Callable[..., Any],
+    state: Sequence[tf.Tensor],
+    draws: draws_module.RowDraws,
+    most: int,
+) -> Sequence[tf.Tensor]:
+    """See `draws.attempts`."""
+
+    def body(keys, *state):
+        own_draws = draws_module.RowDraws(draws.arrays, keys)
+        state = step(own_draws, *state)
+        return (own_draws.keys, *state)
+
+    draws.keys, *state = tf.while_loop(
+        lambda keys, *state: tf.reduce_any(state[-1] > 0),
+        body,
+        (draws.keys, *state),
+        maximum_iterations=most,
+    )
+    return state
+
+
+def passes(document_starts: tf.Tensor, dupe_factor: int) -> list[tf.Tensor]:
+    """Returns the indices of all documents, `dupe_factor` times: int64."""
+    documents = tf.range(tf.size(document_starts, tf.int64) - 1)
+    return [tf.tile(documents, [dupe_factor])]
+
+
+def loop(
+    step: Callable[..., Any], state: Sequence[tf.Tensor], kinds: Sequence[type]
+) -> list[tf.Tensor]:
+    """See `draws.loop`."""
+    arrays = tuple(
+        tf.TensorArray(
+            _DTYPES[kind],
+            size=0,
+            dynamic_size=True,
+            infer_shape=False,
+            element_shape=[None],
         )
-        return tf.transpose(flags)
+        for kind in kinds
+    )
 
-    @staticmethod
-    def attempts(
-        step: Callable[..., Any],
-        state: Sequence[tf.Tensor],
-        draws: draws_module.RowDraws,
-        most: int,
-    ) -> Sequence[tf.Tensor]:
-        """See `draws.Arrays.attempts`."""
-
-        def body(keys, *state):
-            own_draws = draws_module.RowDraws(GraphArrays(), keys)
-            state = step(own_draws, *state)
-            return (own_draws.keys, *state)
-
-        draws.keys, *state = tf.while_loop(
-            lambda keys, *state: tf.reduce_any(state[-1] > 0),
-            body,
-            (draws.keys, *state),
-            maximum_iterations=most,
+    def body(index, arrays, state):
+        outputs, state = step(index, *state)
+        written = tuple(
+            array.write(index, output)
+            for array, output in zip(arrays, outputs, strict=True)
         )
-        return state
+        return index + 1, written, state
 
-    @staticmethod
-    def passes(document_starts: tf.Tensor, dupe_factor: int) -> list[tf.Tensor]:
-        """Returns the indices of all documents, `dupe_factor` times: int64."""
-        documents = tf.range(tf.size(document_starts, tf.int64) - 1)
-        return [tf.tile(documents, [dupe_factor])]
+    _, arrays, _ = tf.while_loop(
+        lambda index, arrays, state: tf.size(state[0]) > 0,
+        body,
+        (tf.constant(0), arrays, tuple(state)),
+        shape_invariants=(
+            tf.TensorShape([]),
+            tuple(tf.TensorShape(None) for _ in arrays),
+            tuple(tf.TensorShape([None]) for _ in state),
+        ),
+        parallel_iterations=1,
+    )
+    return [array.concat() for array in arrays]
 
-    @staticmethod
-    def loop(
-        step: Callable[..., Any], state: Sequence[tf.Tensor], kinds: Sequence[type]
-    ) -> list[tf.Tensor]:
-        """See `draws.Arrays.loop`."""
-        arrays = tuple(
-            tf.TensorArray(
-                _DTYPES[kind],
-                size=0,
-                dynamic_size=True,
-                infer_shape=False,
-                element_shape=[None],
-            )
-            for kind in kinds
-        )
 
-        def body(index, arrays, state):
-            outputs, state = step(index, *state)
-            written = tuple(
-                array.write(index, output)
-                for array, output in zip(arrays, outputs, strict=True)
-            )
-            return index + 1, written, state
-
-        _, arrays, _ = tf.while_loop(
-            lambda index, arrays, state: tf.size(state[0]) > 0,
-            body,
-            (tf.constant(0), arrays, tuple(state)),
-            shape_invariants=(
-                tf.TensorShape([]),
-                tuple(tf.TensorShape(None) for _ in arrays),
-                tuple(tf.TensorShape([None]) for _ in state),
-            ),
-            parallel_iterations=1,
-        )
-        return [array.concat() for array in arrays]
-
-    @staticmethod
-    def replaced(
-        is_replaced: tf.Tensor,
-        columns: Sequence[tf.Tensor],
-        compute: Callable[[Any], Sequence[tf.Tensor]],
-    ) -> list[tf.Tensor]:
-        """See `draws.Arrays.replaced`. Computes all rows, to keep the shapes."""
-        return [
-            tf.where(is_replaced, values, column)
-            for column, values in zip(columns, compute(slice(None)), strict=True)
-        ]
+def replaced(
+    is_replaced: tf.Tensor,
+    columns: Sequence[tf.Tensor],
+    compute: Callable[[Any], Sequence[tf.Tensor]],
+) -> list[tf.Tensor]:
+    """See `draws.replaced`. Computes all rows, to keep the shapes."""
+    return [
+        tf.where(is_replaced, values, column)
+        for column, values in zip(columns, compute(slice(None)), strict=True)
+    ]
 
 
 class GraphDraws:
@@ -236,5 +224,5 @@ def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
     """Returns a key for each of B row numbers: uint64 [B]."""
     key = tf.zeros([], tf.uint64)
     for number in seed:
-        key = GraphArrays.mix(key + tf.cast(number, tf.uint64))
-    return GraphArrays.mix(key + tf.cast(rows, tf.uint64))
+        key = mix(key + tf.cast(number, tf.uint64))
+    return mix(key + tf.cast(rows, tf.uint64))

@@ -63,10 +63,8 @@ class TextSampler:
         in_graph.check_ops()
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
-        self._pairs = pairs_module.Sampler(graph_draws.GraphArrays(), options)
-        self._rows = rows_module.RowMaker(
-            graph_draws.GraphArrays(), vocabulary, options
-        )
+        self._pairs = pairs_module.Sampler(graph_draws, options)
+        self._rows = rows_module.RowMaker(graph_draws, vocabulary, options)
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -109,7 +107,7 @@ class TextSampler:
             keys: uint64 [B], from `graph_draws.row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-        draws = draws_module.RowDraws(graph_draws.GraphArrays(), keys)
+        draws = draws_module.RowDraws(graph_draws, keys)
         return self._rows.rows(text, pairs, draws)
 
 
@@ -216,7 +214,7 @@ class TextPools:
             return Pool(
                 number,
                 ids.flat_values,
-                pairs_module.shuffled(graph_draws.GraphArrays(), pairs, draws),
+                pairs_module.shuffled(graph_draws, pairs, draws),
             )
 
         return self._sampled(number).ragged_batch(SHARDS_PER_POOL).map(merged)

@@ -83,7 +83,10 @@ def text_dataset(
         dataset = text_dataset("text/*.txt", "vocab.txt").batch(32)
         model.fit(dataset, steps_per_epoch=1000)
     """
-    _check_epochs(first_epoch, num_epochs)
+    if not first_epoch >= 0:
+        raise ValueError(f"first_epoch: expected at least 0, got {first_epoch}.")
+    if num_epochs is not None and not num_epochs >= 1:
+        raise ValueError(f"num_epochs: expected at least 1, got {num_epochs}.")
     shares = shares or release_masks.MaskShares()
     options = pretraining_data_options.of_arguments(
         max_seq_length=max_seq_length,
@@ -107,19 +110,16 @@ def text_dataset(
     return pools.pools(first, end).flat_map(lambda pool: pools.blocks(pool).unbatch())
 
 
-def _check_epochs(first_epoch, num_epochs):
-    if not first_epoch >= 0:
-        raise ValueError(f"first_epoch: expected at least 0, got {first_epoch}.")
-    if num_epochs is not None and not num_epochs >= 1:
-        raise ValueError(f"num_epochs: expected at least 1, got {num_epochs}.")
-
-
 def _tokenizer(vocab_file, do_lower_case):
     """Returns the vocabulary, and the arguments of a tokenizer besides it."""
     if not isinstance(vocab_file, full.FullTokenizer):
         vocabulary = full.load_vocabulary(vocab_file)
-        if do_lower_case is None:
-            _check_lowercased(vocabulary)
+        cased = full.cased_piece(vocabulary)
+        if do_lower_case is None and cased is not None:
+            raise ValueError(
+                f"The vocabulary has cased pieces such as {cased!r}; pass "
+                "do_lower_case=False, or True if the model is to learn lowercased text."
+            )
         return vocabulary, {"do_lower_case": do_lower_case is not False}
     basic = vocab_file.basic_tokenizer
     if do_lower_case not in (None, basic.do_lower_case):
@@ -132,15 +132,6 @@ def _tokenizer(vocab_file, do_lower_case):
         "strip_accents": basic.strip_accents,
         "never_split": basic.never_split,
     }
-
-
-def _check_lowercased(vocabulary):
-    cased = full.cased_piece(vocabulary)
-    if cased is not None:
-        raise ValueError(
-            f"The vocabulary has cased pieces such as {cased!r}; pass "
-            "do_lower_case=False, or True if the model is to learn lowercased text."
-        )
 
 
 class GraphSampler(vectorized_sampling.VectorizedSampler):

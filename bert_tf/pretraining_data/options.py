@@ -10,6 +10,7 @@ from bert_tf.options import option
 from bert_tf.pretraining_data import release_masks
 
 _SHARES = release_masks.MaskShares()
+_ROUNDING = 1e-6  # Of their sum.
 # Options that say how to mask. With --dynamic_masking run_pretraining takes them.
 MASKING_OPTIONS = (
     "do_whole_word_mask",
@@ -93,10 +94,13 @@ class ExampleOptions(options_module.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            self.shares.check()
-        except ValueError as error:
-            raise options_module.OptionError(str(error)) from None
+        total = self.mask_share + self.same_share + self.random_share
+        if abs(total - 1) > _ROUNDING:
+            raise options_module.OptionError(
+                f"--mask_share={self.mask_share:g}, --same_share={self.same_share:g} "
+                f"and --random_share={self.random_share:g} add up to {total:g}, "
+                "expected 1; set all three."
+            )
 
     def refuse(self, name: str, reason: str) -> None:
         """Raises an OptionError with a reason unless an option has its default."""

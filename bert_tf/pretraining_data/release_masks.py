@@ -15,8 +15,6 @@ from typing import Any
 
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-_ROUNDING = 1e-6
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskShares:
@@ -37,20 +35,6 @@ class MaskShares:
     mask: float = 0.8  # Replaced by [MASK].
     same: float = 0.1  # Kept.
     random: float = 0.1  # Replaced by a random piece of the vocabulary.
-
-    def check(self) -> None:
-        """Checks that the shares add up to 1.
-
-        Raises:
-            ValueError: they do not, or one is negative.
-        """
-        total = self.mask + self.same + self.random
-        if min(self.mask, self.same, self.random) < 0 or abs(total - 1) > _ROUNDING:
-            raise ValueError(
-                f"--mask_share={self.mask:g}, --same_share={self.same:g} and "
-                f"--random_share={self.random:g} add up to {total:g}, expected 1; set "
-                "all three."
-            )
 
     @property
     def same_of_rest(self) -> float:

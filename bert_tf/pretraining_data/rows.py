@@ -48,7 +48,7 @@ class RowMaker:
     """Lays out and masks sequences.
 
     Args:
-        arrays: `draws.Arrays` or `graph_draws.GraphArrays`.
+        arrays: the module `draws` or `graph_draws`.
         vocabulary: that of the sequences.
         options: lengths and masking, of create_pretraining_data or run_pretraining.
         is_masked: False: training draws the masks. Then there is a column
@@ -269,8 +269,8 @@ def choose_positions(
     The arguments are those of `choose_spans`.
     """
     keys = draws.shuffle_keys(is_candidate)
-    limit = arrays.nth_smallest(keys, num_wanted)
-    return (keys <= limit[:, None]) & is_candidate
+    limit = arrays.take_along(arrays.sort(keys, axis=1), num_wanted[:, None] - 1)
+    return (keys <= limit) & is_candidate
 
 
 def _choose_words(arrays, words, num_wanted, draws):
@@ -297,7 +297,7 @@ def choose_spans(
     that would exceed the number of positions.
 
     Args:
-        arrays: `draws.Arrays` or `graph_draws.GraphArrays`.
+        arrays: the module `draws` or `graph_draws`.
         words: the words.
         is_candidate: bool [B, S], whether a position may be chosen.
         num_wanted: int64 [B], maximum number of positions to choose.

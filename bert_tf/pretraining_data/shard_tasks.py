@@ -1,11 +1,10 @@
 """Samples the shards of a corpus as independent tasks, and joins their records.
 
-A task writes the framed records of a shard to part files of the `journal`. Tasks run in
-this process, in local processes, or on a Beam runner. Meanwhile, this process appends
-finished parts to the output files, in the order of the shards.
+A task writes the framed records of a shard to a part file of the `journal`. Tasks run
+in this process, in local processes, or on a Beam runner. Meanwhile, this process
+appends finished parts to the output files, in the order of the shards.
 """
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -13,11 +12,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from bert_tf import cores
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.data import corpus as data_corpus
 from bert_tf.data import encoding as data_encoding
 from bert_tf.data import parallel
@@ -31,8 +26,8 @@ from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-_MEGABYTE = 1_000_000
 _MIN_PIECES = 10_000  # From which a vocabulary can be judged.
+_RECORDS_AT_A_TIME = 4096  # Appended to an output file.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +36,6 @@ class Task:
 
     shard: data_corpus.Shard
     index: int  # Of the shard.
-    files: tuple[int, ...]  # Indices of the output files that take rows in turn.
     folder: str  # Of the journal.
     options: pretraining_data_options.CreatePretrainingDataOptions
 
@@ -68,19 +62,10 @@ def write(
         OSError: a file cannot be read or written, or a process was killed.
         ValueError: as `VectorizedSampler.columns`.
     """
-    all_files = tuple(range(len(writers)))
     tasks = [
-        Task(
-            shard=shard,
-            index=index,
-            # With fewer shards than files, each shard's rows go to all files in turn.
-            files=all_files if len(shards) < len(writers) else (index % len(writers),),
-            folder=folder,
-            options=options,
-        )
+        Task(shard=shard, index=index, folder=folder, options=options)
         for index, shard in enumerate(shards)
     ]
-    total_bytes = sum(shard.num_bytes for shard in shards)
     counts = counts_module.Counts()
     num_appended = 0
     peaks: dict[int, float] = {}
@@ -88,36 +73,28 @@ def write(
     def append_finished() -> None:
         nonlocal num_appended
         for task in tasks[num_appended:]:
-            if not files.exists(journal_module.note_path(folder, task.index)):
-                return
             note = journal_module.finished(folder, task.index)
-            if note is None:  # Damaged in an earlier run, and not created again yet.
+            if note is None:
                 return
-            for file, sizes in note.sizes.items():
-                path = journal_module.part_path(folder, task.index, file)
-                writers[file].append_part(path, np.array(sizes, np.int64))
+            # With fewer shards than files, each shard's rows go to all files in turn.
+            outputs = writers
+            if len(shards) >= len(writers):
+                outputs = [writers[task.index % len(writers)]]
+            _append(journal_module.part_path(folder, task.index), note.sizes, outputs)
             counts.add(note.counts)
             if counts.pieces >= _MIN_PIECES or task is tasks[-1]:
                 counts_module.check_unknown(counts, options.max_unknown_share)
             peaks[note.process_id] = note.peak_memory_mb
             num_appended += 1
 
-    reporter = progress_module.current()
-
-    def on_progress(*arguments, **named) -> None:
-        if reporter is not None:
-            reporter(*arguments, **named)
-        append_finished()
-
-    where = options
-    if options.runner == parallel.LOCAL:
-        # Starting a process takes about as long as sampling one megabyte.
-        useful = min(cores.num_available(), total_bytes // _MEGABYTE)
-        where = dataclasses.replace(
-            options, num_workers=options.num_workers or max(1, useful)
-        )
-    with progress_module.reporting_to(on_progress):
-        parallel.run(sample, tasks, where, stage="create", num_bytes=total_bytes)
+    parallel.run(
+        sample,
+        tasks,
+        options,
+        stage="create",
+        num_bytes=sum(shard.num_bytes for shard in shards),
+        on_progress=append_finished,
+    )
     append_finished()
     if num_appended < len(tasks):
         raise OSError(
@@ -126,6 +103,15 @@ def write(
         )
     peaks[os.getpid()] = parallel.peak_memory_mb()
     return counts, sum(peaks.values())
+
+
+def _append(path, sizes, outputs):
+    """Appends the records of a part to an output file, or to several in turn."""
+    at_a_time = _RECORDS_AT_A_TIME if len(outputs) == 1 else 1
+    with files.open_file(path, "rb") as part:
+        for turn, first in enumerate(range(0, len(sizes), at_a_time)):
+            here = sizes[first : first + at_a_time]
+            outputs[turn % len(outputs)].append(part.read(sum(here)), here)
 
 
 def schema_of(
@@ -165,25 +151,15 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
 
     counts = counts_module.Counts()
     schema = schema_of(task.options)
-    sizes: dict[int, list[int]] = {file: [] for file in task.files}
-    first_row = 0
-    with contextlib.ExitStack() as stack:
-        parts = {}
-        for file in task.files:
-            path = journal_module.part_path(task.folder, task.index, file)
-            parts[file] = stack.enter_context(files.complete_or_absent(path, "wb"))
+    sizes: list[int] = []
+    path = journal_module.part_path(task.folder, task.index)
+    with files.complete_or_absent(path, "wb") as part:
         sampler = _sampler(task.options)
         for columns in sampler.columns(task.shard, task.index, counts, on_share):
             counts.add_columns(columns)
-            for turn, file in enumerate(task.files):
-                first = (turn - first_row) % len(task.files)
-                rows = slice(first, None, len(task.files))
-                data, record_sizes = data_encoding.framed_records(
-                    schema, {name: values[rows] for name, values in columns.items()}
-                )
-                parts[file].write(data)
-                sizes[file] += record_sizes.tolist()
-            first_row += len(columns["input_ids"])
+            data, record_sizes = data_encoding.framed_records(schema, columns)
+            part.write(data)
+            sizes += record_sizes.tolist()
     note = journal_module.Note(
         sizes=sizes,
         counts=counts,

@@ -43,9 +43,9 @@ class VectorizedSampler:
         self._table = tokenized_text.WordTable(
             vocabulary, options.do_lower_case, segment
         )
-        self._pairs = pairs_module.Sampler(draws_module.Arrays(), options)
+        self._pairs = pairs_module.Sampler(draws_module, options)
         self._rows = rows_module.RowMaker(
-            draws_module.Arrays(),
+            draws_module,
             vocabulary,
             options,
             is_masked=not options.dynamic_masking,

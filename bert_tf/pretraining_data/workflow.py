@@ -127,16 +127,15 @@ def create_data(
             stack.enter_context(locks.output_file(path))
             files.remove_leftovers(*os.path.split(record_index.side_path(path)))
         digest = journal_module.fingerprint(options, vocabulary, inputs, shards)
-        journal = stack.enter_context(
-            journal_module.Journal(options.output_file[0], digest)
+        folder = stack.enter_context(
+            journal_module.folder_beside(options.output_file[0], digest)
         )
+        num_resumed = journal_module.num_finished(folder)
         writers = [
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        counts, peak_memory_mb = shard_tasks.write(
-            shards, writers, options, journal.folder
-        )
+        counts, peak_memory_mb = shard_tasks.write(shards, writers, options, folder)
         if not counts.instances:
             raise ValueError(
                 f"Found no word pieces in the text of {', '.join(inputs)}."
@@ -148,7 +147,7 @@ def create_data(
         options=options,
         counts=counts,
         num_shards=len(shards),
-        num_resumed=journal.num_finished,
+        num_resumed=num_resumed,
         peak_memory_mb=peak_memory_mb,
     )
 

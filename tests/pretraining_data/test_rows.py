@@ -14,7 +14,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 SPECIAL = vocabulary_module.SPECIAL_TOKENS
 ROWS, LENGTH = 2000, 12
 ONLY_RANDOM = {"mask_share": 0.0, "same_share": 0.0, "random_share": 1.0}
-ARRAYS = draws_module.Arrays()
+ARRAYS = draws_module
 
 
 def sampler(num_words, **arguments):
@@ -71,7 +71,7 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
     expected = rows(ARRAYS, text, pairs, keys)
     in_graph = tf.function(
         lambda keys: rows(
-            graph_draws.GraphArrays(),
+            graph_draws,
             text._replace(ids=tf.constant(ids)),
             pairs_module.Pairs(*map(tf.constant, pairs)),
             keys,

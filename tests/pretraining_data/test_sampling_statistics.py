@@ -217,7 +217,7 @@ def masked_in_training(inputs, **changes):
     options = pretraining_data_options.of_arguments(
         max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
     )
-    masks = rows_module.MaskSampler(draws_module.Arrays(), vocabulary, options)
+    masks = rows_module.MaskSampler(draws_module, vocabulary, options)
     for step, columns in enumerate(runs):
         ids, is_real = columns["input_ids"], columns["input_mask"] > 0
         keys = draws_module.row_keys(3, step, np.arange(len(ids)))
@@ -226,7 +226,7 @@ def masked_in_training(inputs, **changes):
             ids,
             is_real & ~is_special,
             is_real.sum(axis=1),
-            draws_module.RowDraws(draws_module.Arrays(), keys),
+            draws_module.RowDraws(draws_module, keys),
             columns["word_starts"] > 0,
         )
     return runs
@@ -271,7 +271,7 @@ def test_positions_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
     chosen = rows_module.choose_positions(
-        draws_module.Arrays(), is_candidate, wanted, draws_module.Draws(3)
+        draws_module, is_candidate, wanted, draws_module.Draws(3)
     )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)

@@ -263,7 +263,7 @@ def test_finished_shards_are_used_by_the_same_command_alone(
 
 
 def _cut_part(folder):
-    [part] = folder.glob("0-*.part")
+    part = folder / "0.part"
     part.write_bytes(part.read_bytes()[:-1])
 
 
