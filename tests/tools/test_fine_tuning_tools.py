@@ -1,4 +1,4 @@
-"""run_squad, run_ner, run_swag and run_retrieval as their users call them."""
+"""The tools that fine-tune, as their users call them."""
 
 import csv
 import json
@@ -27,10 +27,12 @@ FILES = {
     "train.tsv": CHOICES
     + "a\tthe bee\tis warm\tball ball\t0\nb\tthe lamp\tball ball\tis slow\t1\n",
     "bad.tsv": CHOICES + "a\tb\tc\td\t2\n",
+    "weather.tsv": "text\tlabel\nwet\train\ndry\tsun\nvery wet\train\nvery dry\tsun\n",
     **{f"{name}.txt": TAGGED for name in ("train", "dev", "test")},
 }
 # Tool -> the flags of a minimal run besides those of `call`.
 MINIMAL = {
+    "run_classifier": {"train_file": "weather.tsv", "num_train_epochs": 1},
     "run_ner": {"data_dir": "", "num_train_epochs": 1},
     "run_retrieval": {"train_file": "pairs.jsonl", "max_query_length": 8},
     "run_squad": {
@@ -85,6 +87,53 @@ def complete(call):
 
 def records(tmp_path, suffix=""):
     return runs.json_lines(tmp_path / "run" / f"predictions{suffix}.jsonl")
+
+
+def test_csv_in_scores_and_predictions_out(call, complete, tmp_path):
+    (tmp_path / "all.csv").write_text('id,text,label\na,"wet, wet",rain\nb,dry,sun\n')
+    (tmp_path / "new.csv").write_text('id,text\nc,"wet, wet"\nd,dry\n')
+    table = tmp_path / "all.csv"
+    files = {"train_file": table, "eval_file": table}
+    result = complete("run_classifier", **files, predict_file=tmp_path / "new.csv")
+    assert "eval_accuracy = " in result.stdout
+    (tmp_path / "copy.csv").write_text((tmp_path / "all.csv").read_text())
+    (tmp_path / "other.csv").write_text("text,label\nwet,rain\ndry,sun\n")
+    again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    for name, is_seen in (("copy.csv", True), ("other.csv", False)):
+        files = {"train_file": None, "eval_file": tmp_path / name}
+        result = call("run_classifier", **again, **files, do_eval="true")
+        assert ("The evaluation uses the training data" in result.stderr) == is_seen
+    assert [record["id"] for record in records(tmp_path)] == ["c", "d"]
+    table = (tmp_path / "run" / "predictions.csv").read_text(encoding="utf-8-sig")
+    assert table.startswith('id,text,predicted_label,probability\nc,"wet, wet",')
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+def test_one_table_is_divided_into_training_and_evaluation(call, tmp_path):
+    # Reviews, a third of them negative, some of them twice.
+    rows = [f"review {n % 54},{'good' if n % 3 else 'bad'}" for n in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    split = {"train_file": tmp_path / "a.csv", "validation_split": 0.25}
+    result = call(
+        "run_classifier", do_eval="true", random_seed=7, eval_every_steps=10, **split
+    )
+    task = json.loads((tmp_path / "run" / "task.json").read_text())
+    assert task["validation_split"] == 0.25
+    assert "The evaluation uses the training data" not in result.stderr
+    classes = (tmp_path / "run" / "eval_classes.txt").read_text()
+    assert classes in result.stdout
+    rows = [line.split() for line in classes.splitlines()[1:4]]
+    num_bad, num_good, num_held_out = (int(row[-1]) for row in rows)
+    assert num_bad + num_good == num_held_out == 15
+    assert "Num examples = 45" in result.stderr
+    assert num_bad in (5, 6)  # A third, as in the table, up to texts that occur twice.
+    again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
+    evaluated = call("run_classifier", do_eval="true", **again, **split)
+    assert classes in evaluated.stdout
+    split["validation_split"] = 0.5
+    refused = call("run_classifier", do_eval="true", **again, **split, exit_code=1)
+    assert "was trained with --validation_split=0.25" in refused.refusal
 
 
 def test_questions_in_scores_and_answers_out(complete, tmp_path):
@@ -144,6 +193,13 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
 @pytest.mark.parametrize(
     "tool, changes, exit_code, message",
     [
+        ("run_classifier", {"train_file": "none.tsv"}, 1, "No such file: none.tsv"),
+        ("run_classifier", {"train_file": __file__}, 1, "unknown file extension; expe"),
+        ("run_classifier", {"output_dir": "/dev/null/run"}, 1, "/dev/null"),
+        ("run_classifier", {"do_train": None}, 2, "Nothing to do"),
+        ("run_classifier", {"train_file": None}, 2, "needs --train_file"),
+        ("run_classifier", {"task_name": "snli"}, 2, "expected one of cola, mrpc, s"),
+        ("run_classifier", {"text_colum": "x"}, 2, "did you mean --text_column?"),
         ("run_squad", {"train_file": __file__}, 1, "tools.py is not JSON"),
         ("run_squad", {"do_eval": "true"}, 2, "Evaluating needs --predict_file"),
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
