@@ -281,6 +281,7 @@ def read_plain_text(
         OSError: the file cannot be read.
         ValueError: the file is not UTF-8 or has no words.
     """
+    whole_words = frozenset(whole_words)
     lines = plain_text_words(path, whole_words)
     words_module.warn_of_undivided(
         lines,

@@ -87,17 +87,20 @@ class TokenClassification(task_module.Task):
         self, name: str, path: str, *, broken_rows: list[str] | None = None
     ) -> list[examples.Sentence]:
         if self.is_plain_text(name):
-            whole_words = frozenset(self._whole_words())
-            return examples.read_plain_text(
-                path, whole_words=whole_words, longest_word=self._longest_word()
-            )
+            return examples.read_plain_text(path, **self._known_words())
         if not self.trained and not self.examples and name != "test":
             self.columns = examples.resolved_columns(path, self.columns)
         return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
 
     def read(self) -> features_module.Record:
+        head = None
         if not self.trained:
-            self._check_kind()
+            head = task_record.head_to_apply(self.options, self.start.source)
+        # The release's names alone do not distinguish a tag head from a classifier's.
+        if head is not None and (
+            head.is_known or head.kind != kinds.Head.CLASSIFICATION
+        ):
+            super().check_head(head)
         record: Any = super().read()
         paths = {name: str(path) for name, path in self.paths().items()}
         for name, sentences in self.examples.items():
@@ -129,8 +132,7 @@ class TokenClassification(task_module.Task):
             tag_scheme=scheme,
             doc_stride=options.max_seq_length // 2,
             true_cases=words_module.learned_cases(words) if options.true_case else None,
-            whole_words=self._whole_words(),
-            longest_word=self._longest_word(),
+            **self._known_words(),
         )
 
     def applied_record(self) -> features_module.Record:
@@ -307,16 +309,6 @@ class TokenClassification(task_module.Task):
             run.values["data_dir"] = os.path.dirname(path)
         run.values["do_eval"] = validation is not None
 
-    def _check_kind(self):
-        """Refuses a checkpoint without a tag head that is applied without training."""
-        head = task_record.head_to_apply(self.options, self.start.source)
-        if head is None:
-            return
-        # The release's names alone do not distinguish a tag head from a classifier's.
-        may_be_tags = head.kind == kinds.Head.CLASSIFICATION and not head.is_known
-        if not may_be_tags:
-            super().check_head(head)
-
     def _check_documents(self, path, sentences):
         uses_documents = self.options.document_context
         if self.trained:
@@ -327,19 +319,16 @@ class TokenClassification(task_module.Task):
                 "cannot be grouped into documents; omit --document_context."
             )
 
-    def _whole_words(self):
-        """Returns the words that plain text keeps whole: those of the training data."""
+    def _known_words(self):
+        """Returns the fields of the record about the words of the training data."""
         if self.trained:
-            return self.trained.whole_words
-        sentences = self.examples.get("train", ())
-        return words_module.learned_whole_words(one.words for one in sentences)
-
-    def _longest_word(self):
-        """Returns the length of the longest word of the training data; 0: unknown."""
-        if self.trained:
-            return self.trained.longest_word
-        sentences = self.examples.get("train", ())
-        return max((len(w) for one in sentences for w in one.words), default=0)
+            names = ("whole_words", "longest_word")
+            return {name: getattr(self.trained, name) for name in names}
+        sentences = [one.words for one in self.examples.get("train", ())]
+        return {
+            "whole_words": words_module.learned_whole_words(sentences),
+            "longest_word": max(map(len, itertools.chain(*sentences)), default=0),
+        }
 
     def _labels_and_scheme(self):
         """Returns the tags of a new model and their scheme."""
