@@ -138,7 +138,7 @@ def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(predictor):
             row = mask_predictor.Row(
                 pieces=ids, segment_ids=[0] * len(ids), positions=[index + 1]
             )
-            [filled] = predictor._fillings([row], size)
+            [filled] = predictor._predictions([row], size)
             expected.append(np.log(as_table(filled["masks"][0])[piece]))
         found = [one["log_probability"] for one in answer["pieces"]]
         np.testing.assert_allclose(found, expected, atol=1e-4)

@@ -15,7 +15,6 @@ Shape letters: W windows, B rows, S sequence, K pieces of a window.
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -79,11 +78,9 @@ class Windows:
     contexts: Sequence[TokenizedContext]  # One per example; questions share them.
     sizes: WindowSizes
     vocabulary: vocabulary_module.Vocabulary
-    question_ids: np.ndarray  # int32: the pieces of all questions, concatenated.
-    question_splits: np.ndarray  # int64 [examples + 1]: start of each in question_ids.
-    context_ids: np.ndarray  # int32: the pieces of all unique contexts, concatenated.
+    question_ids: Sequence[np.ndarray]  # int32: the pieces of each question.
+    context_ids: Sequence[np.ndarray]  # int32: the pieces of each context.
     example_index: np.ndarray  # int64 [W].
-    context_start: np.ndarray  # int64 [W]: start of the context in `context_ids`.
     first_piece: np.ndarray  # int64 [W]: the window's first piece, in its context.
     num_pieces: np.ndarray  # int64 [W]: pieces of the context in the window.
     span_index: np.ndarray  # int64 [W]: 0 for the first window of an example.
@@ -101,12 +98,13 @@ class Windows:
         """The ids that the release gives to windows: int64 [W]."""
         return FIRST_UNIQUE_ID + np.arange(len(self))
 
-    @property
+    @functools.cached_property
     def context_offset(self) -> np.ndarray:
         """The position of the context's first piece in each row: int64 [W]."""
-        return np.diff(self.question_splits)[self.example_index] + 2
+        lengths = np.array([len(ids) for ids in self.question_ids], np.int64)
+        return lengths[self.example_index] + 2
 
-    @property
+    @functools.cached_property
     def lengths(self) -> np.ndarray:
         """The number of pieces in each row without padding: int64 [W]."""
         return self.context_offset + self.num_pieces + 1
@@ -121,26 +119,18 @@ class Windows:
             `input_ids`, `input_mask`, `segment_ids`: int32 [B, S]. In training also
             `start_positions` and `end_positions`: int32 [B].
         """
-        places = np.arange(self.sizes.max_seq_length)[np.newaxis]  # [1, S]
-        offset = self.context_offset[indices][:, np.newaxis]  # [B, 1]
-        end = offset + self.num_pieces[indices][:, np.newaxis]
-        question = self.question_splits[self.example_index[indices]]
-        first = self.context_start[indices] + self.first_piece[indices]
-        of_question = question[:, np.newaxis] + places - 1  # [B, S]
-        of_context = first[:, np.newaxis] + places - offset
-        input_ids = np.where(
-            places < offset,
-            _taken(self.question_ids, of_question),
-            _taken(self.context_ids, of_context),
-        )
-        input_ids[(places == offset - 1) | (places == end)] = self.vocabulary.sep_id
-        input_ids[:, 0] = self.vocabulary.cls_id
-        is_used = places <= end
-        columns = {
-            "input_ids": np.where(is_used, input_ids, 0).astype(np.int32),
-            "input_mask": is_used.astype(np.int32),
-            "segment_ids": (is_used & (places >= offset)).astype(np.int32),
-        }
+        shape = (len(indices), self.sizes.max_seq_length)
+        columns = {name: np.zeros(shape, np.int32) for name in packing.ENCODER_COLUMNS}
+        cls, sep = self.vocabulary.cls_id, self.vocabulary.sep_id
+        for row, window in enumerate(indices):
+            example, first = self.example_index[window], self.first_piece[window]
+            offset, end = self.context_offset[window], self.lengths[window] - 1
+            ids = columns["input_ids"][row]
+            ids[[0, offset - 1, end]] = cls, sep, sep
+            ids[1 : offset - 1] = self.question_ids[example]
+            ids[offset:end] = self.context_ids[example][first : first + end - offset]
+            columns["input_mask"][row, : end + 1] = 1
+            columns["segment_ids"][row, offset : end + 1] = 1
         if self.start_positions is not None and self.end_positions is not None:
             columns["start_positions"] = self.start_positions[indices]
             columns["end_positions"] = self.end_positions[indices]
@@ -183,13 +173,6 @@ def is_max_context(
     return (context > context_in(-1)) & (context >= context_in(1))
 
 
-def _taken(values, places):
-    """Returns the values at indices; those at indices outside are never used."""
-    if not len(values):  # No question, or no context, has a word piece.
-        return np.zeros_like(places)
-    return values[np.clip(places, 0, len(values) - 1)]
-
-
 def convert_examples_to_features(
     examples: Sequence[examples_module.SquadExample],
     tokenizer: full.FullTokenizer,
@@ -210,13 +193,16 @@ def convert_examples_to_features(
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
     contexts = _Contexts(tokenizer)
-    questions, parts, lengths = [], [], []
+    question_ids, context_ids, parts, lengths = [], [], [], []
     for index, example in enumerate(examples):
-        tokenized, context_start = contexts.tokenized(example.context)
+        tokenized, ids = contexts.tokenized(example.context)
+        context_ids.append(ids)
         pieces = tokenizer.tokenize(example.question_text)
         lengths.append(len(pieces))
         question = pieces[: sizes.max_query_length]
-        questions.append(tokenizer.convert_tokens_to_ids(question))
+        question_ids.append(
+            np.array(tokenizer.convert_tokens_to_ids(question), np.int32)
+        )
         answer = None
         if is_training and not example.is_impossible:
             answer = answer_pieces(example, tokenized, tokenizer, contexts.basic_tokens)
@@ -224,31 +210,27 @@ def convert_examples_to_features(
         spans = packing.window_spans(len(tokenized.piece_ids), room, sizes.doc_stride)
         for number, (first, stop) in enumerate(spans):
             positions = _positions(answer, first, stop, len(question) + 2)
-            parts.append(
-                (index, context_start, first, stop - first, number, *positions)
-            )
+            parts.append((index, first, stop - first, number, *positions))
         if (index + 1) % EXAMPLES_PER_CALL == 0 or index + 1 == len(examples):
             progress("tokenize", index + 1, len(examples), unit="questions")
     limit = sizes.max_query_length
     text_checks.warn_of_truncated(
         lengths, room=limit, limit=f"max_query_length={limit}", inputs="questions"
     )
-    table = np.array(parts, np.int64).reshape(-1, 7)
+    table = np.array(parts, np.int64).reshape(-1, 6)
     return Windows(
         examples=examples,
         contexts=[contexts.tokenized(example.context)[0] for example in examples],
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
-        question_ids=_concatenated(questions),
-        question_splits=np.cumsum([0, *map(len, questions)]),
-        context_ids=_concatenated(one.piece_ids for one in contexts.each()),
+        question_ids=question_ids,
+        context_ids=context_ids,
         example_index=table[:, 0],
-        context_start=table[:, 1],
-        first_piece=table[:, 2],
-        num_pieces=table[:, 3],
-        span_index=table[:, 4],
-        start_positions=table[:, 5].astype(np.int32) if is_training else None,
-        end_positions=table[:, 6].astype(np.int32) if is_training else None,
+        first_piece=table[:, 1],
+        num_pieces=table[:, 2],
+        span_index=table[:, 3],
+        start_positions=table[:, 4].astype(np.int32) if is_training else None,
+        end_positions=table[:, 5].astype(np.int32) if is_training else None,
     )
 
 
@@ -262,19 +244,14 @@ class _Contexts:
         # Splits each text, mostly a character, once.
         self.basic_tokens = functools.cache(tokenizer.basic_tokenizer.tokenize)
         self._contexts = {}
-        self._num_pieces = 0
 
     def tokenized(self, context):
-        """Returns a `TokenizedContext`, and the number of pieces of those before it."""
+        """Returns a `TokenizedContext`, and its pieces as an array."""
         if id(context) not in self._contexts:
             pieces = self._tokenize(context)
-            self._contexts[id(context)] = (pieces, self._num_pieces)
-            self._num_pieces += len(pieces.piece_ids)
+            ids = np.array(pieces.piece_ids, np.int32)
+            self._contexts[id(context)] = (pieces, ids)
         return self._contexts[id(context)]
-
-    def each(self):
-        """Returns the `TokenizedContext`s in the order in which they were asked for."""
-        return [tokenized for tokenized, _ in self._contexts.values()]
 
     def _tokenize(self, context):
         piece_ids, first_pieces = [], [0]
@@ -369,7 +346,3 @@ class WindowSource(batching.ComputedSource):
     def row_lengths(self) -> np.ndarray:
         """Returns the number of pieces in each row without padding: int64 [W]."""
         return self._windows.lengths
-
-
-def _concatenated(lists):
-    return np.fromiter(itertools.chain.from_iterable(lists), np.int32)
