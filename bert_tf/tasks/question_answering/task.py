@@ -124,11 +124,10 @@ class Predictor(fine_tuning_predictor.Predictor):
         windows = features_module.convert_examples_to_features(
             examples, self.tokenizer, task.sizes, is_training=False
         )
-        aligner = alignment.Aligner(self.vocabulary, **task.tokenizer_arguments())
         logits = self._window_logits(windows)
         return [
             predictions_module.answer_record(one, task.threshold)
-            for one in _predictions(windows, logits, task, aligner)
+            for one in _predictions(windows, logits, task)
         ]
 
     def _window_logits(self, windows):
@@ -148,8 +147,11 @@ class Predictor(fine_tuning_predictor.Predictor):
         return logits
 
 
-def _predictions(windows, logits, record, aligner):
+def _predictions(windows, logits, record, *, verbose=False):
     """Returns the predictions of windows, without those at padding."""
+    aligner = alignment.Aligner(
+        windows.vocabulary, verbose=verbose, **record.tokenizer_arguments()
+    )
     start_logits, end_logits = (
         predictions_module.without_padding(windows, logits[name]) for name in LOGITS
     )
@@ -287,12 +289,9 @@ class QuestionAnswering(task_module.Task):
             windows = self.features("test")
             source = features_module.WindowSource(windows)
             logits = evaluation.predict(source, keys=LOGITS)
-            aligner = alignment.Aligner(
-                self.vocabulary,
-                **self.record.tokenizer_arguments(),
-                verbose=options.verbose_logging,
+            predictions = _predictions(
+                windows, logits, self.record, verbose=options.verbose_logging
             )
-            predictions = _predictions(windows, logits, self.record, aligner)
             self._predicted = {step: predictions}  # Only the last ones are kept.
         return self._predicted[step]
 

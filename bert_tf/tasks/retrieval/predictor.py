@@ -193,8 +193,6 @@ class EncoderPredictor(RetrievalPredictor):
 class BiEncoderPredictor(EncoderPredictor):
     """A trained bi-encoder with the corpus of its run."""
 
-    _vectors: np.ndarray | None = None  # Of the passages, float32 [M, H].
-
     def index(
         self,
         corpus_file: str,
@@ -213,8 +211,7 @@ class BiEncoderPredictor(EncoderPredictor):
         """
         corpus = examples_module.read_corpus(corpus_file)
         with progress_module.reporting_to(progress):
-            self._vectors = self.retriever.index(corpus, self.run_dir)
-        self._corpus = corpus
+            self._indexed = corpus, self.retriever.index(corpus, self.run_dir)
 
     def predict(
         self,
@@ -242,26 +239,25 @@ class BiEncoderPredictor(EncoderPredictor):
         queries = _texts(queries)
         if not queries:
             return []
-        corpus = self._corpus
         with progress_module.reporting_to(progress):
-            if self._vectors is None:
-                self._vectors = self.retriever.index(corpus, self.run_dir)
-            best = self.retriever.rank(queries, self._vectors, top_k)
+            corpus, vectors = self._indexed
+            best = search_module.search(self.retriever.queries(queries), vectors, top_k)
         return [
             answer(*ranking, corpus)
             for ranking in zip(queries, best.numbers, best.scores, strict=True)
         ]
 
     @functools.cached_property
-    def _corpus(self) -> examples_module.Corpus:
-        """The passages of the run."""
+    def _indexed(self) -> tuple[examples_module.Corpus, np.ndarray]:
+        """The passages of the run and their vectors, float32 [M, H]."""
         path = os.path.join(self.run_dir, search_module.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
                 f"{self.run_dir} has no passages yet; start the run once with "
                 "--corpus_file and --do_eval or --do_predict, or use embed()."
             )
-        return examples_module.read_corpus(path)
+        corpus = examples_module.read_corpus(path)
+        return corpus, self.retriever.index(corpus, self.run_dir)
 
 
 class CrossEncoderPredictor(RetrievalPredictor):

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import locks
@@ -122,37 +123,19 @@ def search(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> Neighbors:
         block = vectors[first : first + ROWS_PER_BLOCK]
         for start in range(0, len(queries), QUERIES_PER_BLOCK):
             part = slice(start, start + QUERIES_PER_BLOCK)
-            numbers[part], scores[part] = _merge_block(
-                numbers[part], scores[part], queries[part] @ block.T, first
+            candidates = np.concatenate([scores[part], queries[part] @ block.T], axis=1)
+            # Of equal scores the first one wins, that is the passage that comes first
+            # in the corpus. So the results do not depend on the size of the blocks.
+            best = tf.math.top_k(candidates, top_k)
+            places = best.indices.numpy()  # Below K: among the results so far.
+            earlier = np.take_along_axis(
+                numbers[part], np.minimum(places, top_k - 1), axis=1
             )
+            numbers[part] = np.where(places < top_k, earlier, first + places - top_k)
+            scores[part] = best.values
         done = first + len(block)
         progress_module.report("search", done, num_passages, unit="passages")
     return Neighbors(numbers=numbers, scores=scores)
-
-
-def _merge_block(numbers, scores, new_scores, first):
-    """Returns the best of the results so far, [N, K], and of a new block.
-
-    The passage that comes first in the corpus wins a tie, so that the results do not
-    depend on how the passages are divided into blocks.
-    """
-    top_k = scores.shape[1]
-    new_numbers = np.broadcast_to(
-        np.arange(first, first + new_scores.shape[1]), new_scores.shape
-    )
-    numbers = np.concatenate([numbers, new_numbers], axis=1)
-    scores = np.concatenate([scores, new_scores], axis=1)
-    # Keep every passage that ties with the last one; the sort below decides.
-    last = np.partition(-scores, top_k - 1, axis=1)[:, top_k - 1 : top_k]
-    most = int(np.max(np.sum(-scores <= last, axis=1)))
-    places = np.argsort(-scores <= last, axis=1, kind="stable")[:, -most:]
-    numbers = np.take_along_axis(numbers, places, axis=1)
-    scores = np.take_along_axis(scores, places, axis=1)
-    places = np.lexsort((numbers, -scores), axis=1)[:, :top_k]
-    return (
-        np.take_along_axis(numbers, places, axis=1),
-        np.take_along_axis(scores, places, axis=1),
-    )
 
 
 class Retriever:
@@ -228,12 +211,6 @@ class Retriever:
             "vocabulary": str(self._tokenizer.vocabulary.fingerprint),
             "task": json.dumps(self._task.to_dict(), sort_keys=True),
         }
-
-    def rank(
-        self, queries: Sequence[str], vectors: np.ndarray, top_k: int
-    ) -> Neighbors:
-        """Returns the best passages of each query; see `search`."""
-        return search(self.queries(queries), vectors, top_k)
 
     def _blocks(self, texts, max_seq_length, unit):
         def pack(pieces):

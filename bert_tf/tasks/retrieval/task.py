@@ -391,7 +391,7 @@ class Retrieval(task_module.Task):
     def _retrieve(self, retriever, queries, top_k):
         self.trainer.folder.create()  # The vectors of the passages are written there.
         index = retriever.index(self.corpus, self.options.output_dir)
-        return retriever.rank(queries, index, top_k)
+        return search_module.search(retriever.queries(queries), index, top_k)
 
 
 def _applied(predict, key):
