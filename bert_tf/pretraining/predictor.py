@@ -73,24 +73,18 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
 
     task: Task
 
-    def __init__(self, run_dir: str, settings: fine_tuning_predictor.LoadSettings):
-        if settings.backend != backends.TENSORFLOW:
-            raise ValueError(
-                f"backend is {settings.backend!r}, but {run_dir} fills masks, which "
-                "only 'tensorflow' does; omit backend, or pass head='encoder' for "
-                "vectors of texts."
-            )
-        _check_fills_masks(settings, run_dir)
+    @classmethod
+    def record_of_checkpoint(cls, settings: fine_tuning_predictor.LoadSettings) -> Task:
+        """See `Predictor.record_of_checkpoint`. The tokenizer never splits [MASK]."""
         values = settings.task_values()
-        # The tokenizer must never split [MASK].
-        others = (token for token in values["never_split"] if token != MASK)
-        super().__init__(
-            run_dir,
-            Task(
-                **values | {"never_split": (MASK, *others)},
-                next_sentence=_has_next_sentence(settings.source),
-            ),
-            settings=settings,
+        others = (token for token in values.pop("never_split") if token != MASK)
+        # The next-sentence head needs a pooler.
+        pooler = f"{checkpoint_names.POOLER}dense/kernel"
+        has_head = settings.source.head.kind == kinds.Head.PRETRAINING
+        return Task(
+            **values,
+            never_split=(MASK, *others),
+            next_sentence=has_head and pooler in settings.source.shapes,
         )
 
     @functools.cached_property
@@ -302,7 +296,15 @@ def load(
     if settings.start is None:
         start = starting_point.find(run_dir)
         settings = dataclasses.replace(settings, start=start)
-    return MaskPredictor(run_dir, settings)
+    if settings.backend != backends.TENSORFLOW:
+        raise ValueError(
+            f"backend is {settings.backend!r}, but {run_dir} fills masks, which only "
+            "'tensorflow' does; omit backend, or pass head='encoder' for vectors of "
+            "texts."
+        )
+    _check_fills_masks(settings, run_dir)
+    task = MaskPredictor.record_of_checkpoint(settings)
+    return MaskPredictor(run_dir, task, settings=settings)
 
 
 def _checked(texts, check, check_pair=None):
@@ -318,12 +320,6 @@ def _checked(texts, check, check_pair=None):
         except ValueError as error:
             raise ValueError(f"Input {index}: {error}") from None
     return rows
-
-
-def _has_next_sentence(source):
-    """Returns whether a checkpoint has a next-sentence head and its pooler."""
-    pooler = f"{checkpoint_names.POOLER}dense/kernel"
-    return source.head.kind == kinds.Head.PRETRAINING and pooler in source.shapes
 
 
 def _check_fills_masks(settings, path):
