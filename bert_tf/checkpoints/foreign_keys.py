@@ -143,6 +143,12 @@ def unknown_keys(file: str, values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+def report(file: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yields sentences about the settings of a file that may change answers."""
+    yield from differences(file, values)
+    yield from unknown_keys(file, values)
+
+
 def differences(
     file: str, values: Mapping[str, Any], *, place: str | None = None
 ) -> Iterator[str]:
@@ -150,7 +156,7 @@ def differences(
 
     `place` names where the values are from, if not only from the file.
     """
-    for name, expected in EXPECTED[file].items():
+    for name, expected in EXPECTED.get(file, {}).items():
         if (value := values.get(name, expected)) not in (None, expected):
             only = f"bert_tf supports only {json.dumps(expected)}"
             yield (

@@ -145,6 +145,8 @@ KINDS = tuple(HEADS)
 KINDS_WITH_OUTPUT_WEIGHTS = tuple(
     kind for kind, row in HEADS.items() if OUTPUT_WEIGHTS in row.weights
 )
+# Release's name -> shape in letters and digits, of the weights of all heads.
+_SHAPES = {n: shape for row in HEADS.values() for n, shape in row.weights.items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -281,8 +283,8 @@ def check_weights(
             f"configuration expects are missing, such as {name}; it belongs to another "
             "model, or a file is missing."
         )
-    for name in expected.keys() & shapes.keys():
-        if shapes[name] != expected[name]:
+    for name in expected:
+        if name in shapes and shapes[name] != expected[name]:
             own_name, shape = own(name, shapes[name])
             raise ValueError(
                 f"{path}: {own_name} has shape {list(shape)}, but its configuration "
@@ -303,15 +305,12 @@ def is_head_weight(name: str) -> bool:
 
 def is_sized_by_task(name: str) -> bool:
     """Returns whether a weight's shape depends on the task, not only on the config."""
-    shapes = [row.weights.get(name, "") for row in HEADS.values()]
-    return any(shape.startswith(("C", "1", "2")) for shape in shapes)
+    return _SHAPES.get(name, "").startswith(("C", "1", "2"))
 
 
 def is_sized_by_vocabulary(name: str) -> bool:
     """Returns whether a weight has one row, or one number, for each word piece."""
-    shapes = [row.weights.get(name, "") for row in HEADS.values()]
-    is_bias = any(shape.startswith("V") for shape in shapes)
-    return is_bias or name == checkpoint_names.WORD_EMBEDDINGS
+    return _SHAPES.get(name) == "V" or name == checkpoint_names.WORD_EMBEDDINGS
 
 
 def kind_of(model: Any) -> str | None:

@@ -132,12 +132,12 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     for name in weights_files:
         with hdf5.opened(os.path.join(path, name)):
             pass  # It is complete. Checked before any model is created.
-    text, text_warnings = _text(path, config, head)
+    text = _text(path, config, head)
     is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
-    text_warnings += foreign_keys.unknown_keys(
-        "KerasHub config.json", {**described, **described["config"]}
-    )
+    settings = {_CONFIG_FILE: {**described, **described["config"]}}
+    for name in (_TASK_FILE, _TOKENIZER_FILE, _PREPROCESSOR_FILE):
+        settings[name] = _settings(path, name)
     shapes = checkpoint_names.encoder_shapes(config)
     shapes |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
     return source_module.Source(
@@ -151,7 +151,11 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
         notes=() if is_read else (note,),
-        warnings=tuple(text_warnings),
+        warnings=tuple(
+            sentence
+            for name, values in settings.items()
+            for sentence in foreign_keys.report(f"KerasHub {name}", values)
+        ),
     )
 
 
@@ -161,7 +165,6 @@ def placement(source: source_module.Source) -> source_module.Placement:
     places = _places(num_layers, source.head.kind)
     return source_module.Placement(
         places={name: places[name] for name in source.shapes if name in places},
-        without_place=tuple(name for name in source.shapes if name not in places),
         changes=() if source.config is None else tuple(_changes(source.config)),
         unsaid=tuple(
             name
@@ -264,8 +267,7 @@ def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str |
 
 def _text(
     path: str, config: config_module.BertConfig, head: checkpoint_heads.Head
-) -> tuple[text_encoding.TextEncoding, list[str]]:
-    """Returns how texts become ids, and warnings of what differs here."""
+) -> text_encoding.TextEncoding:
     vocab_file, vocabulary = os.path.join(path, _VOCAB_FILE), None
     if files.exists(vocab_file):
         vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
@@ -281,13 +283,6 @@ def _text(
     if pooling is not None:
         pooling_module.check(str(pooling), config)
     is_of_texts = pooling is not None or head.kind == _HEAD_KIND
-    text_warnings = [
-        *foreign_keys.differences("KerasHub tokenizer.json", tokenizer),
-        *foreign_keys.differences("KerasHub preprocessor.json", preprocessor),
-        *foreign_keys.unknown_keys("KerasHub task.json", task),
-        *foreign_keys.unknown_keys("KerasHub preprocessor.json", preprocessor),
-        *foreign_keys.unknown_keys("KerasHub tokenizer.json", tokenizer),
-    ]
     return text_encoding.TextEncoding(
         vocabulary=vocabulary,
         do_lower_case=lowers,
@@ -295,7 +290,7 @@ def _text(
         max_seq_length=length if is_limit and is_of_texts else None,
         pooling=pooling,
         normalize=task.get("normalize"),
-    ), text_warnings
+    )
 
 
 def _settings(path: str, name: str) -> dict[str, Any]:

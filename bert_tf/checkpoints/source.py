@@ -254,8 +254,8 @@ def assign(
 class Placement:
     """Where a `Source`'s weights go in another format; known before writing."""
 
-    places: collections.abc.Mapping[str, str]  # Release's name -> the target's name.
-    without_place: tuple[str, ...] = ()  # Release's names that the target cannot store.
+    # Release's name -> the target's name, of the weights that the target can store.
+    places: collections.abc.Mapping[str, str]
     # Sentences about what the target computes differently, such as a different
     # activation.
     changes: tuple[str, ...] = ()

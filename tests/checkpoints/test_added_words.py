@@ -12,6 +12,7 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from tests import ring
+from tests.checkpoints import sources
 
 FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
@@ -47,8 +48,7 @@ def convert(tmp_path):
 
 
 def weights_of(path):
-    source = formats.open_source(path)
-    return dict(source.read_each(source.shapes))
+    return sources.arrays_of(formats.open_source(path))
 
 
 def assert_grown(before, after, pieces):

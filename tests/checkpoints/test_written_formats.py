@@ -64,9 +64,8 @@ def test_a_model_is_read_back_bit_by_bit(tmp_path, target, kind, label_kind):
     read = formats.open_source(path)
     before, after = sources.arrays_of(source), sources.arrays_of(read)
     assert set(after) == set(placement.places)
-    assert set(before) - set(after) == set(placement.without_place)
     # The classes of transformers for words and answers have no pooler.
-    assert all(name.startswith("bert/pooler/") for name in placement.without_place)
+    assert all("bert/pooler/" in name for name in before.keys() - after.keys())
     for name, array in after.items():
         assert (array.dtype, array.tobytes()) == ("float32", before[name].tobytes())
         assert read.shapes[name] == source.shapes[name]

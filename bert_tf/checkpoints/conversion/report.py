@@ -50,7 +50,7 @@ def text(conversion: Conversion) -> str:
     """Returns the report of a conversion, with one line for all layers."""
     converted, written = conversion.converted, conversion.written
     mapped = [name for name in converted.shapes if name in written.shapes]
-    lost = set(conversion.placement.without_place) & set(converted.shapes)
+    lost = set(converted.shapes) - set(conversion.placement.places)
     num_parameters = sum(math.prod(written.shapes[name]) for name in written.shapes)
     lines = [
         f"source       {conversion.source.path} ({conversion.source.format})",

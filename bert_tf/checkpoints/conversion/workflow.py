@@ -162,7 +162,8 @@ def _placed(
             f"{', '.join(_WITH_ATTENTION)}."
         )
     placement = writer.placement(source)
-    heads = list(filter(checkpoint_heads.is_head_weight, placement.without_place))
+    lost = [name for name in source.shapes if name not in placement.places]
+    heads = list(filter(checkpoint_heads.is_head_weight, lost))
     _check_dropped(source, options, heads, "drop_head")
     if heads:
         source = source.without_weights(heads)

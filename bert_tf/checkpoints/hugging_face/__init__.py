@@ -129,8 +129,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
             name: weights.hugging_face_name(name).removeprefix(prefix)
             for name in expected
             if name in source.shapes
-        },
-        without_place=tuple(name for name in source.shapes if name not in expected),
+        }
     )
 
 
@@ -256,17 +255,21 @@ def _head(
     Names decide; the class in config.json decides between heads with equal names.
     """
     shapes = {name: tensor.shape for name, tensor in by_name.items()}
-    shared = checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
     has_classifier = checkpoint_heads.OUTPUT_WEIGHTS in shapes
-    known = described.kind if has_classifier and described.kind in shared else None
-    head = checkpoint_heads.head_of(shapes, kind=known)
+    is_shared = described.kind in checkpoint_heads.KINDS_WITH_OUTPUT_WEIGHTS
+    kind = described.kind if has_classifier and is_shared else None
+    is_assumed = has_classifier and kind is None
+    # A tagger is saved without the pooler, which a classifier needs.
+    if is_assumed and not any(n.startswith(checkpoint_names.POOLER) for n in shapes):
+        kind = kinds.Head.TOKEN_CLASSIFICATION
+    head = checkpoint_heads.head_of(
+        shapes,
+        kind=kind,
+        label_kind=described.label_kind or checkpoint_heads.SINGLE_LABEL,
+    )
     notes = []
-    if has_classifier and not head.is_known:
-        # A tagger is saved without the pooler, which a classifier needs.
-        if not any(name.startswith(checkpoint_names.POOLER) for name in shapes):
-            kind = kinds.Head.TOKEN_CLASSIFICATION
-            head = checkpoint_heads.head_of(shapes, kind=kind)
-            head = dataclasses.replace(head, is_known=False)
+    if is_assumed:
+        head = dataclasses.replace(head, is_known=False)
         notes.append(
             f"{described.class_name} does not say what classifier.weight is for; it is "
             f"assumed to be the head of {head.row.hugging_face_class}."
@@ -286,11 +289,6 @@ def _head(
             f"id2label has {len(labels)} names for {head.num_labels} classes; they "
             "are ignored."
         )
-    label_kind = described.label_kind
-    if head.kind != kinds.Head.CLASSIFICATION:
-        return head, None, notes
-    if label_kind in (checkpoint_heads.MULTI_LABEL, checkpoint_heads.REGRESSION):
-        head = dataclasses.replace(head, label_kind=label_kind)
     return head, None, notes
 
 

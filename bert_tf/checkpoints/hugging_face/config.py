@@ -28,13 +28,8 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-# Ours -> Hugging Face's, if several of its names mean the same.
-_ACTIVATIONS_BACK = {
-    "gelu": "gelu_new",
-    "gelu_new": "gelu_new",
-    "gelu_pytorch_tanh": "gelu_pytorch_tanh",
-    "gelu_erf": "gelu",
-}
+# Ours -> Hugging Face's, if the same function has another name there.
+_ACTIVATIONS_BACK = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 # Label kind -> Hugging Face's problem_type, which selects its loss and pipeline.
 _PROBLEM_TYPES = {
     "single_label": "single_label_classification",

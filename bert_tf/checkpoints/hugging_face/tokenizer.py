@@ -88,6 +88,16 @@ def read(folder: str) -> Description:
     read_json = functools.partial(hugging_face_config.read_json, folder)
     options, whole = read_json(OPTIONS_NAME, _OPTIONS_SHAPE), read_json(NAME, _SHAPE)
     _check_truncation(folder, options, whole)
+    normalizer = _part(whole, "normalizer")
+    settings = {
+        **read_json(_SPECIAL_NAME, _OPTIONS_SHAPE),
+        "do_lower_case": normalizer.get("lowercase"),
+        "strip_accents": normalizer.get("strip_accents"),
+        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
+        "clean_text": normalizer.get("clean_text"),
+        **options,
+    }
+    lowers, strips = settings["do_lower_case"], settings["strip_accents"]
     tokens, warnings = _tokens(folder, names, whole)
     added = {one["content"]: one["id"] for one in whole.get("added_tokens") or ()}
     added |= read_json(_ADDED_NAME, {str: int})
@@ -95,18 +105,14 @@ def read(folder: str) -> Description:
         if number.isdecimal():
             added.setdefault(one["content"], int(number))
     tokens, sentences = _with_added(tokens, added)
-    normalizer = _part(whole, "normalizer")
-    lowers = options.get("do_lower_case", normalizer.get("lowercase"))
-    strips = options.get("strip_accents", normalizer.get("strip_accents"))
-    stated = {**read_json(_SPECIAL_NAME), **options}
-    wanted = [*added, *(options.get("never_split") or ()), *_more_special(stated)]
+    wanted = [*added, *(settings.get("never_split") or ()), *_more_special(settings)]
     possible = {*tokens}.difference(vocabulary_module.SPECIAL_TOKENS)
     never_split = tuple(dict.fromkeys(t for t in wanted if t in possible))
     warnings += sentences
-    warnings += _differences(stated, whole, lowers)
+    warnings += _differences(settings, whole)
     warnings += foreign_keys.unknown_keys(OPTIONS_NAME, options)
     warnings += foreign_keys.unknown_keys(NAME, whole)
-    warnings += _differences_of_kept(options, whole, never_split, lowers)
+    warnings += _differences_of_kept(settings, whole, never_split)
     vocabulary = None
     if tokens:
         source = _VOCABULARY_NAME if _VOCABULARY_NAME in names else NAME
@@ -215,11 +221,10 @@ def _check_truncation(
     folder: str, options: Mapping[str, Any], whole: Mapping[str, Any]
 ) -> None:
     """Refuses to cut long texts at their beginning."""
-    side = options.get("truncation_side")
-    name = OPTIONS_NAME
-    if side is None:
-        side, name = _part(whole, "truncation").get("direction", "right"), NAME
+    stated = options.get("truncation_side")
+    side = stated or _part(whole, "truncation").get("direction", "right")
     if side.lower() == "left":
+        name = OPTIONS_NAME if stated else NAME
         raise ValueError(
             f"{os.path.join(folder, name)} cuts long texts at their beginning "
             "(truncation_side left), bert_tf at their end. If your texts are short, or "
@@ -287,32 +292,25 @@ def _with_added(
 
 
 def _differences(
-    stated: Mapping[str, Any], whole: Mapping[str, Any], lowers: bool | None
+    settings: Mapping[str, Any], whole: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yields a sentence per setting that gives other ids or rows here.
 
     Args:
-        stated: tokenizer_config.json, with the tokens of special_tokens_map.json.
+        settings: of all of the tokenizer's files.
         whole: tokenizer.json.
-        lowers: whether text is lowercased.
     """
-    normalizer = _part(whole, "normalizer")
-    lowercase = normalizer.get("lowercase")
+    lowers = settings["do_lower_case"]
+    lowercase = _part(whole, "normalizer").get("lowercase")
     if None not in (lowercase, lowers) and lowercase != lowers:
         yield (
             f"{OPTIONS_NAME} has do_lower_case {lowers}, {NAME} the opposite; the "
             "former is used."
         )
-    settings = {
-        "tokenize_chinese_chars": normalizer.get("handle_chinese_chars"),
-        "clean_text": normalizer.get("clean_text"),
-        **stated,
-    }
-    for name in _SPECIAL:
-        if isinstance(settings.get(name), dict):
-            settings[name] = settings[name].get("content")
-    yield from foreign_keys.differences(OPTIONS_NAME, settings, place="The tokenizer")
-    class_name = stated.get("tokenizer_class") or _CLASSES[0]
+    tokens = {name: _content(settings.get(name)) for name in _SPECIAL}
+    stated = {**settings, **tokens}
+    yield from foreign_keys.differences(OPTIONS_NAME, stated, place="The tokenizer")
+    class_name = settings.get("tokenizer_class") or _CLASSES[0]
     if class_name.removesuffix("Fast") not in _CLASSES:
         yield f"The tokenizer is a {class_name}: a text may get different ids here."
     expected = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
@@ -320,12 +318,12 @@ def _differences(
         other = _part(whole, name).get("type")
         if whole and other != kind:
             yield f"The {name} is {other} and not {kind}: a text may get different ids."
-    if "auto_map" in stated:
+    if "auto_map" in settings:
         yield (
             f"{OPTIONS_NAME} names custom code (auto_map), which bert_tf does not run: "
             "a text may get different ids."
         )
-    inputs = stated.get("model_input_names")
+    inputs = settings.get("model_input_names")
     for name in ("token_type_ids", "attention_mask"):
         if inputs and name not in inputs:
             yield (
@@ -338,14 +336,11 @@ def _differences(
 
 
 def _differences_of_kept(
-    options: Mapping[str, Any],
-    whole: Mapping[str, Any],
-    never_split: Sequence[str],
-    do_lower_case: bool | None,
+    settings: Mapping[str, Any], whole: Mapping[str, Any], never_split: Sequence[str]
 ) -> Iterator[str]:
     """Yields sentences about never-split tokens that are matched differently here."""
     known = {*never_split, *vocabulary_module.SPECIAL_TOKENS}
-    lost = [t for t in options.get("never_split") or () if t not in known]
+    lost = [t for t in settings.get("never_split") or () if t not in known]
     if lost:
         yield (
             f"never_split has {_named(lost)}, which the vocabulary lacks: Hugging Face "
@@ -362,22 +357,24 @@ def _differences_of_kept(
         for token in never_split
         if flags.get(token, {}).get("normalized") and token.lower() != token.upper()
     ]
-    if cased and do_lower_case is not False:
+    if cased and settings["do_lower_case"] is not False:
         yield (
             f"Hugging Face keeps {_named(cased)} whole in upper and lower case, "
             "bert_tf only as written."
         )
 
 
-def _more_special(values: Mapping[str, Any]) -> Iterator[str]:
+def _more_special(settings: Mapping[str, Any]) -> Iterator[str]:
     """Yields the special tokens that a model has besides BERT's."""
     for name in ("additional_special_tokens", "extra_special_tokens"):
-        tokens = values.get(name)
-        tokens = list(tokens.values()) if isinstance(tokens, dict) else tokens
-        for token in tokens if isinstance(tokens, list) else ():
-            content = token.get("content") if isinstance(token, dict) else token
-            if isinstance(content, str):
-                yield content
+        tokens = settings.get(name) or ()
+        tokens = tokens.values() if isinstance(tokens, dict) else tokens
+        yield from (one for one in map(_content, tokens) if isinstance(one, str))
+
+
+def _content(token: Any) -> Any:
+    """Returns a token that is stated as such or as an object with its settings."""
+    return token.get("content") if isinstance(token, dict) else token
 
 
 def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -13,7 +13,6 @@ the names and in the layout of model.safetensors.
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import os
 import re
@@ -23,6 +22,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -30,7 +30,6 @@ import safetensors.numpy
 from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import hdf5
-from bert_tf.checkpoints import heads as checkpoint_heads
 
 NAME = "model.safetensors"
 INDEX_NAME = f"{NAME}.index.json"
@@ -56,6 +55,7 @@ _ENCODER_PARTS = ("embeddings.", "encoder.", "pooler.")
 _LAYER = re.compile(r"/layer_(\d+)/")
 _LAST_PARTS = {
     "kernel": "weight",
+    "embeddings": "weight",
     "gamma": "weight",
     "beta": "bias",
     "output_weights": "weight",
@@ -65,17 +65,8 @@ _LAST_PARTS = {
 _OUTPUT_SCOPES = {"": "classifier", "cls/squad": "qa_outputs"}
 # Prefixes that torch.nn.DataParallel and torch.compile add to all names.
 _WRAPPERS = re.compile(r"^(module\.|_orig_mod\.)+")
-# Scope of a layer in tf_model.h5 -> the release's scope.
-_H5_SCOPES = {
-    "bert": "bert",
-    "mlm___cls": "cls",
-    "nsp___cls": "cls",
-    "classifier": "",
-    "qa_outputs": "cls/squad",
-}
-# Its output layers -> the release's names of their weights. The kernels are transposed.
-_H5_OUTPUTS = {"kernel": "output_weights", "bias": "output_bias"}
-_H5_OUTPUT_SCOPES = ("", "cls/squad", "cls/predictions", "cls/seq_relationship")
+# Layers in tf_model.h5 with the weights of BERT; the name of a head follows "___".
+_H5_LAYERS = ("bert", "mlm___cls", "nsp___cls", "classifier", "qa_outputs")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,19 +131,16 @@ def read_each(
     with contextlib.ExitStack() as stack:
         open_files: dict[str, Any] = {}
         for key, tensor in tensors.items():
-            if tensor.path not in open_files:
-                opened = hdf5.opened
-                if tensor.data_set is None:
-                    opened = functools.partial(_opened, checks_data=True)
-                open_files[tensor.path] = stack.enter_context(opened(tensor.path))
-            file = open_files[tensor.path]
-            if tensor.data_set is not None:
-                array = file[tensor.data_set][()]
+            path, data_set = tensor.path, tensor.data_set
+            if path not in open_files:
+                is_h5 = data_set is not None
+                opened = hdf5.opened(path) if is_h5 else _opened(path, checks_data=True)
+                open_files[path] = stack.enter_context(opened)
+            if data_set is None:
+                yield key, open_files[path].get_tensor(tensor.name)
+            else:
+                array = open_files[path][data_set][()]
                 yield key, array.T if tensor.is_transposed else array
-                continue
-            if tensor.dtype == "BF16":
-                import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
-            yield key, file.get_tensor(tensor.name)
 
 
 def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
@@ -264,41 +252,32 @@ def _tensors_of_h5(path: str) -> dict[str, StoredTensor]:
     tensors: dict[str, StoredTensor] = {}
     with hdf5.opened(path) as file:
         for place, data_set in hdf5.data_sets(file).items():
-            name, shape, is_other_layout = f"/{place}", tuple(data_set.shape), False
-            if (release_name := _h5_release_name(place)) is not None:
-                name = hugging_face_name(release_name)
-                is_output = release_name.endswith(checkpoint_heads.OUTPUT_WEIGHTS)
-                is_other_layout = is_transposed(release_name) or is_output
+            name, shape = _name_of_h5(place), tuple(data_set.shape)
+            is_kernel = name is not None and place.endswith("/kernel:0")
             dtype = data_set.dtype.name
             tensor = StoredTensor(
                 path=path,
-                name=name,
+                name=name or f"/{place}",
                 dtype=_H5_DTYPES.get(dtype, dtype),
-                shape=shape[::-1] if is_other_layout else shape,
+                shape=shape[::-1] if is_kernel else shape,
                 data_set=place,
-                is_transposed=is_other_layout,
+                is_transposed=is_kernel,
             )
             # A head's group contains a second copy of the shared embeddings.
-            tensors.setdefault(name, tensor)
+            tensors.setdefault(tensor.name, tensor)
     if not tensors:
         raise ValueError(f"{path} contains no weights; copy or download it again.")
     return tensors
 
 
-def _h5_release_name(data_set: str) -> str | None:
-    """Returns the release's name of a dataset; None if it is not a weight of BERT."""
-    parts = data_set.removesuffix(":0").split("/")[1:]
-    start = next((i for i, part in enumerate(parts) if part in _H5_SCOPES), None)
+def _name_of_h5(data_set: str) -> str | None:
+    """Returns the name in model.safetensors; None if it is not a weight of BERT."""
+    parts = data_set.removesuffix(":0").replace("layer_._", "layer/").split("/")[1:]
+    start = next((i for i, part in enumerate(parts) if part in _H5_LAYERS), None)
     if start is None:
         return None
-    scope = "/".join([_H5_SCOPES[parts[start]], *parts[start + 1 : -1]])
-    scope = scope.strip("/").replace("/layer_._", "/layer_")
-    if scope.endswith("_embeddings"):
-        return scope
-    last = parts[-1]
-    if scope in _H5_OUTPUT_SCOPES:
-        last = _H5_OUTPUTS.get(last, last)
-    return f"{scope}/{last}" if scope else last
+    layer, last = parts[start].rpartition("___")[2], parts[-1]
+    return ".".join([layer, *parts[start + 1 : -1], _LAST_PARTS.get(last, last)])
 
 
 @contextlib.contextmanager

@@ -162,8 +162,7 @@ def placement(source: source_module.Source) -> source_module.Placement:
         *source.head.row.weights,
     }
     return source_module.Placement(
-        places={name: name for name in source.shapes if name in known},
-        without_place=tuple(sorted(set(source.shapes) - known)),
+        places={name: name for name in source.shapes if name in known}
     )
 
 
@@ -324,15 +323,9 @@ def _model_of(source: source_module.Source) -> Any:
         )
         dense.kernel.assign(initializer(dense.kernel.shape))
         dense.bias.assign(keras.ops.zeros_like(dense.bias))
-    wanted = [name for name in variables if name in source.shapes]
-    for name, array in source.read_each(wanted):
-        if tuple(array.shape) != tuple(variables[name].shape):
-            raise ValueError(
-                f"{name} has shape {list(array.shape)} in {source.path}, expected "
-                f"{list(variables[name].shape)}; pass the bert_config.json that "
-                "belongs to it."
-            )
-        variables[name].assign(array)
+        for name in missing:
+            del variables[name]
+    source_module.assign(source.path, variables, source.shapes, source.read_each)
     return model
 
 

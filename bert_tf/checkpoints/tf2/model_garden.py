@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from google.protobuf import message
@@ -39,6 +38,8 @@ GRAPH = release.OBJECT_GRAPH
 # Name of a variable's tensor in the graph, and the end of its key.
 _VALUE = "VARIABLE_VALUE"
 _SUFFIX = f"/.ATTRIBUTES/{_VALUE}"
+# Start of the release's names in modules of TensorFlow 1.
+_MODULE_SCOPE = "module/"
 # The tensor of a SavedModel that says whether text is lowercased.
 CASING = f"do_lower_case{_SUFFIX}"
 # The beginnings of the keys of counters and rates, and a part of those of slots.
@@ -46,6 +47,8 @@ _OF_OPTIMIZER = re.compile(
     r"(optimizer|global_step|save_counter)/|.*/\.OPTIMIZER_SLOT/"
 )
 
+_LAYER = r"bert/encoder/layer_\1"
+_BLOCK = r"(?:transformer|encoder)/layer_(\d+)"
 # Release's name -> the variable's names in all versions of the Model Garden.
 _PLACES = {
     "bert/embeddings/word_embeddings": (
@@ -72,28 +75,22 @@ _PLACES = {
     "cls/seq_relationship/output_bias": r"next_sentence/logits/bias",
     "output_weights": r"sentence_prediction/logits/kernel",
     "output_bias": r"sentence_prediction/logits/bias",
-}
-# The same for the names within a layer.
-_BLOCK = r"(?:transformer|encoder)/layer_(\d+)/"
-_LAYER_PLACES = {
-    r"attention/self/\2/\3": r"self_attention/(query|key|value)/(kernel|bias)",
-    r"attention/output/dense/\2": (
-        r"(?:self_attention/attention_output|self_attention_output)/(kernel|bias)"
+    rf"{_LAYER}/attention/self/\2/\3": (
+        rf"{_BLOCK}/self_attention/(query|key|value)/(kernel|bias)"
     ),
-    r"attention/output/LayerNorm/\2": r"self_attention_layer_norm/(gamma|beta)",
-    r"intermediate/dense/\2": r"intermediate/(kernel|bias)",
-    r"output/dense/\2": r"output/(kernel|bias)",
-    r"output/LayerNorm/\2": r"output_layer_norm/(gamma|beta)",
+    rf"{_LAYER}/attention/output/dense/\2": (
+        rf"{_BLOCK}/self_attention(?:/attention)?_output/(kernel|bias)"
+    ),
+    rf"{_LAYER}/attention/output/LayerNorm/\2": (
+        rf"{_BLOCK}/self_attention_layer_norm/(gamma|beta)"
+    ),
+    rf"{_LAYER}/intermediate/dense/\2": rf"{_BLOCK}/intermediate/(kernel|bias)",
+    rf"{_LAYER}/output/dense/\2": rf"{_BLOCK}/output/(kernel|bias)",
+    rf"{_LAYER}/output/LayerNorm/\2": rf"{_BLOCK}/output_layer_norm/(gamma|beta)",
 }
 _PATTERNS = {
     re.compile(rf"(?:^|/)(?:{pattern})$"): template
-    for template, pattern in (
-        *_PLACES.items(),
-        *(
-            (rf"bert/encoder/layer_\1/{part}", rf"{_BLOCK}(?:{pattern})")
-            for part, pattern in _LAYER_PLACES.items()
-        ),
-    )
+    for template, pattern in _PLACES.items()
 }
 # The pooler of a head that was trained with its own, beside the encoder's.
 _HEAD_POOLER = re.compile(
@@ -113,39 +110,13 @@ _OTHER_NETWORKS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Weights:
-    """A BERT's weights in a checkpoint, without values."""
+class Placed:
+    """Where a checkpoint has the weights of a BERT."""
 
-    prefix: str
     keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
-    shapes: dict[str, tuple[int, ...]]  # Release's name -> shape in its layout.
-    own_names: dict[str, str]  # Release's name -> the variable's own, if it differs.
     unmapped: tuple[str, ...] = ()  # Names of variables without a place.
     transposed: tuple[str, ...] = ()  # Release's names of weights stored as [H, C].
     notes: tuple[str, ...] = ()
-    num_heads: int | None = None  # None: query kernels are matrices.
-    optimizer: tuple[str, ...] = ()  # Tensors of slots, counters and rates.
-
-    def read_each(self, wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
-        """Yields (release's name, float32 array in its layout), one after the other."""
-        wanted = list(wanted)
-        arrays = bundle.read_each(self.prefix, [self.keys[n] for n in wanted])
-        for name, (_, array) in zip(wanted, arrays, strict=True):
-            array = array.T if name in self.transposed else array
-            yield name, np.reshape(array, self.shapes[name]).astype("float32")
-
-    def source(self, *, notes: Iterable[str], **fields: Any) -> source_module.Source:
-        """Returns the `Source` with these weights and some other fields."""
-        return source_module.Source(
-            shapes=self.shapes,
-            read_each=self.read_each,
-            head=checkpoint_heads.head_of(self.shapes),
-            unmapped=self.unmapped,
-            optimizer=self.optimizer,
-            own_names=self.own_names,
-            notes=(*self.notes, *notes),
-            **fields,
-        )
 
 
 def is_at(path: str | os.PathLike[str]) -> bool:
@@ -159,64 +130,87 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     """Returns the `Source` of a prefix, or of a folder's latest checkpoint."""
     prefix = bundle.resolve(os.fspath(path))
-    weights = open_weights(prefix)
+    source, num_heads = open_weights(prefix)
     folder = os.path.dirname(prefix) or "."
     notes: list[str] = []
     config = companion_files.read_config(folder)
     if config is None:
-        config, notes = infer_config(weights)
+        config, notes = infer_config(source.shapes, num_heads)
     text = text_encoding.TextEncoding(
         vocabulary=companion_files.read_vocabulary(folder)
     )
-    return weights.source(
-        path=prefix, format="model_garden", config=config, text=text, notes=notes
+    return dataclasses.replace(
+        source, config=config, text=text, notes=(*source.notes, *notes)
     )
 
 
-def open_weights(prefix: str) -> Weights:
-    """Returns the `Weights` of a BERT in an object checkpoint."""
+def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
+    """Returns the `Source` of a BERT's weights alone, and the number of heads.
+
+    The number of heads is None if query kernels are matrices.
+
+    Args:
+        prefix: of an object checkpoint, or of the variables of a SavedModel.
+    """
     stored = bundle.read_names_and_shapes(prefix)
-    names, slots = _read_graph(prefix)
+    names, slots = {key: key for key in stored}, set[str]()  # Of TensorFlow 1.
+    if GRAPH in stored:
+        names, slots = _read_graph(prefix)
     optimizer = {key for key in stored if key in slots or _OF_OPTIMIZER.match(key)}
     variables = {key: name for key, name in names.items() if key not in optimizer}
     missing = [key for key in variables if key not in stored]
     if missing:
         raise ValueError(f"{prefix} is damaged: it has no tensor {missing[0]}.")
-    weights = place(prefix, variables)
-    shapes = {name: tuple(stored[key]) for name, key in weights.keys.items()}
-    _check(weights, shapes)
-    query = shapes["bert/encoder/layer_0/attention/self/query/kernel"]
-    return dataclasses.replace(
-        weights,
-        shapes={
-            name: _release_shape(name, shape, name in weights.transposed)
-            for name, shape in shapes.items()
-        },
-        num_heads=query[1] if len(query) == 3 else None,  # [H, N, D]
+    placed = place(variables)
+    own_shapes = {name: tuple(stored[key]) for name, key in placed.keys.items()}
+    _check(prefix, own_shapes, placed)
+    shapes = {
+        name: _release_shape(name, shape, name in placed.transposed)
+        for name, shape in own_shapes.items()
+    }
+
+    def read_each(wanted: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+        wanted = list(wanted)
+        arrays = bundle.read_each(prefix, [placed.keys[name] for name in wanted])
+        for name, (_, array) in zip(wanted, arrays, strict=True):
+            array = array.T if name in placed.transposed else array
+            yield name, np.reshape(array, shapes[name]).astype("float32")
+
+    query = own_shapes["bert/encoder/layer_0/attention/self/query/kernel"]
+    return source_module.Source(
+        path=prefix,
+        format="model_garden",
+        shapes=shapes,
+        read_each=read_each,
+        head=checkpoint_heads.head_of(shapes),
+        unmapped=placed.unmapped,
         optimizer=tuple(key.removesuffix(_SUFFIX) for key in sorted(optimizer)),
-    )
+        own_names={
+            name: variables[key]
+            for name, key in placed.keys.items()
+            if variables[key] != name
+        },
+        notes=placed.notes,
+    ), query[1] if len(query) == 3 else None  # [H, N, D]
 
 
 def infer_config(
-    weights: Weights,
+    shapes: Mapping[str, Sequence[int]],
+    num_heads: int | None,
     *,
-    num_heads: int | None = None,
     hidden_act: str | None = None,
     layer_norm_epsilon: float | None = None,
 ) -> tuple[config_module.BertConfig | None, list[str]]:
     """Returns the `BertConfig` that shapes show, and notes about what was assumed.
 
     Args:
-        weights: `Weights`.
-        num_heads: N, if it is known and shapes do not show it. Without it, there is no
-            configuration.
+        shapes: {release's name: shape in its layout}.
+        num_heads: N; None: unknown. Without it, there is no configuration.
         hidden_act: the activation, which no shape shows; None: unknown.
         layer_norm_epsilon: likewise.
     """
-    num_heads = weights.num_heads or num_heads
     if num_heads is None:
         return None, ["the number of heads is unknown; pass --bert_config_file"]
-    shapes = weights.shapes
     vocab_size, hidden_size = shapes[checkpoint_names.WORD_EMBEDDINGS]
     config = config_module.BertConfig(
         vocab_size=vocab_size,
@@ -239,17 +233,17 @@ def infer_config(
     ]
 
 
-def place(prefix: str, variables: Mapping[str, str]) -> Weights:
-    """Assigns variables to the release's names; shapes are still unknown.
+def place(variables: Mapping[str, str]) -> Placed:
+    """Assigns variables to the release's names.
 
     Args:
-        prefix: of the checkpoint.
         variables: {tensor in the checkpoint: name of the variable}.
     """
-    if checkpoint_names.WORD_EMBEDDINGS in variables.values():  # The release's names.
-        keys = {name: key for key, name in variables.items()}
-        return Weights(prefix=prefix, keys=keys, shapes={}, own_names={})
-    keys, head_pooler, unmapped = {}, {}, []
+    released = {n.removeprefix(_MODULE_SCOPE): key for key, n in variables.items()}
+    if checkpoint_names.WORD_EMBEDDINGS in released:
+        return Placed(keys=released)
+    keys: dict[str, str] = {}
+    head_pooler, unmapped = {}, []
     for key, own_name in sorted(variables.items()):
         matches = ((p.search(own_name), to) for p, to in _PATTERNS.items())
         name = next((match.expand(to) for match, to in matches if match), None)
@@ -266,21 +260,17 @@ def place(prefix: str, variables: Mapping[str, str]) -> Weights:
             keys[name] = key
     unmapped += [variables[keys[name]] for name in head_pooler if name in keys]
     keys |= head_pooler
-    return Weights(
-        prefix=prefix,
+    return Placed(
         keys=keys,
-        shapes={},
-        own_names={name: variables[key] for name, key in keys.items()},
         unmapped=tuple(sorted(unmapped)),
         transposed=tuple(name for name in _TRANSPOSED if name in keys),
         notes=(_HEAD_POOLER_NOTE,) if head_pooler else (),
     )
 
 
-def _check(weights: Weights, stored: Mapping[str, Sequence[int]]) -> None:
+def _check(path: str, stored: Mapping[str, Sequence[int]], placed: Placed) -> None:
     """Raises a ValueError unless there is a complete encoder with consistent shapes."""
-    path = weights.prefix
-    names = (*weights.keys.values(), *weights.unmapped)
+    names = (*placed.keys.values(), *placed.unmapped)
     for part, network in _OTHER_NETWORKS.items():
         if any(part in name for name in names):
             raise ValueError(f"{path} is not a BERT: it is {network}.")
@@ -292,7 +282,7 @@ def _check(weights: Weights, stored: Mapping[str, Sequence[int]]) -> None:
         name for name in checkpoint_names.without_pooler(expected) if name not in stored
     ]
     if missing:
-        example = min(weights.unmapped, default=min(stored, default="no variable"))
+        example = min(placed.unmapped, default=min(stored, default="no variable"))
         raise ValueError(
             f"{path} has no complete BERT encoder: {missing[0]} is missing (it has, "
             f"for example, {example}); expected a BERT of the Model Garden or TF Hub."

@@ -6,6 +6,7 @@ without being run. So TensorFlow Text's ops do not have to be registered, and no
 code is executed.
 """
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable
@@ -26,8 +27,6 @@ from bert_tf.checkpoints.tf2 import model_garden
 
 _MODEL_FILE = "saved_model.pb"
 _EXPORT_ASSETS = "assets.extra"  # Of an export that answers texts; see `serving`.
-# Prefix of variable names in modules of TensorFlow 1.
-_MODULE_SCOPE = "module/"
 # The factor of x^3 in the tanh form of GELU.
 _GELU_FACTOR = 0.044715
 _EPSILON_NAME = re.compile(r"(?:^|/)batchnorm/add/y$")
@@ -58,7 +57,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
             f"{path} is not a BERT: it is a SavedModel without variables, such as a "
             "text preprocessor; pass the SavedModel of the encoder."
         )
-    weights = _weights(prefix)
+    source, num_heads = model_garden.open_weights(prefix)
     nodes = list(meta_graph.graph_def.node)
     for function in meta_graph.graph_def.library.function:
         nodes += function.node_def
@@ -66,13 +65,13 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     head_nodes = [node for node in nodes if _MASKED_WORD_HEAD.search(node.name)]
     hidden_act = _activation(encoder_nodes)
     head_act = _activation(head_nodes, is_head=True)
-    num_heads, scale = None, _constant_named(nodes, _SCALE_NAME)
-    if scale:
-        hidden_size = weights.shapes[checkpoint_names.WORD_EMBEDDINGS][1]
+    scale = _constant_named(nodes, _SCALE_NAME)
+    if scale and num_heads is None:
+        hidden_size = source.shapes[checkpoint_names.WORD_EMBEDDINGS][1]
         num_heads = hidden_size // round(scale**-2)
     config, notes = model_garden.infer_config(
-        weights,
-        num_heads=num_heads,
+        source.shapes,
+        num_heads,
         hidden_act=hidden_act,
         layer_norm_epsilon=_epsilon(encoder_nodes),
     )
@@ -86,34 +85,15 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     if do_lower_case is None and key in bundle.read_names_and_shapes(prefix):
         do_lower_case = bool(bundle.read(prefix, [key])[key])
     vocabulary = companion_files.read_vocabulary(os.path.join(path, "assets"))
-    return weights.source(
+    return dataclasses.replace(
+        source,
         path=path,
         format="saved_model",
         config=config,
         text=text_encoding.TextEncoding(
             do_lower_case=do_lower_case, vocabulary=vocabulary
         ),
-        notes=notes,
-    )
-
-
-def _weights(prefix: str) -> model_garden.Weights:
-    stored = bundle.read_names_and_shapes(prefix)
-    if model_garden.GRAPH in stored:
-        return model_garden.open_weights(prefix)
-    # A module of TensorFlow 1: series 1 and 2 have the release's own names.
-    keys = {key.removeprefix(_MODULE_SCOPE): key for key in stored}
-    if checkpoint_names.WORD_EMBEDDINGS not in keys:
-        raise ValueError(
-            f"{prefix} has no BERT encoder: expected variables such as "
-            f"{checkpoint_names.WORD_EMBEDDINGS}, got {min(stored, default='none')}."
-        )
-    own_names = {name: key for name, key in keys.items() if name != key}
-    return model_garden.Weights(
-        prefix=prefix,
-        keys=keys,
-        own_names=own_names,
-        shapes={name: tuple(stored[key]) for name, key in keys.items()},
+        notes=(*source.notes, *notes),
     )
 
 

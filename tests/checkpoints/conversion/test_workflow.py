@@ -23,6 +23,7 @@ from bert_tf.checkpoints.conversion import verification
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from bert_tf.checkpoints.release import bundle
 from tests import ring
+from tests.checkpoints import sources
 from tests.modeling import small_config
 
 
@@ -34,8 +35,7 @@ def options(source, target, **changes):
 
 
 def everything(path):
-    source = formats.open_source(path)
-    return dict(source.read_each(source.shapes))
+    return sources.arrays_of(formats.open_source(path))
 
 
 def assert_same_weights(path, other):

@@ -37,12 +37,12 @@ def copied(tmp_path):
 
 @pytest.fixture
 def change():
-    """Changes keys of a JSON file: change(path, vocab_size=7)."""
+    """Changes keys of a JSON file, or writes it: change(path, vocab_size=7)."""
     return change_json
 
 
 def change_json(path, **changes):
-    values = json.loads(path.read_text()) | changes
+    values = (json.loads(path.read_text()) if path.exists() else {}) | changes
     values = {key: value for key, value in values.items() if value is not None}
     path.write_text(json.dumps(values))
 

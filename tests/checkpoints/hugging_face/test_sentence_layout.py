@@ -1,7 +1,6 @@
 """Folders of sentence-transformers, as two of its versions wrote them."""
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
@@ -100,12 +99,6 @@ def test_what_is_not_understood_is_refused(tmp_path, version, name, message):
     assert "without modules.json and module folders, it is" in str(raised.value)
 
 
-def change_file(folder, name, **values):
-    path = pathlib.Path(folder) / name
-    old = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**old, **values}))
-
-
 POOLING, NORMALIZE = "1_Pooling/config.json", "2_Normalize/config.json"
 OPTIONS = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
@@ -127,10 +120,10 @@ TANH = "torch.nn.modules.activation.Tanh"
     ],
 )
 def test_a_setting_that_is_not_understood_is_refused(
-    tmp_path, name, file, values, message
+    tmp_path, change, name, file, values, message
 ):
-    folder = folders.create(tmp_path / "folder", name)
-    change_file(folder, file, **values)
+    folder = pathlib.Path(folders.create(tmp_path / "folder", name))
+    change(folder / file, **values)
     with pytest.raises(ValueError, match=message):
         hugging_face.open_source(folder)
 
@@ -140,12 +133,12 @@ def test_a_setting_that_is_not_understood_is_refused(
     [(False, (True, None)), (True, (True, False))],  # A cased one keeps the accents.
 )
 def test_text_that_is_lowercased_before_the_tokenizer_is_lowercased_here(
-    tmp_path, cased, casing
+    tmp_path, change, cased, casing
 ):
-    folder = folders.create(tmp_path / "folder", "mean_9", folders.OLD)
-    change_file(folder, OPTIONS, do_lower_case=True)
+    folder = pathlib.Path(folders.create(tmp_path / "folder", "mean_9", folders.OLD))
+    change(folder / OPTIONS, do_lower_case=True)
     if cased:
-        change_file(folder, "tokenizer_config.json", do_lower_case=False)
+        change(folder / "tokenizer_config.json", do_lower_case=False)
     text = hugging_face.open_source(folder).text
     assert (text.do_lower_case, text.strip_accents) == casing
 

@@ -78,13 +78,12 @@ def test_another_network_is_named():
 )
 def test_a_variable_is_the_weight_that_its_name_says(own, released):
     own = f"bert_model/{own}"
-    named = model_garden.place("prefix", {"variables/7": own})
+    named = model_garden.place({"variables/7": own})
     assert named.keys == {released: "variables/7"}
-    assert named.own_names == {released: own}
 
 
 def test_the_releases_own_names_are_taken_as_they_are():
     names = ("bert/embeddings/word_embeddings", "output_weights", "something/else")
-    named = model_garden.place("prefix", {f"variables/{n}": n for n in names})
+    named = model_garden.place({f"variables/{n}": n for n in names})
     assert named.keys == {name: f"variables/{name}" for name in names}
     assert named.transposed == ()
