@@ -42,7 +42,7 @@ class Cpu(plain.Plain):
         num_examples: examples per batch, if the length of sequences varies. The size
             of an argument is then that for sequences of `SHORT_LENGTH`. XLA compiles an
             island once for each size that occurs, so there should be few. None: islands
-            whose first argument has an axis of unknown size are not islands.
+            whose first argument has an axis of unknown size are not compiled.
     """
 
     def __init__(self, *, has_islands: bool = False, num_examples: int | None = None):
@@ -50,7 +50,7 @@ class Cpu(plain.Plain):
         self._num_examples = num_examples
 
     def compiles(self, tensor: Tensor) -> bool:
-        """Returns whether an island with `tensor` as first argument is islands."""
+        """Returns whether an island with `tensor` as first argument is compiled."""
         if not self._has_islands:
             return False
         size = math.prod(n for n in tensor.shape if n is not None)
