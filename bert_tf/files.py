@@ -42,7 +42,8 @@ _WRITE_ERRORS = (
 HUB_PREFIX = "hf://"
 # The name of an unfinished file or folder; see `temporary_path`. TensorFlow puts the
 # suffixes of a checkpoint's files after it.
-_TEMPORARY = re.compile(r"(?s)\.(.+)\.[0-9a-f]{32}\.partial(\..+)?")
+_PARTIAL = ".partial"
+_TEMPORARY = re.compile(rf"(?s)\.(.+)\.[0-9a-f]{{32}}{re.escape(_PARTIAL)}(\..+)?")
 
 
 def is_remote(path: AnyPath) -> bool:
@@ -223,7 +224,7 @@ def temporary_path(path: AnyPath) -> str:
     If the process is killed, `remove_leftovers` removes it later.
     """
     folder, name = os.path.split(os.fspath(path))
-    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
+    return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{_PARTIAL}")
 
 
 def final_name(name: str) -> str:
@@ -239,8 +240,9 @@ def final_name(name: str) -> str:
 def remove_leftovers(folder: AnyPath, name: str | None = None) -> None:
     """Removes what killed processes left in a folder.
 
-    Files that another process is writing at the moment are kept: they are locked.
-    Remote folders are left alone, because their files cannot be locked.
+    Files that another process is writing at the moment are kept: they are locked. What
+    cannot be locked is left alone: remote files, and the files of a checkpoint, which
+    TensorFlow writes.
 
     Args:
         folder: the folder.
@@ -253,7 +255,7 @@ def remove_leftovers(folder: AnyPath, name: str | None = None) -> None:
         return
     for entry in list_folder(folder):
         path, final = os.path.join(folder, entry), final_name(entry)
-        if entry == final or name not in (None, final):
+        if not entry.endswith(_PARTIAL) or entry == final or name not in (None, final):
             continue
         if os.path.isfile(path):
             with contextlib.suppress(OSError), open(path, "ab") as file:

@@ -23,7 +23,7 @@ from bert_tf.training import run_file
 _MINUTES = 60.0  # Of a run whose end is not given.
 # Pretraining Mini takes more minutes of one core than this to overtake Tiny.
 _MINUTES_OF_TINY = 240
-_ACCELERATORS = "/dev/nvidia[0-9]*", "/dev/accel[0-9]*", "/dev/vfio/[0-9]*"
+_GPUS = "/dev/nvidia[0-9]*"
 _CORES_OF_ACCELERATOR = 1000
 _SMALL_TEXT = 1 << 21  # Bytes of a text that a model without dropout memorizes.
 _WITHOUT_DROPOUT = ("hidden_dropout_prob=0", "attention_probs_dropout_prob=0")
@@ -79,7 +79,8 @@ def choose(
 
 
 def _for_pretraining(values):
-    has_accelerator = any(map(glob.glob, _ACCELERATORS))
+    device = values.get("device", "auto")
+    has_accelerator = device == "tpu" or (device != "cpu" and bool(glob.glob(_GPUS)))
     num_cores = _CORES_OF_ACCELERATOR if has_accelerator else cores.num_available()
     minutes = values.get("max_train_minutes", _MINUTES)
     steps = values.get("num_train_steps")

@@ -64,6 +64,8 @@ def parsed(tool, options_class, flags):
                 )
             },
         ),
+        (["--device=cpu"], {"train_batch_size": 32}),
+        (["--device=tpu"], {"train_batch_size": 512}),
         (
             ["--init_checkpoint=bert-tf-mini"],
             {"model_size": None, "learning_rate": 5e-4, "config_overrides": ()},

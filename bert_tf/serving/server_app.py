@@ -98,11 +98,12 @@ class Application:
     async def __call__(self, scope: Any, receive: Callable, send: Callable) -> None:
         """Answers a request; errors in TensorFlow Serving's form."""
         started = time.perf_counter()
+        scope["path"] = scope["path"].rstrip("/") or "/"
         request = requests.Request(scope, receive)
         identity = request.headers.get("x-request-id", "")
         is_usable = re.fullmatch(r"[\w.:/+=-]{1,128}", identity, re.ASCII)
         scope["state"] = {
-            "line": {  # Of the log.
+            "log_line": {
                 "method": request.method,
                 "path": scope["path"][:200],
                 "status": _CLIENT_IS_GONE,
@@ -120,11 +121,11 @@ class Application:
         try:
             response = await self._response(request)
             response.headers["x-content-type-options"] = "nosniff"
-            response.headers["x-request-id"] = state.line["id"]
+            response.headers["x-request-id"] = state.log_line["id"]
             # A client that reads too slowly loses its connection.
             async with asyncio.timeout(self._options.queue_timeout_seconds):
                 await _send(response, request, send)
-            state.line["status"] = response.status_code
+            state.log_line["status"] = response.status_code
         except requests.ClientDisconnect:
             pass
         finally:
@@ -140,10 +141,10 @@ class Application:
         except requests.ClientDisconnect:
             raise
         except Exception as error:
-            return self._refusal(error, request.state.line["id"])
+            return self._refusal(error, request.state.log_line["id"])
 
     def _endpoint(self, request):
-        path = request.scope["path"].rstrip("/") or "/"
+        path = request.scope["path"]
         for pattern, methods, endpoint in self._routes:
             if match := re.fullmatch(pattern, path):
                 if request.method not in methods:
@@ -218,7 +219,10 @@ class Application:
         body = await self._body(request)
         try:
             job = await run_in_thread(self._thread, self._job, read, body, model)
-            state.signature, state.line["rows"] = job.signature.name, len(job.positions)
+            state.signature, state.log_line["rows"] = (
+                job.signature.name,
+                len(job.positions),
+            )
             self._hold(state, server_model.num_bytes(job.inputs))
             parts = await self._outputs(request, job)
         except orjson.JSONDecodeError as error:
@@ -308,14 +312,14 @@ class Application:
 
     def _record(self, state):
         """Counts and logs a request."""
-        status, version = state.line["status"], state.line["version"]
+        status, version = state.log_line["status"], state.log_line["version"]
         _REQUESTS.labels(state.signature, status, state.task, version).inc()
         if status < 400 and state.signature:
             for part, seconds in state.seconds.items():
                 _SECONDS.labels(part, state.signature).observe(seconds)
-        if state.line["path"] not in (*_PROBES, "/metrics"):
+        if state.log_line["path"] not in (*_PROBES, "/metrics"):
             times = {f"{k}_ms": round(1000 * v, 1) for k, v in state.seconds.items()}
-            self.log(state.line | times)
+            self.log(state.log_line | times)
 
     async def _page(self, request):
         folder = importlib.resources.files("bert_tf.serving")
@@ -339,6 +343,7 @@ async def _send(response, request, send):
     """Sends an answer in parts, so that a slow client takes no memory."""
     start = {"status": response.status_code, "headers": response.raw_headers}
     await send({"type": "http.response.start", **start})
+    # Also an empty body takes a message.
     for begin in range(0, len(response.body) or 1, _CHUNK_BYTES):
         if await request.is_disconnected():
             raise requests.ClientDisconnect

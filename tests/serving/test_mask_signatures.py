@@ -7,6 +7,7 @@ import bert_tf
 from bert_tf.serving import client
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
+from tests import ring
 from tests import runs
 
 
@@ -50,17 +51,17 @@ def test_every_mask_of_a_text_has_its_likeliest_words(exported, checkpoint):
     runs.assert_close(answers, model.predict(texts, top_k=3))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text, num_masks, status",
     [
         ("no mask", 0, "no_mask"),
-        ("", 0, "no_mask"),
-        ("[mask]", 0, "no_mask"),
-        ("[MASK]" + " the" * 9, 1, "ok"),  # 12 pieces with [CLS] and [SEP].
+        ring.slow("", 0, "no_mask"),
+        ring.slow("[mask]", 0, "no_mask"),
+        # 12 pieces with [CLS] and [SEP].
+        ring.slow("[MASK]" + " the" * 9, 1, "ok"),
         ("[MASK]" + " the" * 10, 1, "too_long"),  # Although the mask itself would fit.
-        ("the " * 20 + "[MASK]", 1, "too_long"),
-        ("the " * 20, 0, "too_long"),
+        ring.slow("the " * 20 + "[MASK]", 1, "too_long"),
+        ring.slow("the " * 20, 0, "too_long"),
     ],
 )
 def test_the_status_says_why_a_text_has_no_words(serve, text, num_masks, status):

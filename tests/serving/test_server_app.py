@@ -320,8 +320,7 @@ def test_a_client_learns_why_the_model_cannot_answer(lines):
 
 
 @pytest.mark.parametrize("path, status", [(PREDICT, 200), ("/metadata", 404)])
-def test_an_answer_that_is_not_read_is_none(lines, monkeypatch, path, status):
-    monkeypatch.setattr(server_app, "ARRIVAL_SECONDS", 0.1)
+def test_an_answer_that_is_not_read_is_none(lines, path, status):
     values = {"export_dir": "models", "queue_timeout_seconds": 1.0}
     app = server_app.Application(serving_options.ServeModelOptions(**values))
     app.model = ENCODER
