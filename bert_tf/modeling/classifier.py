@@ -67,6 +67,7 @@ class BertClassifier(heads.TaskModel):
         """Returns `logits`, float32 [B, C], and what `answers` makes of them."""
         encoded = self.bert(
             features,
+            training=keys is not None,
             dropout_keys=keys,
             output_positions=heads.no_positions(features),
         )
@@ -143,7 +144,7 @@ class BertMultiLabelClassifier(BertClassifier):
         predicted = ops.cast(outputs["logits"] > 0, "float32")
         correct = ops.mean(ops.cast(ops.equal(truth, predicted), "float32"), axis=-1)
         weights = self.example_weights(features)
-        return {"accuracy": heads.weighted_mean(correct, weights)}
+        return {"accuracy": heads.sum_and_weight(correct, weights)}
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -190,7 +191,7 @@ class BertRegressor(BertClassifier):
         errors = outputs["values"] - ops.cast(features["label_values"], "float32")
         errors = _mean_of_targets(ops.abs(errors))
         weights = self.example_weights(features)
-        return {"mean_absolute_error": heads.weighted_mean(errors, weights)}
+        return {"mean_absolute_error": heads.sum_and_weight(errors, weights)}
 
 
 def _mean_of_targets(errors):

@@ -173,7 +173,7 @@ class TaskModel(pretrained_model.PretrainedModel):
     def task_outputs(
         self, features: numerics.Features, keys: numerics.Tensor | None
     ) -> numerics.Outputs:
-        """Computes the outputs of a task's model. Keras passes `training` on to layers.
+        """Computes the outputs of a task's model.
 
         Args:
             features: those of `call`, under our names.
@@ -325,13 +325,13 @@ def accuracy(
     Labels and weights are [...], logits [..., C].
     """
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32"))
-    return weighted_mean(hits, weights)
+    return sum_and_weight(hits, weights)
 
 
-def weighted_mean(
+def sum_and_weight(
     values: numerics.Tensor, weights: numerics.Tensor
 ) -> tuple[numerics.Tensor, numerics.Tensor]:
-    """Returns a mean as two float32 scalars: values times weights, and weights, summed.
+    """Returns two float32 scalars: the weighted sum of values, and the sum of weights.
 
     The weights, float32, have the shape of the values.
     """

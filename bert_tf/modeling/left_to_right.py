@@ -105,7 +105,7 @@ class BertLeftToRight(heads.TaskModel):
     ) -> numerics.Metrics:
         """Returns `next_piece_accuracy`: the numbers of hits and of pieces."""
         hits, weights = outputs["next_piece_hits"], _next_piece_weights(features)
-        return {"next_piece_accuracy": heads.weighted_mean(hits, weights)}
+        return {"next_piece_accuracy": heads.sum_and_weight(hits, weights)}
 
 
 def original_ids(features: numerics.Features) -> numerics.Tensor:

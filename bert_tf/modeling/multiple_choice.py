@@ -43,7 +43,12 @@ class SequenceScorer(heads.TaskModel):
             if name in features
         }
         positions = heads.no_positions(flat)
-        encoded = self.bert(flat, dropout_keys=keys, output_positions=positions)
+        encoded = self.bert(
+            flat,
+            training=keys is not None,
+            dropout_keys=keys,
+            output_positions=positions,
+        )
         pooled = self.with_task_dropout(encoded["pooled_output"], keys)  # [rows, H]
         scores = heads.class_scores(pooled, self.output_weights, self.output_bias)
         return ops.reshape(scores, (-1, *shape[1:-1]))

@@ -131,7 +131,12 @@ class BertBiEncoder(heads.TaskModel):
         if self.pooling == "cls":
             num_rows = ops.shape(features["input_ids"])[0]
             positions = ops.zeros((num_rows, 1), dtype="int32")
-        outputs = self.bert(features, dropout_keys=keys, output_positions=positions)
+        outputs = self.bert(
+            features,
+            training=keys is not None,
+            dropout_keys=keys,
+            output_positions=positions,
+        )
         input_mask = numerics.input_mask_of(features)
         vectors = pooling_module.pool(outputs, input_mask, self.pooling)
         return pooling_module.normalize(vectors) if self.normalize else vectors
@@ -158,7 +163,7 @@ class BertBiEncoder(heads.TaskModel):
         correct, wrong = self._scores(features, outputs)
         is_best = correct[:, 0] > ops.max(wrong, axis=1)
         weights = heads.example_weights(features)
-        return {"in_batch_accuracy": heads.weighted_mean(is_best, weights)}
+        return {"in_batch_accuracy": heads.sum_and_weight(is_best, weights)}
 
     def _scores(self, features, outputs):
         """Returns scores of the correct passages [B, 1] and of the wrong [B, G * C]."""

@@ -99,7 +99,7 @@ class BertSpanPredictor(heads.TaskModel):
 
         As in 2018, padding has scores too.
         """
-        encoded = self.bert(features, dropout_keys=keys)
+        encoded = self.bert(features, training=keys is not None, dropout_keys=keys)
         vectors = encoded["sequence_output"]
         if self.bilstm_on_top:
             input_mask = numerics.input_mask_of(features)

@@ -97,7 +97,7 @@ class BertTokenClassifier(heads.TaskModel):
     ) -> numerics.Outputs:
         """Returns `logits` and `probabilities`, float32 [B, S, C]."""
         if self.feature_based is None:
-            encoded = self.bert(features, dropout_keys=keys)
+            encoded = self.bert(features, training=keys is not None, dropout_keys=keys)
             vectors = encoded["sequence_output"]
         else:
             vectors = self._read_layers(features, keys)

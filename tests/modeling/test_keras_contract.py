@@ -241,6 +241,8 @@ def lora(subject, folder):
     model.enable_lora(2)
     encoder = model if subject.name == "BertModel" else model.bert
     assert all("/lora_kernel_" in v.path for v in encoder.trainable_variables)
+    # Two of each query and value.
+    assert len(encoder.trainable_variables) == 4 * encoder.config.num_hidden_layers
     query = encoder.encoder.encoder_layers[0].attention.self_attention.query
     query.lora_kernel_b.assign(np.ones(query.lora_kernel_b.shape))
     model.save(folder / "lora.keras")

@@ -163,6 +163,22 @@ def test_weights_outputs_and_losses_are_float32_in_mixed_precision(
 
 
 @BASE_MODELS_OR_SLOW
+def test_the_call_says_whether_there_is_dropout(create_model, features, keys):
+    # Not the outer call that Keras knows of.
+    class Outer(keras.Model):
+        def call(self, features, training=False):
+            return model.call(features, not training, keys)
+
+    model = create_model()
+    model.build()
+    for name, values in Outer()(features, training=False).items():
+        expected = model(features, training=True, dropout_keys=keys)[name]
+        np.testing.assert_array_equal(values, expected)
+    for name, values in Outer()(features, training=True).items():
+        np.testing.assert_array_equal(values, model(features)[name])
+
+
+@BASE_MODELS_OR_SLOW
 def test_sums_and_weights_of_parts_add_up_to_those_of_the_batch(
     create_model, features, keys
 ):

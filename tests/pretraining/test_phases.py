@@ -154,7 +154,7 @@ ONE, MINUTE = {"phases": "1@64"}, {"max_train_minutes": 1}
         (
             ONE | {"early_stopping_evals": 1, "eval_every_steps": 1},
             2,
-            "_evals cannot be",
+            "--early_stopping_evals cannot be",
         ),
         (MINUTE | {"num_train_steps": 9}, 2, "--num_train_steps can"),
         (MINUTE | {"num_warmup_steps": 9}, 2, "--num_warmup_steps c"),

@@ -158,7 +158,7 @@ def test_the_first_signal_waits_until_the_run_can_stop(number):
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     pretrain, dropout_config, tmp_path, signal_at, number, word, exit_code
 ):
-    def train(name):
+    def train(name, exit_code=0):
         return pretrain(
             output_dir=tmp_path / name,
             bert_config_file=dropout_config,
@@ -168,6 +168,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
             best_metric="eval_next_sentence_accuracy",
             early_stopping_evals=2,
             shuffle_buffer_size=0,
+            exit_code=exit_code,
         )
 
     def record(name):

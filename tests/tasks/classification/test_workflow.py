@@ -64,7 +64,6 @@ def test_a_finished_run_keeps_its_settings_and_results(
         assert str(folder) not in (weather_run / "README.md").read_text() + run
 
 
-@pytest.mark.slow
 def test_texts_that_are_longer_than_the_model_reads_are_counted(
     weather_run, tmp_path, weather_options, caplog
 ):
