@@ -4,9 +4,6 @@ The result of a task is the files that it writes. Each file appears complete or 
 all, and a task whose files exist does nothing. So a task may run on any machine, in any
 order, and more than once: after a crash nothing is lost or duplicated, and every runner
 writes the same files.
-
-The files of finished tasks stay in a folder with a fingerprint of the command until all
-tasks are finished, so that the same command resumes a killed run.
 """
 
 import concurrent.futures
@@ -27,7 +24,6 @@ from typing import Any
 from typing import ClassVar
 
 from bert_tf import cores
-from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.options import option
@@ -39,10 +35,6 @@ _SECONDS_BETWEEN_PROGRESS = 0.2
 _THREADED = frozenset({"jax", "tensorflow", "torch"})
 # In a worker process: the counter of finished bytes that all workers share.
 _SHARED: list = []
-# In a folder of finished work: a file that says which command it belongs to.
-_FINGERPRINT = "fingerprint"
-# What tasks may write into such a folder.
-_WORK = re.compile(r"\d+\.(?:json|part|txt)")
 _DASK = "DaskRunner"
 # Runners whose short names Beam does not recognize.
 _PATHS = {_DASK: "apache_beam.runners.dask.dask_runner.DaskRunner"}
@@ -139,48 +131,6 @@ def run(
     else:
         _run_in_processes(work, tasks, num_workers, report, on_done)
     on_done(num_bytes)
-
-
-def is_work_of(fingerprint: str, folder: str) -> bool:
-    """Returns whether a folder holds the finished work of the same command."""
-    path = os.path.join(folder, _FINGERPRINT)
-    if not files.exists(path):
-        return False
-    with files.open_file(path, "rb") as file:
-        return file.read() == fingerprint.encode()
-
-
-def start_work(fingerprint: str, folder: str) -> None:
-    """Creates the folder for the finished work of a command; removes other work.
-
-    Raises:
-        OSError: a file cannot be read, written or removed.
-    """
-    if is_work_of(fingerprint, folder):
-        return
-    remove_work(folder)
-    files.make_folders(folder)
-    with files.complete_or_absent(os.path.join(folder, _FINGERPRINT)) as file:
-        file.write(fingerprint)
-
-
-def remove_work(folder: str) -> None:
-    """Removes a folder of finished work, but no files of other origin in it.
-
-    Raises:
-        OSError: a file cannot be removed.
-    """
-    if not files.is_folder(folder):
-        return
-    # The fingerprint first: work without it is never used again.
-    names = files.list_folder(folder)
-    for name in sorted(names, key=lambda name: files.final_name(name) != _FINGERPRINT):
-        final_name = files.final_name(name)
-        if final_name == _FINGERPRINT or _WORK.fullmatch(final_name):
-            files.remove(os.path.join(folder, name))
-    if not files.is_remote(folder):
-        with contextlib.suppress(OSError):  # It contains other files.
-            os.rmdir(folder)
 
 
 def peak_memory_mb() -> float:

@@ -21,6 +21,7 @@ from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -120,7 +121,7 @@ class MaskingSource(batching.TFRecordSource):
         options: pretraining_options.RunPretrainingOptions,
     ):
         super().__init__(record_files, columns_read(record_files))
-        self._masks = rows_module.MaskSampler(draws_module, vocabulary, options)
+        self._masks = rows_module.MaskSampler(numpy_arrays, vocabulary, options)
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._seed = options.random_seed
 
@@ -162,7 +163,7 @@ class MaskingSource(batching.TFRecordSource):
             is_real & ~np.isin(ids, self._special_ids),
             is_real.sum(axis=1),
             draws_module.RowDraws(
-                draws_module, draws_module.row_keys(self._seed, step, rows)
+                numpy_arrays, draws_module.row_keys(self._seed, step, rows)
             ),
             (starts_word > 0) | follows_cls,
         )

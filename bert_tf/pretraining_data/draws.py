@@ -1,145 +1,19 @@
-"""NumPy for `pairs` and `rows`, and random numbers that no version of NumPy changes.
-
-`pairs` and `rows` take this module, or `graph_draws`, as `arrays`: it has the functions
-of NumPy, and a few more.
+"""Random numbers that no version of NumPy changes.
 
 NumPy guarantees the raw output of its bit generators but not that of its distributions.
 So only raw words come from NumPy, and the distributions are computed here.
 """
 
-import functools
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bert_tf.data import ordering
+from bert_tf.pretraining_data import numpy_arrays
 
-TWO_TO_THE_MINUS_53 = 2.0**-53
 # 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
 # bits, the random remainders are rarely equal; ties go to the lower position.
 _MAX_POSITION_BITS = 12
-# Passes that advance together; bounds the memory for many tiny documents.
-_MAX_PASSES_AT_A_TIME = 1 << 17
-
-
-constant = np.asarray
-size = len
-take_along = functools.partial(np.take_along_axis, axis=1)
-mix = ordering.mix
-
-
-def __getattr__(name: str) -> Any:
-    """Returns the function of NumPy."""
-    return getattr(np, name)
-
-
-def cast(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Returns the values in another type."""
-    return values.astype(dtype, copy=False)
-
-
-def as_flags(values: np.ndarray) -> np.ndarray:
-    """Returns booleans as integers, the smallest that records are written from."""
-    return values.view(np.uint8)
-
-
-def as_uniform(words: np.ndarray) -> np.ndarray:
-    """Returns random words, uint64, as numbers in [0, 1), float64."""
-    return (words >> np.uint64(11)) * TWO_TO_THE_MINUS_53
-
-
-def halves(words: np.ndarray) -> np.ndarray:
-    """Returns words, uint64 [B, N], as uint32 [B, 2 N]."""
-    return words.view(np.uint32)
-
-
-def count(values: np.ndarray, size: int) -> np.ndarray:
-    """Returns how often each number below `size` occurs: int64 [size]."""
-    return np.bincount(values, minlength=size)
-
-
-def put(values: np.ndarray, indices: np.ndarray, new: Any) -> np.ndarray:
-    """Returns values with others at indices of the flat array; may change them."""
-    np.put(values, indices, new)
-    return values
-
-
-def put_along(order: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns [B, S]: values in the order before they were sorted by `order`."""
-    result = np.empty_like(values)
-    np.put_along_axis(result, order, values, axis=1)
-    return result
-
-
-def scan(
-    step: Callable[..., Any], state: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Calls step(state, column) -> (state, flags) for the columns of [B, S].
-
-    Returns:
-        bool [B, S], the flags. They must be False where the state is 0.
-    """
-    flags = np.zeros(columns.shape, bool)
-    for number in range(columns.shape[1]):
-        state, flags[:, number] = step(state, columns[:, number])
-        if not state.any():
-            break
-    return flags
-
-
-def attempts(
-    step: Callable[..., Any], state: Sequence[np.ndarray], draws: Any, most: int
-) -> Sequence[np.ndarray]:
-    """Repeats state = step(draws, *state) until its last array is 0."""
-    for _ in range(most):
-        if not state[-1].any():
-            break
-        state = step(draws, *state)
-    return state
-
-
-def passes(document_starts: np.ndarray, dupe_factor: int) -> Iterator[np.ndarray]:
-    """Yields arrays of document indices, each `dupe_factor` times in total."""
-    documents = np.arange(len(document_starts) - 1)
-    at_a_time = max(1, _MAX_PASSES_AT_A_TIME // len(documents))
-    for done in range(0, dupe_factor, at_a_time):
-        yield np.tile(documents, min(at_a_time, dupe_factor - done))
-
-
-def loop(
-    step: Callable[..., Any], state: Sequence[np.ndarray], kinds: Sequence[type]
-) -> list[np.ndarray]:
-    """Calls step(index, *state) -> (outputs, state) until the state is empty.
-
-    Args:
-        step: the function.
-        state: arrays of the same length.
-        kinds: int or bool for each output.
-
-    Returns:
-        Each of the outputs, concatenated over the calls.
-    """
-    steps: list[Sequence[np.ndarray]] = []
-    while len(state[0]):
-        outputs, state = step(len(steps), *state)
-        steps.append(outputs)
-    return [np.concatenate(column) for column in zip(*steps, strict=True)]
-
-
-def replaced(
-    is_replaced: np.ndarray,
-    columns: Sequence[np.ndarray],
-    compute: Callable[[Any], Sequence[np.ndarray]],
-) -> list[np.ndarray]:
-    """Returns columns in which compute(rows) replaces the values of some rows."""
-    rows = np.flatnonzero(is_replaced)
-    result = [column.copy() for column in columns]
-    for column, values in zip(result, compute(rows), strict=True):
-        column[rows] = values
-    return result
 
 
 class Draws:
@@ -154,7 +28,7 @@ class Draws:
 
     def uniform(self, count: int) -> np.ndarray:
         """Returns numbers in [0, 1): float64 [count]."""
-        return as_uniform(self.words(count))
+        return numpy_arrays.as_uniform(self.words(count))
 
     def part(self, number: int) -> "Draws":
         """Returns the stream for an iteration of a loop: NumPy's stream goes on."""
@@ -181,8 +55,8 @@ class Draws:
         num_rows, size = len(is_item), _words_of_keys(is_item.shape[1])
         keys = self.words(num_rows * size).reshape(num_rows, size)
         if _has_short_keys(is_item.shape[1]):
-            keys = halves(keys)
-        return _shuffle_keys(np, keys, is_item)
+            keys = numpy_arrays.halves(keys)
+        return _shuffle_keys(numpy_arrays, keys, is_item)
 
     def heads(self, counts: np.ndarray) -> np.ndarray:
         """Returns the number of heads among `counts` fair coins: int64 [B]."""
@@ -207,7 +81,7 @@ class RowDraws:
     returns the same numbers for the same key.
 
     Args:
-        arrays: this module or `graph_draws`.
+        arrays: the module `numpy_arrays` or `graph_arrays`.
         keys: uint64 [B], from `row_keys`. The attribute has those of the next draws.
     """
 
@@ -255,7 +129,7 @@ def _shuffle_keys(arrays, keys, is_item):
     length = is_item.shape[1]
     dtype = np.uint32 if _has_short_keys(length) else np.uint64
     position_bits = dtype((1 << length.bit_length()) - 1)
-    keys = keys[:, :length] & ~position_bits | np.arange(length, dtype=dtype)
+    keys = (keys[:, :length] & ~position_bits) | np.arange(length, dtype=dtype)
     return arrays.where(is_item, keys, np.iinfo(dtype).max)
 
 

@@ -21,7 +21,7 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.data import unchanged
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import graph_draws
+from bert_tf.pretraining_data import graph_arrays
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import in_graph
@@ -47,6 +47,69 @@ class Pool(NamedTuple):
     pairs: pairs_module.Pairs
 
 
+class GraphDraws:
+    """A stream of random numbers. The integers, or int scalars, determine it.
+
+    It has no state: the numbers depend on their place in a graph alone. A dataset that
+    starts in the middle therefore makes the same draws as one that started at the
+    beginning, on any worker.
+    """
+
+    def __init__(self, *seed: Any):
+        self._key = tf.constant([0, 0], tf.int64)
+        for number in seed:
+            self._key = tf.random.experimental.stateless_fold_in(
+                self._key, tf.cast(number, tf.int64)
+            )
+        self._num_calls = 0
+
+    def part(self, number: Any) -> "GraphDraws":
+        """Returns a separate stream for each number, such as the iteration of a loop.
+
+        Different calls return different streams for the same number.
+        """
+        stream = GraphDraws()
+        stream._key = tf.random.experimental.stateless_fold_in(
+            self._next(), tf.cast(number, tf.int64)
+        )
+        return stream
+
+    def uniform(self, count: Any) -> tf.Tensor:
+        """Returns numbers in [0, 1): float64 [count]."""
+        return tf.random.stateless_uniform([count], self._next(), dtype=tf.float64)
+
+    def below(self, limits: tf.Tensor) -> tf.Tensor:
+        """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""
+        scaled = self.uniform(tf.size(limits)) * tf.cast(limits, tf.float64)
+        return tf.cast(scaled, tf.int64)
+
+    def heads(self, counts: tf.Tensor) -> tf.Tensor:
+        """Returns the number of heads among `counts` fair coins: int64."""
+        return tf.random.stateless_binomial(
+            tf.shape(counts),
+            self._next(),
+            counts=tf.cast(counts, tf.float64),
+            probs=tf.constant(0.5, tf.float64),
+            output_dtype=tf.int64,
+        )
+
+    def permutation(self, count: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers 0 to count - 1 in random order: int64 [count]."""
+        return tf.cast(tf.argsort(self.uniform(count)), tf.int64)
+
+    def _next(self):
+        self._num_calls += 1
+        return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
+
+
+def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
+    """Returns a key for each of B row numbers: uint64 [B]."""
+    key = tf.zeros([], tf.uint64)
+    for number in seed:
+        key = graph_arrays.mix(key + tf.cast(number, tf.uint64))
+    return graph_arrays.mix(key + tf.cast(rows, tf.uint64))
+
+
 class TextSampler:
     """Makes pairs, or single sequences, and rows of lines.
 
@@ -63,8 +126,8 @@ class TextSampler:
         in_graph.check_ops()
         self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
         self._next_sentence = options.next_sentence
-        self._pairs = pairs_module.Sampler(graph_draws, options)
-        self._rows = rows_module.RowMaker(graph_draws, vocabulary, options)
+        self._pairs = pairs_module.Sampler(graph_arrays, options)
+        self._rows = rows_module.RowMaker(graph_arrays, vocabulary, options)
 
     def text(self, lines: tf.Tensor) -> pairs_module.Text:
         """Returns the text of lines, tf.string [lines]; blank ones end documents."""
@@ -86,7 +149,7 @@ class TextSampler:
     def pairs(
         self,
         text: pairs_module.Text,
-        draws: graph_draws.GraphDraws,
+        draws: GraphDraws,
         dupe_factor: int = 1,
     ) -> pairs_module.Pairs:
         """Returns the pairs of `dupe_factor` passes over a text, in random order."""
@@ -104,10 +167,10 @@ class TextSampler:
         Args:
             ids: int32 [P], the pieces that the pairs point into.
             pairs: B pairs, or B sequences without a second segment.
-            keys: uint64 [B], from `graph_draws.row_keys`.
+            keys: uint64 [B], from `row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-        draws = draws_module.RowDraws(graph_draws, keys)
+        draws = draws_module.RowDraws(graph_arrays, keys)
         return self._rows.rows(text, pairs, draws)
 
 
@@ -189,7 +252,7 @@ class TextPools:
         def block(start):
             numbers = chosen[start : start + ROWS_AT_A_TIME]
             pairs = pairs_module.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
-            keys = graph_draws.row_keys(self.seed, pool.number, rows=numbers)
+            keys = row_keys(self.seed, pool.number, rows=numbers)
             return self._sampler.rows(pool.ids, pairs, keys)
 
         starts = tf.data.Dataset.range(0, tf.size(chosen, tf.int64), ROWS_AT_A_TIME)
@@ -210,11 +273,11 @@ class TextPools:
             pairs = pairs._replace(
                 start_a=pairs.start_a + shift, start_b=pairs.start_b + shift
             )
-            draws = graph_draws.GraphDraws(self.seed, number, self._num_shards)
+            draws = GraphDraws(self.seed, number, self._num_shards)
             return Pool(
                 number,
                 ids.flat_values,
-                pairs_module.shuffled(graph_draws, pairs, draws),
+                pairs_module.shuffled(graph_arrays, pairs, draws),
             )
 
         return self._sampled(number).ragged_batch(SHARDS_PER_POOL).map(merged)
@@ -222,14 +285,14 @@ class TextPools:
     def _sampled(self, number):
         """Returns a dataset of (ids, pairs), one element for each shard of a pool."""
         epoch, pool = number // self.num_pools, number % self.num_pools
-        order = graph_draws.GraphDraws(self.seed, epoch).permutation(self._num_shards)
+        order = GraphDraws(self.seed, epoch).permutation(self._num_shards)
         first, end = (
             self._num_shards * number // self.num_pools for number in (pool, pool + 1)
         )
 
         def sampled(shard, lines):
             text = self._sampler.text(lines)
-            draws = graph_draws.GraphDraws(self.seed, epoch, shard)
+            draws = GraphDraws(self.seed, epoch, shard)
             pairs = self._sampler.pairs(text, draws)
             tf.debugging.assert_positive(
                 tf.size(pairs.start_a), "A part of the text has no word pieces."

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.pretraining_data import graph_draws
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
@@ -127,11 +126,7 @@ def _tokenizer(vocab_file, do_lower_case):
             f"do_lower_case={do_lower_case}, but the tokenizer has "
             f"do_lower_case={basic.do_lower_case}; omit do_lower_case."
         )
-    return vocab_file.vocabulary, {
-        "do_lower_case": basic.do_lower_case,
-        "strip_accents": basic.strip_accents,
-        "never_split": basic.never_split,
-    }
+    return vocab_file.vocabulary, vocab_file.tokenizer_arguments()
 
 
 class GraphSampler(vectorized_sampling.VectorizedSampler):
@@ -186,11 +181,11 @@ class GraphSampler(vectorized_sampling.VectorizedSampler):
 
     def _pairs_of_shard(self, ids, sentence_starts, document_starts, shard_index):
         text = pairs_module.Text(ids, sentence_starts, document_starts)
-        draws = graph_draws.GraphDraws(self._options.random_seed, shard_index)
+        draws = graph_pools.GraphDraws(self._options.random_seed, shard_index)
         return self._sampler.pairs(text, draws, self._options.dupe_factor)
 
     def _rows_of_block(self, ids, pairs, shard_index, first_row):
         rows = first_row + tf.range(tf.size(pairs.start_a, tf.int64))
         seed = self._options.random_seed
-        keys = graph_draws.row_keys(seed, shard_index, rows=rows)
+        keys = graph_pools.row_keys(seed, shard_index, rows=rows)
         return self._sampler.rows(ids, pairs, keys)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.data import parallel
+from bert_tf.data import finished_work
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -66,12 +66,13 @@ def folder_beside(output_file: str, fingerprint: str) -> Iterator[str]:
         output_file = os.path.realpath(output_file)
         if os.path.exists(output_file) and not os.path.isfile(output_file):
             # A device such as /dev/null has no folder for a journal beside it.
-            with tempfile.TemporaryDirectory() as temporary:
+            prefix = "create_pretraining_data."
+            with tempfile.TemporaryDirectory(prefix=prefix) as temporary:
                 yield temporary
             return
     parent, name = os.path.split(output_file)
     folder = os.path.join(parent, f".{name}.shards")
-    parallel.start_work(fingerprint, folder)
+    finished_work.start(fingerprint, folder)
     is_kept = False
     try:
         yield folder
@@ -87,7 +88,7 @@ def folder_beside(output_file: str, fingerprint: str) -> Iterator[str]:
     finally:
         if not is_kept:
             with contextlib.suppress(OSError):
-                parallel.remove_work(folder)
+                finished_work.remove(folder)
 
 
 def num_finished(folder: str) -> int:
@@ -97,12 +98,12 @@ def num_finished(folder: str) -> int:
 
 def part_path(folder: str, shard_index: int) -> str:
     """Returns the path of a shard's records."""
-    return os.path.join(folder, f"{shard_index}.part")
+    return os.path.join(folder, f"{shard_index:06d}.part")
 
 
 def note_path(folder: str, shard_index: int) -> str:
     """Returns the path of the note about a shard."""
-    return os.path.join(folder, f"{shard_index}.json")
+    return os.path.join(folder, f"{shard_index:06d}.json")
 
 
 def finish(folder: str, shard_index: int, note: Note) -> None:
@@ -152,7 +153,6 @@ def fingerprint(
     values = dataclasses.asdict(options)
     for name in _OPTIONS_WITHOUT_EFFECT:
         values.pop(name, None)
-    values["num_files"] = len(options.output_file)
     values["vocabulary"] = vocabulary.fingerprint
     values["version"] = _RECORDS_VERSION
     values["shards"] = [shard.num_bytes for shard in shards]

@@ -8,8 +8,8 @@ A pass goes through one document and cuts it into chunks: consecutive sentences 
 together reach the target length. Each chunk gives a pair. All passes over all documents
 advance together, chunk by chunk, so that one call serves thousands of pairs.
 
-The vectorized sampler runs this with NumPy (`draws`), the
-tf_data sampler with TensorFlow (`graph_draws`).
+The vectorized sampler runs this with NumPy (`numpy_arrays`), the tf_data sampler with
+TensorFlow (`graph_arrays`).
 
 Shape letters: P pieces, N sentences, D documents, I pairs.
 """
@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 class Sampler:
     """Draws pairs, or sequences without a second segment.
 
-    `arrays` is the module `draws` or `graph_draws`; the options are those of
+    `arrays` is the module `numpy_arrays` or `graph_arrays`; the options are those of
     create_pretraining_data or run_pretraining.
     """
 

@@ -48,7 +48,7 @@ class RowMaker:
     """Lays out and masks sequences.
 
     Args:
-        arrays: the module `draws` or `graph_draws`.
+        arrays: the module `numpy_arrays` or `graph_arrays`.
         vocabulary: that of the sequences.
         options: lengths and masking, of create_pretraining_data or run_pretraining.
         is_masked: False: training draws the masks. Then there is a column
@@ -210,11 +210,11 @@ class MaskSampler:
         arrays, shares = self._arrays, self._options.shares
         length = is_chosen.shape[1]
         # Row and position as one index.
-        indices = arrays.nonzero(arrays.ravel(is_chosen))[0]
+        indices = arrays.nonzero(arrays.reshape(is_chosen, [-1]))[0]
         rows, positions = indices // length, indices % length
-        counts = arrays.sum(arrays.cast(is_chosen, "int64"), axis=1)
+        counts = arrays.count_nonzero(is_chosen, axis=1)
         is_used = arrays.arange(self.max_predictions) < counts[:, None]  # [B, M]
-        entries = arrays.nonzero(arrays.ravel(is_used))[0]
+        entries = arrays.nonzero(arrays.reshape(is_used, [-1]))[0]
         originals = arrays.take(arrays.reshape(ids, [-1]), indices)
         chance = draws.uniform_at(rows, positions)
         if together is not None:
@@ -269,7 +269,8 @@ def choose_positions(
     The arguments are those of `choose_spans`.
     """
     keys = draws.shuffle_keys(is_candidate)
-    limit = arrays.take_along(arrays.sort(keys, axis=1), num_wanted[:, None] - 1)
+    rank = arrays.minimum(num_wanted, keys.shape[1])[:, None] - 1
+    limit = arrays.take_along(arrays.sort(keys, axis=1), rank)
     return (keys <= limit) & is_candidate
 
 
@@ -297,7 +298,7 @@ def choose_spans(
     that would exceed the number of positions.
 
     Args:
-        arrays: the module `draws` or `graph_draws`.
+        arrays: the module `numpy_arrays` or `graph_arrays`.
         words: the words.
         is_candidate: bool [B, S], whether a position may be chosen.
         num_wanted: int64 [B], maximum number of positions to choose.
@@ -326,7 +327,7 @@ def choose_spans(
         arrays.pad(values, [[0, 0], [0, MAX_WORDS]], "constant", constant_values=none)
         for values, none in ((words.sizes, 0), (start, length), (follows, False))
     )
-    num_candidates = arrays.sum(arrays.cast(is_candidate, "int64"), axis=1)
+    num_candidates = arrays.count_nonzero(is_candidate, axis=1)
     number = arrays.arange(MAX_WORDS)
     row = arrays.arange(arrays.size(num_wanted))[:, None]
     cumulative = arrays.constant(_CUMULATIVE)

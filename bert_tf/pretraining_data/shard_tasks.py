@@ -7,6 +7,7 @@ appends finished parts to the output files, in the order of the shards.
 
 import dataclasses
 import functools
+import io
 import os
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 _MIN_PIECES = 10_000  # From which a vocabulary can be judged.
-_RECORDS_AT_A_TIME = 4096  # Appended to an output file.
+_RECORDS_AT_A_TIME = 4096  # Read from a part.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,13 +106,20 @@ def write(
     return counts, sum(peaks.values())
 
 
-def _append(path, sizes, outputs):
-    """Appends the records of a part to an output file, or to several in turn."""
-    at_a_time = _RECORDS_AT_A_TIME if len(outputs) == 1 else 1
+def _append(path, sizes, writers):
+    """Appends the records of a part to the output files in turn."""
     with files.open_file(path, "rb") as part:
-        for turn, first in enumerate(range(0, len(sizes), at_a_time)):
-            here = sizes[first : first + at_a_time]
-            outputs[turn % len(outputs)].append(part.read(sum(here)), here)
+        for first in range(0, len(sizes), _RECORDS_AT_A_TIME):
+            block_sizes = sizes[first : first + _RECORDS_AT_A_TIME]
+            data = part.read(sum(block_sizes))
+            if len(writers) == 1:  # Cutting into records takes longer than writing.
+                writers[0].append(data, block_sizes)
+                continue
+            block = io.BytesIO(data)
+            records = [block.read(size) for size in block_sizes]
+            for number, writer in enumerate(writers):
+                rows = slice((number - first) % len(writers), None, len(writers))
+                writer.append(b"".join(records[rows]), block_sizes[rows])
 
 
 def schema_of(

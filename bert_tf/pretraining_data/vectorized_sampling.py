@@ -16,6 +16,7 @@ import numpy as np
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import row_packing
@@ -43,9 +44,9 @@ class VectorizedSampler:
         self._table = tokenized_text.WordTable(
             vocabulary, options.do_lower_case, segment
         )
-        self._pairs = pairs_module.Sampler(draws_module, options)
+        self._pairs = pairs_module.Sampler(numpy_arrays, options)
         self._rows = rows_module.RowMaker(
-            draws_module,
+            numpy_arrays,
             vocabulary,
             options,
             is_masked=not options.dynamic_masking,

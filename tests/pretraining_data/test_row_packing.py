@@ -12,6 +12,7 @@ from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from bert_tf.tokenization import vocabulary as vocabulary_module
+from tests import ring
 from tests import runs
 
 LENGTHS = {"max_seq_length": 64, "max_predictions_per_seq": 10}
@@ -128,9 +129,7 @@ def all_rows(path):
     return batch
 
 
-# In `make test`, `tests/modeling/test_bert.py` compares sequences that share a row.
-@pytest.mark.slow
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, ring.slow(True)])
 def test_losses_and_gradients_are_those_of_padded_rows(records, golden, jit_compile):
     model = pretrainer.BertPretrainer(
         config_module.BertConfig.from_json_file(golden / "model" / "bert_config.json")

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
-from bert_tf.pretraining_data import graph_draws
+from bert_tf.pretraining_data import graph_arrays
+from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
@@ -14,7 +15,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 SPECIAL = vocabulary_module.SPECIAL_TOKENS
 ROWS, LENGTH = 2000, 12
 ONLY_RANDOM = {"mask_share": 0.0, "same_share": 0.0, "random_share": 1.0}
-ARRAYS = draws_module
+ARRAYS = numpy_arrays
 
 
 def sampler(num_words, **arguments):
@@ -71,7 +72,7 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
     expected = rows(ARRAYS, text, pairs, keys)
     in_graph = tf.function(
         lambda keys: rows(
-            graph_draws,
+            graph_arrays,
             text._replace(ids=tf.constant(ids)),
             pairs_module.Pairs(*map(tf.constant, pairs)),
             keys,

@@ -13,6 +13,7 @@ import pytest
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
@@ -217,7 +218,7 @@ def masked_in_training(inputs, **changes):
     options = pretraining_data_options.of_arguments(
         max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
     )
-    masks = rows_module.MaskSampler(draws_module, vocabulary, options)
+    masks = rows_module.MaskSampler(numpy_arrays, vocabulary, options)
     for step, columns in enumerate(runs):
         ids, is_real = columns["input_ids"], columns["input_mask"] > 0
         keys = draws_module.row_keys(3, step, np.arange(len(ids)))
@@ -226,7 +227,7 @@ def masked_in_training(inputs, **changes):
             ids,
             is_real & ~is_special,
             is_real.sum(axis=1),
-            draws_module.RowDraws(draws_module, keys),
+            draws_module.RowDraws(numpy_arrays, keys),
             columns["word_starts"] > 0,
         )
     return runs
@@ -271,7 +272,7 @@ def test_positions_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
     chosen = rows_module.choose_positions(
-        draws_module, is_candidate, wanted, draws_module.Draws(3)
+        numpy_arrays, is_candidate, wanted, draws_module.Draws(3)
     )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)

@@ -262,8 +262,8 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     assert_as_uninterrupted(make, tmp_path, **flags)
 
 
-def _cut_part(folder):
-    part = folder / "0.part"
+def _cut_part(note):
+    part = note.with_suffix(".part")
     part.write_bytes(part.read_bytes()[:-1])
 
 
@@ -271,19 +271,19 @@ def _cut_part(folder):
     "damage",
     [
         _cut_part,
-        lambda folder: (folder / "0.json").write_text("not JSON"),
-        lambda folder: (folder / "0.json").write_text('{"counts": {}, "sizes": [0]}'),
+        lambda note: note.write_text("not JSON"),
+        lambda note: note.write_text('{"counts": {}, "sizes": [0]}'),
     ],
 )
 def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage):
     with pytest.raises(KeyboardInterrupt):
         make(reporter=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
     folder = tmp_path / ".out.tfrecord.shards"
-    damage(folder)
-    (folder / "mine.txt").write_text("keep me")
+    damage(folder / "000000.json")
+    (folder / "2018.txt").write_text("keep me")
     make(**THREE_SHARDS)
     assert_as_uninterrupted(make, tmp_path)
-    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    assert [path.name for path in folder.iterdir()] == ["2018.txt"]
 
 
 def test_only_masking_needs_a_mask(make, golden, tmp_path):

@@ -1,8 +1,4 @@
-"""TensorFlow ops for `pairs` and `rows`, and random numbers without a state.
-
-The numbers depend on their place in a graph alone. A dataset that starts in the middle
-therefore makes the same draws as one that started at the beginning, on any worker.
-"""
+"""The functions of `numpy_arrays` as TensorFlow ops."""
 
 import functools
 from collections.abc import Callable
@@ -13,10 +9,32 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
+from bert_tf.pretraining_data import numpy_arrays
 
 _DTYPES = {int: tf.int64, bool: tf.bool}
 
 
+amax = tf.experimental.numpy.amax
+amin = tf.experimental.numpy.amin
+argmax = tf.experimental.numpy.argmax
+argsort = tf.experimental.numpy.argsort
+clip = tf.experimental.numpy.clip
+concatenate = tf.experimental.numpy.concatenate
+copy = tf.experimental.numpy.copy
+count_nonzero = tf.experimental.numpy.count_nonzero
+cumprod = tf.experimental.numpy.cumprod
+cumsum = tf.experimental.numpy.cumsum
+full_like = tf.experimental.numpy.full_like
+maximum = tf.experimental.numpy.maximum
+minimum = tf.experimental.numpy.minimum
+nonzero = tf.experimental.numpy.nonzero
+pad = tf.experimental.numpy.pad
+reshape = tf.experimental.numpy.reshape
+sort = tf.experimental.numpy.sort
+stack = tf.experimental.numpy.stack
+take = tf.experimental.numpy.take
+where = tf.experimental.numpy.where
+zeros_like = tf.experimental.numpy.zeros_like
 # Some work with NumPy's own arrays alone in `tf.experimental.numpy`.
 arange = functools.partial(tf.range, dtype=tf.int64)
 repeat = tf.repeat
@@ -25,11 +43,6 @@ searchsorted = functools.partial(tf.searchsorted, out_type=tf.int64)
 cast = tf.cast
 take_along = functools.partial(tf.gather, batch_dims=1)
 as_flags = functools.partial(tf.cast, dtype=tf.int32)
-
-
-def __getattr__(name: str) -> Any:
-    """Returns the function of `tf.experimental.numpy`."""
-    return getattr(tf.experimental.numpy, name)
 
 
 def constant(values: np.ndarray) -> tf.Tensor:
@@ -53,24 +66,24 @@ def mix(values: tf.Tensor) -> tf.Tensor:
 
 
 def as_uniform(words: tf.Tensor) -> tf.Tensor:
-    """See `draws.as_uniform`."""
+    """See `numpy_arrays.as_uniform`."""
     words = tf.bitwise.right_shift(words, np.uint64(11))
     numbers = tf.cast(tf.bitcast(words, tf.int64), tf.float64)
-    return numbers * draws_module.TWO_TO_THE_MINUS_53
+    return numbers * numpy_arrays.TWO_TO_THE_MINUS_53
 
 
 def halves(words: tf.Tensor) -> tf.Tensor:
-    """See `draws.halves`."""
+    """See `numpy_arrays.halves`."""
     return tf.reshape(tf.bitcast(words, tf.uint32), [-1, 2 * words.shape[1]])
 
 
-def count(values: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """See `draws.count`."""
-    return tf.math.unsorted_segment_sum(tf.ones_like(values), values, size)
+def count(values: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
+    """See `numpy_arrays.count`."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(values), values, limit)
 
 
 def put(values: tf.Tensor, indices: tf.Tensor, new: Any) -> tf.Tensor:
-    """See `draws.put`."""
+    """See `numpy_arrays.put`."""
     new = tf.broadcast_to(tf.cast(new, values.dtype), tf.shape(indices))
     flat = tf.reshape(values, [-1])
     flat = tf.tensor_scatter_nd_update(flat, indices[:, None], new)
@@ -78,12 +91,12 @@ def put(values: tf.Tensor, indices: tf.Tensor, new: Any) -> tf.Tensor:
 
 
 def put_along(order: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """See `draws.put_along`."""
+    """See `numpy_arrays.put_along`."""
     return tf.gather(values, tf.argsort(order, axis=1), batch_dims=1)
 
 
 def scan(step: Callable[..., Any], state: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-    """See `draws.scan`."""
+    """See `numpy_arrays.scan`."""
     initial = (state, tf.zeros_like(state, tf.bool))
     _, flags = tf.scan(
         lambda state, column: step(state[0], column),
@@ -99,7 +112,7 @@ def attempts(
     draws: draws_module.RowDraws,
     most: int,
 ) -> Sequence[tf.Tensor]:
-    """See `draws.attempts`."""
+    """See `numpy_arrays.attempts`."""
 
     def body(keys, *state):
         own_draws = draws_module.RowDraws(draws.arrays, keys)
@@ -124,7 +137,7 @@ def passes(document_starts: tf.Tensor, dupe_factor: int) -> list[tf.Tensor]:
 def loop(
     step: Callable[..., Any], state: Sequence[tf.Tensor], kinds: Sequence[type]
 ) -> list[tf.Tensor]:
-    """See `draws.loop`."""
+    """See `numpy_arrays.loop`."""
     arrays = tuple(
         tf.TensorArray(
             _DTYPES[kind],
@@ -163,66 +176,8 @@ def replaced(
     columns: Sequence[tf.Tensor],
     compute: Callable[[Any], Sequence[tf.Tensor]],
 ) -> list[tf.Tensor]:
-    """See `draws.replaced`. Computes all rows, to keep the shapes."""
+    """See `numpy_arrays.replaced`. Computes all rows, to keep the shapes."""
     return [
         tf.where(is_replaced, values, column)
         for column, values in zip(columns, compute(slice(None)), strict=True)
     ]
-
-
-class GraphDraws:
-    """A stream of random numbers. The integers, or int scalars, determine it."""
-
-    def __init__(self, *seed: Any):
-        self._key = tf.constant([0, 0], tf.int64)
-        for number in seed:
-            self._key = tf.random.experimental.stateless_fold_in(
-                self._key, tf.cast(number, tf.int64)
-            )
-        self._num_calls = 0
-
-    def part(self, number: Any) -> "GraphDraws":
-        """Returns a separate stream for each number, such as the iteration of a loop.
-
-        Different calls return different streams for the same number.
-        """
-        stream = GraphDraws()
-        stream._key = tf.random.experimental.stateless_fold_in(
-            self._next(), tf.cast(number, tf.int64)
-        )
-        return stream
-
-    def uniform(self, count: Any) -> tf.Tensor:
-        """Returns numbers in [0, 1): float64 [count]."""
-        return tf.random.stateless_uniform([count], self._next(), dtype=tf.float64)
-
-    def below(self, limits: tf.Tensor) -> tf.Tensor:
-        """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""
-        scaled = self.uniform(tf.size(limits)) * tf.cast(limits, tf.float64)
-        return tf.cast(scaled, tf.int64)
-
-    def heads(self, counts: tf.Tensor) -> tf.Tensor:
-        """Returns the number of heads among `counts` fair coins: int64."""
-        return tf.random.stateless_binomial(
-            tf.shape(counts),
-            self._next(),
-            counts=tf.cast(counts, tf.float64),
-            probs=tf.constant(0.5, tf.float64),
-            output_dtype=tf.int64,
-        )
-
-    def permutation(self, count: tf.Tensor) -> tf.Tensor:
-        """Returns the numbers 0 to count - 1 in random order: int64 [count]."""
-        return tf.cast(tf.argsort(self.uniform(count)), tf.int64)
-
-    def _next(self):
-        self._num_calls += 1
-        return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
-
-
-def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
-    """Returns a key for each of B row numbers: uint64 [B]."""
-    key = tf.zeros([], tf.uint64)
-    for number in seed:
-        key = mix(key + tf.cast(number, tf.uint64))
-    return mix(key + tf.cast(rows, tf.uint64))
