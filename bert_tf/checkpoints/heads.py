@@ -145,8 +145,11 @@ KINDS = tuple(HEADS)
 KINDS_WITH_OUTPUT_WEIGHTS = tuple(
     kind for kind, row in HEADS.items() if OUTPUT_WEIGHTS in row.weights
 )
-# Release's name -> shape in letters and digits, of the weights of all heads.
-_SHAPES = {n: shape for row in HEADS.values() for n, shape in row.weights.items()}
+# Release's name -> size of the first axis of a head's weight, a letter or digit. For
+# `OUTPUTS` it is "C" or "1", depending on the head; the task decides on either.
+_FIRST_AXES = {
+    name: shape[0] for row in HEADS.values() for name, shape in row.weights.items()
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -305,12 +308,12 @@ def is_head_weight(name: str) -> bool:
 
 def is_sized_by_task(name: str) -> bool:
     """Returns whether a weight's shape depends on the task, not only on the config."""
-    return _SHAPES.get(name, "").startswith(("C", "1", "2"))
+    return _FIRST_AXES.get(name) in ("C", "1", "2")
 
 
 def is_sized_by_vocabulary(name: str) -> bool:
     """Returns whether a weight has one row, or one number, for each word piece."""
-    return _SHAPES.get(name) == "V" or name == checkpoint_names.WORD_EMBEDDINGS
+    return _FIRST_AXES.get(name) == "V" or name == checkpoint_names.WORD_EMBEDDINGS
 
 
 def kind_of(model: Any) -> str | None:

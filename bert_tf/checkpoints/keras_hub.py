@@ -123,8 +123,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         )
     _library()
     config = _config(described, path)
-    task_file = os.path.join(path, _TASK_FILE)
-    task = files.read_json(task_file) if files.exists(task_file) else {}
+    task = _read_object(path, _TASK_FILE)
     head, unread_head = _head(path, task)
     weights_files = [_WEIGHTS_FILE]
     if head.kind != "encoder":
@@ -132,12 +131,15 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     for name in weights_files:
         with hdf5.opened(os.path.join(path, name)):
             pass  # It is complete. Checked before any model is created.
-    text = _text(path, config, head)
+    settings = {
+        _CONFIG_FILE: {**described, **described["config"]},
+        _TASK_FILE: _settings(task),
+        _TOKENIZER_FILE: _settings(_read_object(path, _TOKENIZER_FILE)),
+        _PREPROCESSOR_FILE: _settings(_read_object(path, _PREPROCESSOR_FILE)),
+    }
+    text = _text(path, settings, config, head)
     is_read = not task or head.kind == _HEAD_KIND or unread_head or text.pooling
     note = f"{_TASK_FILE} has no weights of a head, so only the encoder is read"
-    settings = {_CONFIG_FILE: {**described, **described["config"]}}
-    for name in (_TASK_FILE, _TOKENIZER_FILE, _PREPROCESSOR_FILE):
-        settings[name] = _settings(path, name)
     shapes = checkpoint_names.encoder_shapes(config)
     shapes |= checkpoint_heads.head_shapes(config, head.kind, head.num_labels)
     return source_module.Source(
@@ -217,8 +219,7 @@ def _library() -> Any:
 
 def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig:
     config_file = os.path.join(path, _CONFIG_FILE)
-    values = described.get("config")
-    values = values if isinstance(values, dict) else {}
+    values = _settings(described)
     missing = [theirs for theirs in _FIELDS.values() if theirs not in values]
     if missing:
         raise ValueError(
@@ -248,7 +249,7 @@ def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str |
         return encoder, None
     if name not in (_CLASSIFIER, _OLD_CLASSIFIER):
         return encoder, str(name)
-    values = _settings(path, _TASK_FILE)
+    values = _settings(task)
     num_labels, activation = values.get("num_classes"), values.get("activation")
     if not isinstance(num_labels, int) or num_labels < 1:
         raise ValueError(
@@ -266,19 +267,20 @@ def _head(path: str, task: dict[str, Any]) -> tuple[checkpoint_heads.Head, str |
 
 
 def _text(
-    path: str, config: config_module.BertConfig, head: checkpoint_heads.Head
+    path: str,
+    settings: Mapping[str, Mapping[str, Any]],
+    config: config_module.BertConfig,
+    head: checkpoint_heads.Head,
 ) -> text_encoding.TextEncoding:
     vocab_file, vocabulary = os.path.join(path, _VOCAB_FILE), None
     if files.exists(vocab_file):
         vocabulary = vocabulary_module.Vocabulary.load(vocab_file)
-    tokenizer = _settings(path, _TOKENIZER_FILE)
-    preprocessor = _settings(path, _PREPROCESSOR_FILE)
+    task, tokenizer = settings[_TASK_FILE], settings[_TOKENIZER_FILE]
     lowers, strips = None, None
     if isinstance(tokenizer.get("lowercase"), bool):
         lowers, strips = tokenizer["lowercase"], bool(tokenizer.get("strip_accents"))
-    length = preprocessor.get("sequence_length")
+    length = settings[_PREPROCESSOR_FILE].get("sequence_length")
     is_limit = isinstance(length, int) and length < config.max_position_embeddings
-    task = _settings(path, _TASK_FILE)
     pooling = task.get("pooling_mode")  # Of an embedder.
     if pooling is not None:
         pooling_module.check(str(pooling), config)
@@ -293,10 +295,15 @@ def _text(
     )
 
 
-def _settings(path: str, name: str) -> dict[str, Any]:
-    """Returns the config of an object in a JSON file; empty if there is none."""
+def _read_object(path: str, name: str) -> dict[str, Any]:
+    """Returns the object that a JSON file describes; empty if there is no file."""
     file = os.path.join(path, name)
-    values = files.read_json(file).get("config") if files.exists(file) else None
+    return files.read_json(file) if files.exists(file) else {}
+
+
+def _settings(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the config of an object; empty if there is none."""
+    values = described.get("config")
     return values if isinstance(values, dict) else {}
 
 

@@ -117,9 +117,8 @@ def check_sizes(config: config_module.BertConfig, source: source_module.Source) 
             f"{config.num_hidden_layers} (num_hidden_layers); pass the "
             "bert_config.json that belongs to the checkpoint."
         )
-    shapes = checkpoint_names.encoder_shapes(config)
-    shapes = {name: shapes[name] for name in shapes if name in source.shapes}
-    source_module.check_shapes(source.path, source.shapes, shapes)
+    expected = checkpoint_names.encoder_shapes(config)
+    source_module.check_shapes(source.path, source.shapes, expected)
 
 
 def load_model(path: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -211,7 +210,7 @@ def assign(model: Any, source: source_module.Source) -> LoadReport:
             f"as {checkpoint_names.WORD_EMBEDDINGS}, got {example}; pass a BERT "
             "checkpoint."
         )
-    source_module.assign(source.path, assigned, source.shapes, source.read_each)
+    source_module.assign(source.path, source.shapes, source.read_each, assigned)
     left_over = {*source.shapes, *source.unmapped} - set(assigned)
     return LoadReport(
         path=source.path,

@@ -205,12 +205,15 @@ def check_finite(path: str, name: str, weight: np.ndarray) -> None:
 
 def check_shapes(
     path: str,
-    stored: collections.abc.Mapping[str, collections.abc.Sequence[int]],
+    shapes: collections.abc.Mapping[str, collections.abc.Sequence[int]],
     expected: collections.abc.Mapping[str, collections.abc.Sequence[int]],
 ) -> None:
-    """Raises a ValueError if a weight of the checkpoint `path` has another shape."""
+    """Raises a ValueError if a weight of the checkpoint `path` has another shape.
+
+    Weights that the checkpoint lacks are not compared.
+    """
     for name, shape in expected.items():
-        if list(stored[name]) == list(shape):
+        if name not in shapes or list(shapes[name]) == list(shape):
             continue
         advice = "pass the bert_config.json that belongs to the checkpoint."
         if checkpoint_heads.is_sized_by_task(name):
@@ -219,16 +222,16 @@ def check_shapes(
                 "bert_tf convert --head=encoder, and start from that."
             )
         raise ValueError(
-            f"{name} has shape {list(stored[name])} in the checkpoint {path}, expected "
+            f"{name} has shape {list(shapes[name])} in the checkpoint {path}, expected "
             f"{list(shape)}; {advice}"
         )
 
 
 def assign(
     path: str,
-    variables: collections.abc.Mapping[str, Any],
-    stored: collections.abc.Mapping[str, collections.abc.Sequence[int]],
+    shapes: collections.abc.Mapping[str, collections.abc.Sequence[int]],
     read_each: collections.abc.Callable,
+    variables: collections.abc.Mapping[str, Any],
 ) -> None:
     """Assigns the values of a checkpoint to variables, under any strategy.
 
@@ -237,14 +240,14 @@ def assign(
 
     Args:
         path: the checkpoint, for messages.
+        shapes: name -> shape of the checkpoint's tensors.
+        read_each: as in `Source`; it refuses a name that the checkpoint lacks.
         variables: name -> variable.
-        stored: name -> shape of the checkpoint's tensors.
-        read_each: as in `Source`.
 
     Raises:
         ValueError: a shape differs, or a value is not finite.
     """
-    check_shapes(path, stored, {name: one.shape for name, one in variables.items()})
+    check_shapes(path, shapes, {name: one.shape for name, one in variables.items()})
     for name, tensor in read_each(variables):
         check_finite(path, name, tensor)
         variables[name].assign(tensor)

@@ -228,7 +228,7 @@ def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
         )
     step = int(bundle.read(prefix, [name])[name])
     read_each = functools.partial(bundle.read_each, prefix)
-    source_module.assign(prefix, state, shapes, read_each)
+    source_module.assign(prefix, shapes, read_each, state)
     if optimizer is not None:
         optimizer.iterations.assign(step)
     logger.info("Restored %s at step %d.", prefix, step)

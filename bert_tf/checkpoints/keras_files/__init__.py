@@ -325,7 +325,7 @@ def _model_of(source: source_module.Source) -> Any:
         dense.bias.assign(keras.ops.zeros_like(dense.bias))
         for name in missing:
             del variables[name]
-    source_module.assign(source.path, variables, source.shapes, source.read_each)
+    source_module.assign(source.path, source.shapes, source.read_each, variables)
     return model
 
 

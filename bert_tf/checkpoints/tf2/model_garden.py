@@ -153,9 +153,10 @@ def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
         prefix: of an object checkpoint, or of the variables of a SavedModel.
     """
     stored = bundle.read_names_and_shapes(prefix)
-    names, slots = {key: key for key in stored}, set[str]()  # Of TensorFlow 1.
     if GRAPH in stored:
         names, slots = _read_graph(prefix)
+    else:  # Of TensorFlow 1, where a tensor has its variable's name.
+        names, slots = {key: key for key in stored}, set()
     optimizer = {key for key in stored if key in slots or _OF_OPTIMIZER.match(key)}
     variables = {key: name for key, name in names.items() if key not in optimizer}
     missing = [key for key in variables if key not in stored]
@@ -177,7 +178,8 @@ def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
             yield name, np.reshape(array, shapes[name]).astype("float32")
 
     query = own_shapes["bert/encoder/layer_0/attention/self/query/kernel"]
-    return source_module.Source(
+    num_heads = query[1] if len(query) == 3 else None  # [H, N, D]
+    source = source_module.Source(
         path=prefix,
         format="model_garden",
         shapes=shapes,
@@ -191,7 +193,8 @@ def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
             if variables[key] != name
         },
         notes=placed.notes,
-    ), query[1] if len(query) == 3 else None  # [H, N, D]
+    )
+    return source, num_heads
 
 
 def infer_config(

@@ -219,6 +219,31 @@ def test_a_result_that_is_another_model_is_a_failure_and_leaves_nothing(
     assert os.listdir(tmp_path) == [released_folder.name]
 
 
+@pytest.mark.parametrize(
+    "target_format, target",
+    [
+        ("hugging_face", "new"),
+        ("keras", "new.keras"),
+        ring.slow("bert", "new"),
+        ring.slow("keras_hub", "new"),
+    ],
+)
+def test_weights_that_are_not_finite_are_refused_for_every_target(
+    released_folder, tmp_path, target_format, target
+):
+    if target_format == "keras_hub":
+        pytest.importorskip("keras_hub")
+    prefix = released_folder / "bert_model.ckpt"
+    tensors = bundle.read(prefix, bundle.read_names_and_shapes(prefix))
+    tensors["bert/pooler/dense/bias"][0] = np.nan
+    bundle.save(prefix, tensors)
+    flags = {"target_format": target_format, "head": "encoder"}
+    conversion = options(released_folder, tmp_path / target, **flags)
+    with pytest.raises(ValueError, match=r"^bert/pooler/dense/bias in .* has 1 of 16 "):
+        conversion_workflow.convert(conversion)
+    assert os.listdir(tmp_path) == [released_folder.name]
+
+
 # Interrupted, killed, full.
 
 
