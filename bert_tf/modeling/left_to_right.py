@@ -66,7 +66,11 @@ class BertLeftToRight(heads.TaskModel):
             dtype.
         """
         ids = original_ids(features)
-        encoded = self.bert({**features, "input_ids": ids}, dropout_keys=keys)
+        encoded = self.bert(
+            {**features, "input_ids": ids},
+            training=keys is not None,
+            dropout_keys=keys,
+        )
         vectors = encoded["sequence_output"]
         shape = (-1, ops.shape(ids)[1])
         vectors = ops.reshape(vectors, (-1, self.config.hidden_size))  # [B * S, H]
