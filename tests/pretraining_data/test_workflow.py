@@ -262,6 +262,18 @@ def test_finished_shards_are_used_by_the_same_command_alone(
     assert_as_uninterrupted(make, tmp_path, **flags)
 
 
+def test_a_resumed_run_may_have_more_output_files(make, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        make(reporter=interrupt_after_a_shard(tmp_path), num_workers=1, **THREE_SHARDS)
+    written = []
+    for name, num_resumed in (("out.tfrecord", 1), ("uninterrupted", 0)):
+        paths = [tmp_path / name, tmp_path / f"{name}-2"]
+        report, _ = make(output_file=[*map(str, paths)], **THREE_SHARDS)
+        assert report.num_resumed == num_resumed
+        written.append([path.read_bytes() for path in paths])
+    assert written[0] == written[1]
+
+
 def _cut_part(note):
     part = note.with_suffix(".part")
     part.write_bytes(part.read_bytes()[:-1])
