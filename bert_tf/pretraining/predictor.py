@@ -9,7 +9,6 @@ Shape letters: B batch, S sequence, M masks, K candidates per mask, V vocabulary
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -73,6 +72,20 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
 
     task: Task
 
+    def __init__(self, run_dir: str, task: Task, **settings: Any):
+        super().__init__(run_dir, task, **settings)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        features = dict.fromkeys(_FEATURES, ids)
+        signatures = {
+            self.likeliest: [features, tf.TensorSpec([], tf.int32)],
+            self._next_sentence_probabilities: [features],
+            self._masked_log_probabilities: [features, ids],
+        }
+        self._top, self._follow, self._log_probabilities = (
+            tf.function(function, input_signature=signature, autograph=False)
+            for function, signature in signatures.items()
+        )
+
     @classmethod
     def record_of_checkpoint(cls, settings: fine_tuning_predictor.LoadSettings) -> Task:
         """See `Predictor.record_of_checkpoint`. The tokenizer never splits [MASK]."""
@@ -86,11 +99,6 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             never_split=(MASK, *others),
             next_sentence=has_head and pooler in settings.source.shapes,
         )
-
-    @functools.cached_property
-    def apply(self) -> backends.Compiled:
-        """The model, from features to its logits by name, as one compiled function."""
-        return backends.compiled(lambda batch: self.model(dict(batch)), _FEATURES)
 
     def predict(
         self,
@@ -217,12 +225,10 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         Returns:
             `values`, the probabilities, float32 [B, M, K], and `indices`, int32.
         """
-        return self._top(self.model(dict(features))["masked_lm_logits"], top_k)
-
-    def _top(self, logits, top_k):
+        outputs = self.model(dict(features))
         # The table of the model may have more rows than there are pieces.
-        probabilities = tf.nn.softmax(logits)[:, :, : len(self.vocabulary)]  # [B, M, V]
-        return tf.math.top_k(probabilities, top_k)
+        probabilities = tf.nn.softmax(outputs["masked_lm_logits"])  # [B, M, V]
+        return tf.math.top_k(probabilities[:, :, : len(self.vocabulary)], top_k)
 
     def _check_length(self, num_pieces):
         most = self.task.max_seq_length
@@ -233,16 +239,23 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             )
 
     def _predictions(self, rows, top_k):
-        """Yields the record of each row of `masked_row` or `pair_row`."""
-        outputs = self.apply(_features(rows))
-        top = self._top(outputs["masked_lm_logits"], min(top_k, len(self.vocabulary)))
+        """Returns the record of each row of `masked_row` or `pair_row`."""
+        texts = [row for row in rows if row.positions]
+        pairs = [row for row in rows if not row.positions]
+        fillings = self._fillings(texts, top_k) if texts else iter(())
+        follows = self._followings(pairs) if pairs else iter(())
+        return [next(fillings if row.positions else follows) for row in rows]
+
+    def _followings(self, rows):
+        """Yields the record of each row of a pair."""
+        for probability in self._follow(_features(rows)).numpy().tolist():
+            yield {"next_sentence_probability": probability}
+
+    def _fillings(self, rows, top_k):
+        """Yields the record of each row with masks."""
+        top = self._top(_features(rows), min(top_k, len(self.vocabulary)))
         values, ids = top.values.numpy(), top.indices.numpy()  # [B, M, K]
-        if self.task.next_sentence:
-            follows = tf.nn.softmax(outputs["next_sentence_logits"])[:, 0].numpy()
         for index, row in enumerate(rows):
-            if not row.positions:
-                yield {"next_sentence_probability": float(follows[index])}
-                continue
             masks = []
             for mask in range(len(row.positions)):
                 tokens = self.tokenizer.convert_ids_to_tokens(ids[index, mask].tolist())
@@ -259,14 +272,12 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             for position in range(1, len(pieces) + 1):
                 masked = [*ids[:position], mask, *ids[position + 1 :]]
                 rows.append(_single(masked, [position]))
-                labels.append(ids[position])
+                labels.append([ids[position]])
         logs: list[float] = []
         for start in range(0, len(rows), self.batch_size):
             part = slice(start, start + self.batch_size)
-            outputs = self.apply(_features(rows[part]))
-            # The log-probability of each label at its position.
-            computed = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])  # [B, V]
-            logs += tf.gather(computed, labels[part], batch_dims=1).numpy().tolist()
+            computed = self._log_probabilities(_features(rows[part]), labels[part])
+            logs += computed.numpy().tolist()
         for pieces in texts:
             scores, logs = logs[: len(pieces)], logs[len(pieces) :]
             num_words = sum(not p.startswith(wordpiece.CONTINUATION) for p in pieces)
@@ -279,6 +290,17 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
                     for piece, log in zip(pieces, scores, strict=True)
                 ],
             }
+
+    def _next_sentence_probabilities(self, features):
+        """Returns float32 [B]: the probability that segment B follows segment A."""
+        outputs = self.model(features)
+        return tf.nn.softmax(outputs["next_sentence_logits"])[:, 0]
+
+    def _masked_log_probabilities(self, features, labels):
+        """Returns float32 [B]: the log-probability of each label at its position."""
+        outputs = self.model(features)
+        logs = tf.nn.log_softmax(outputs["masked_lm_logits"][:, 0])  # [B, V]
+        return tf.gather(logs, labels[:, 0], batch_dims=1)
 
 
 def load(
