@@ -51,24 +51,26 @@ _WORD_TABLE = "word_embeddings"
 Compiled = Callable[[Mapping[str, np.ndarray]], Any]
 
 
-def policy_of(dtype: str | None, backend: str | None = None) -> str | None:
+def policy_of(dtype: str | None) -> str | None:
     """Returns the Keras policy, or `INT8`, for a `dtype` argument of `bert_tf.load`.
 
-    Args:
-        dtype: one of the supported dtypes, or None.
-        backend: one of `BACKENDS`, checked before any work. None: not checked.
-
     Raises:
-        ValueError: the arguments have other values, or do not support each other.
-        ImportError: the backend needs a package that is not installed.
+        ValueError: it is not one of the supported dtypes.
     """
     if dtype is not None and dtype not in _POLICIES:
         raise ValueError(
             f"dtype is {dtype!r:.60}; expected one of {', '.join(_POLICIES)}."
         )
-    policy = None if dtype is None else _POLICIES[dtype]
-    if backend is None:
-        return policy
+    return None if dtype is None else _POLICIES[dtype]
+
+
+def check(backend: str, policy: str | None) -> None:
+    """Checks `backend` and the Keras policy before any work; see `bert_tf.load`.
+
+    Raises:
+        ValueError: it is not one of `BACKENDS`, or does not support this policy.
+        ImportError: it needs a package that is not installed.
+    """
     if backend not in BACKENDS:
         raise ValueError(
             f"backend is {backend!r:.60}; expected one of {', '.join(BACKENDS)}."
@@ -87,7 +89,6 @@ def policy_of(dtype: str | None, backend: str | None = None) -> str | None:
         import_package("openvino")
         if policy == INT8:
             import_package("nncf")
-    return policy
 
 
 def import_package(name: str) -> Any:

@@ -106,9 +106,12 @@ class Task(fine_tuning_checks.CheckedTask):
     PIPELINE_TAG: ClassVar[str]  # Task name on the Hub, such as "text-ranking".
     # Options that are also fields of the record. A finished run fixes them.
     FIXED: ClassVar[tuple[str, ...]] = ("max_seq_length", "do_lower_case")
+    # Further ones that the data determines if they are not given.
+    FROM_DATA: ClassVar[tuple[str, ...]] = ()
     # Fields of the record that may differ when training is resumed.
     MAY_CHANGE: ClassVar[tuple[str, ...]] = ()
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
+    NOUN: ClassVar[str] = "examples"  # What facts of the training data call them.
     # All files of predictions. Those that are not written are removed, because they are
     # of earlier predictions.
     PREDICTION_FILES: ClassVar[tuple[str, ...]] = (PREDICTIONS_FILE,)
@@ -131,7 +134,8 @@ class Task(fine_tuning_checks.CheckedTask):
 
     def find_start(self) -> None:
         """Sets `trained` and `start`; see `task_record.find_start`."""
-        self.trained = task_record.trained(self.options, self.RECORD, self.FIXED)
+        fixed = (*self.FIXED, *self.FROM_DATA)
+        self.trained = task_record.trained(self.options, self.RECORD, fixed)
         self.start = task_record.find_start(self.options, self.trained)
 
     @property
@@ -260,7 +264,7 @@ class Task(fine_tuning_checks.CheckedTask):
         if isinstance(features, packing.Rows):
             limits = self.text_limits(self.record)
             described = text_checks.truncation(features.lengths, **limits)
-            facts = (*facts, f"Of the training examples, {described}.")
+            facts = (*facts, f"Of the training {self.NOUN}, {described}.")
         return TrainingData(source=batching.ArraySource(features.columns), facts=facts)
 
     def training_facts(self) -> tuple[str, ...]:
@@ -277,8 +281,8 @@ class Task(fine_tuning_checks.CheckedTask):
     def features(self, name: str) -> Any:
         """Returns `convert` of a set, computed at the first call.
 
-        Logs how many examples the model does not read completely; the facts of the
-        training data say it of "train".
+        Logs how many examples the model does not read completely. For "train",
+        `training_data` reports this.
         """
         if name not in self._features:
             features = self._features[name] = self.convert(name)

@@ -193,13 +193,13 @@ def trained(
         return None
     task = record.read(options.output_dir)
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
-    for name in (*fixed, "labels") if "labels" in defaults else fixed:
+    for name in fixed:
         value, recorded = getattr(options, name), getattr(task, name)
         is_given = options_module.is_given(value)
         if options_module.is_given(defaults[name]):  # It is not `implicit`.
             is_given = value != defaults[name]
         if is_given and value != recorded:
-            if name == "labels":
+            if isinstance(value, tuple):
                 value, recorded = ",".join(value), ",".join(recorded)
             raise ValueError(
                 f"--{name}={value}, but the model in {options.output_dir} was trained "
@@ -208,19 +208,19 @@ def trained(
     return task
 
 
-def columns_of(columns_class: Any, *sources: Any) -> Any:
+def columns_of(columns_class: Any, options: Any, known: Any) -> Any:
     """Returns the names of the columns of a task's tables.
 
     Args:
         columns_class: a dataclass. Its fields have the names of flags.
-        *sources: options and records. The first one that has a value for a field
-            decides. Otherwise the field has its default.
+        options: of the tool. Their names come first; an empty one is none.
+        known: the columns or the record that the other names are taken from. None, or
+            without a field: the field has its default.
     """
     values = {}
     for field in dataclasses.fields(columns_class):
-        given = [getattr(source, field.name, None) for source in sources]
-        known = [value for value in given if value not in (None, ())]
-        values[field.name] = known[0] if known else field.default
+        default = getattr(known, field.name, field.default)
+        values[field.name] = getattr(options, field.name, None) or default
     return columns_class(**values)
 
 

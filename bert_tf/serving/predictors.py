@@ -115,8 +115,10 @@ def load(
         max_seq_length = fine_tuning_predictor.checked_count(
             max_seq_length, "max_seq_length", minimum=_NUM_SPECIAL
         )
+    policy = backends.policy_of(dtype)
+    backends.check(backend, policy)
     settings = fine_tuning_predictor.LoadSettings(
-        dtype=backends.policy_of(dtype, backend),
+        dtype=policy,
         backend=backend,
         batch_size=fine_tuning_predictor.checked_count(batch_size, "batch_size"),
         max_seq_length=max_seq_length,

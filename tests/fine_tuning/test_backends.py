@@ -198,9 +198,9 @@ def test_openvino_computes_what_tensorflow_does(hidden_act, policy, tolerance):
 
 def test_a_backend_that_cannot_compute_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="backend is 'torch'; expected one of tensor"):
-        backends.policy_of(None, "torch")
+        backends.check("torch", None)
     with pytest.raises(ValueError, match="'openvino' computes in float32 or bfloat16"):
-        backends.policy_of("float16", "openvino")
+        backends.check("openvino", "mixed_float16")
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ImportError, match=r"pip install 'bert_tf\[openvino\]'"):
-        backends.policy_of(None, "openvino")
+        backends.check("openvino", None)

@@ -79,6 +79,10 @@ class Columns:
         """The name of the text's column, or of those of both texts of a pair."""
         return tuple(filter(None, (self.text_column, self.text_b_column)))
 
+    def names(self) -> list[str]:
+        """Returns the names of the required columns."""
+        return [*self.text_columns, *self.label_columns]
+
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
         return dataclasses.replace(self, label_column=None, header=None)
@@ -321,7 +325,7 @@ def read_examples(
     is_regression = columns.label_kind == checkpoint_heads.REGRESSION
     rows = tables.read_table(
         path,
-        [*columns.text_columns, *columns.label_columns],
+        columns.names(),
         header=columns.header,
         number_lists=columns.label_columns if is_regression else (),
         broken_rows=broken_rows,
@@ -346,11 +350,11 @@ def examples_of(
             guid = None if columns.index else row.cells.get(ID_COLUMN)
             if guid:
                 tables.check_new_id(guid, row.place, place_of_id)
-            text_a, *others = map(row.cells.__getitem__, columns.text_columns)
+            text_b = columns.text_b_column
             example = InputExample(
                 guid=guid or f"{set_type}-{number}",
-                text_a=text_a,
-                text_b=others[0] if others else None,
+                text_a=row.cells[columns.text_column],
+                text_b=None if text_b is None else row.cells[text_b],
                 label=_label(row, columns, labels),
                 place=row.place,
                 index=columns.index and row.cells.get(columns.index),

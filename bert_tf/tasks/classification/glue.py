@@ -121,8 +121,7 @@ class QqpProcessor(GlueProcessor):
             return super().read(data_dir, part)
         [path] = self.get_files(data_dir)[part]
         broken: list[str] = []
-        names = [*self.columns.text_columns, *self.columns.label_columns]
-        rows = tables.read_table(path, names, broken_rows=broken)
+        rows = tables.read_table(path, self.columns.names(), broken_rows=broken)
         examples = examples_module.examples_of(
             rows,
             self.columns,
@@ -250,7 +249,7 @@ class XnliProcessor(examples_module.DataProcessor):
         [path] = paths
         columns = self.columns if kind == "dev" else self.columns.without_label()
         rows_of: dict[str, list[tables.Row]] = {}
-        names = [*columns.text_columns, *columns.label_columns, _LANGUAGE]
+        names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
         languages = self.languages
@@ -320,7 +319,7 @@ def tfds_processor(
     columns = _columns(
         *texts, label=label, label_kind=checkpoint_heads.REGRESSION, index=None
     )
-    data.check_columns([*columns.text_columns, *columns.label_columns])
+    data.check_columns(columns.names())
     labels = None if len(columns.label_columns) > 1 else data.class_names(label)
     if labels is not None:
         columns = dataclasses.replace(columns, label_kind=checkpoint_heads.SINGLE_LABEL)

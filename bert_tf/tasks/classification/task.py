@@ -40,6 +40,8 @@ class Classification(task_module.Task):
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor
     PIPELINE_TAG = "text-classification"
+    FROM_DATA = ("labels",)
+    NOUN = "texts"
 
     options: classification_options.RunClassifierOptions
     record: classification_predictions.Record

@@ -122,7 +122,8 @@ class Extractor(fine_tuning_predictor.Predictor):
         if options.pooling == feature_extraction_options.OF_CHECKPOINT:
             self._prompt = source.text.prompt()
         self.options = options = _with_settings(options, source)
-        policy = backends.policy_of(options.dtype, options.backend)
+        policy = backends.policy_of(options.dtype)
+        backends.check(options.backend, policy)
         num_layers = start.config.num_hidden_layers
         for layer in options.layers:
             if not -num_layers <= layer < num_layers:

@@ -156,7 +156,7 @@ def embed(
     """
     items = given_data.texts_of(texts, text_column)
     lines = [_line(index, item) for index, item in enumerate(items)]
-    backends.policy_of(dtype, backend)  # Refuses what it cannot compute.
+    backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
     start = starting_point.find(source, do_lower_case=do_lower_case)
     # `find` was given a checkpoint, so it returns a source.

@@ -193,9 +193,11 @@ def convert_examples_to_features(
     Source: convert_examples_to_features of run_squad.py, 2018.
     """
     contexts = _Contexts(tokenizer)
-    question_ids, context_ids, parts, lengths = [], [], [], []
+    tokenized_contexts, context_ids = [], []
+    question_ids, parts, lengths = [], [], []
     for index, example in enumerate(examples):
         tokenized, ids = contexts.tokenized(example.context)
+        tokenized_contexts.append(tokenized)
         context_ids.append(ids)
         pieces = tokenizer.tokenize(example.question_text)
         lengths.append(len(pieces))
@@ -220,7 +222,7 @@ def convert_examples_to_features(
     table = np.array(parts, np.int64).reshape(-1, 6)
     return Windows(
         examples=examples,
-        contexts=[contexts.tokenized(example.context)[0] for example in examples],
+        contexts=tokenized_contexts,
         sizes=sizes,
         vocabulary=tokenizer.vocabulary,
         question_ids=question_ids,

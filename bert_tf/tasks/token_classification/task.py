@@ -49,6 +49,7 @@ class TokenClassification(task_module.Task):
         "feature_based",
         "tag_scheme",
     )
+    FROM_DATA = ("labels",)
     UNIT = "rows"
     PREDICTION_FILES = (task_module.PREDICTIONS_FILE, COLUMN_FILE)
 
