@@ -85,11 +85,6 @@ class CheckedTask(abc.ABC):
     options: Any
     examples: dict[str, Any]
 
-    @property
-    def num_special(self) -> int:
-        """The number of special tokens of a sequence."""
-        return 2
-
     def read_for_check(self: Any, findings: text_checks.Findings) -> None:
         """Reads the `examples` of all sets, and reports what cannot be read."""
         may_lack = getattr(self.options, "data_dir", None) is not None
@@ -134,7 +129,7 @@ class CheckedTask(abc.ABC):
         return lengths.sum(axis=1)
 
     def limits(
-        self, lengths: np.ndarray
+        self: Any, lengths: np.ndarray
     ) -> Sequence[tuple[np.ndarray, dict[str, Any]]]:
         """Returns lengths [N] that are limited, each with its `text_limits`.
 
@@ -142,15 +137,6 @@ class CheckedTask(abc.ABC):
             lengths: as for `row_lengths`.
         """
         return [(self.row_lengths(lengths), self.text_limits(self.options))]
-
-    def text_limits(self, settings: Any) -> dict[str, Any]:
-        """Returns `room` and `limit` of `text_checks.check_lengths`.
-
-        Args:
-            settings: options or the record of the task.
-        """
-        limit = settings.max_seq_length
-        return {"room": limit - self.num_special, "limit": f"--max_seq_length={limit}"}
 
     def num_windows(self, lengths: np.ndarray) -> np.ndarray | None:
         """Returns the number of windows of each example; None if texts are truncated.

@@ -244,6 +244,20 @@ class Task(fine_tuning_checks.CheckedTask):
         """Maximum number of word pieces of a sequence."""
         return self.record.max_seq_length
 
+    @property
+    def num_special(self) -> int:
+        """The number of special tokens of a sequence."""
+        return 2
+
+    def text_limits(self, settings: Any) -> dict[str, Any]:
+        """Returns `room` and `limit` of `text_checks.check_lengths`.
+
+        Args:
+            settings: options or the record of the task.
+        """
+        limit = settings.max_seq_length
+        return {"room": limit - self.num_special, "limit": f"--max_seq_length={limit}"}
+
     # Model and training.
 
     def create_model(self) -> heads.TaskModel:

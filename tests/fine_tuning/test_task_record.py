@@ -1,10 +1,12 @@
 """What task.json says of a run's tokenizer."""
 
 import json
+import types
 
 import pytest
 
 from bert_tf.fine_tuning import task_record
+from bert_tf.tasks.classification import examples
 
 
 class Task(task_record.TaskRecord):
@@ -42,3 +44,12 @@ def test_a_length_that_no_model_has_is_refused(length, tmp_path):
     (tmp_path / "task.json").write_text(json.dumps(values))
     with pytest.raises(ValueError, match="expected 3 to 2147483647; restore the"):
         Task.read(tmp_path)
+
+
+def test_an_empty_name_of_a_column_is_not_given_and_a_recorded_none_stays():
+    options = types.SimpleNamespace(text_column="", text_b_column="b")
+    columns = task_record.columns_of(examples.Columns, options, None)
+    assert columns == examples.Columns(text_b_column="b")
+    known = types.SimpleNamespace(text_column="review", label_column=None)
+    columns = task_record.columns_of(examples.Columns, options, known)
+    assert columns.names() == ["review", "b"]
