@@ -296,7 +296,7 @@ def _text(
 
 
 def _read_object(path: str, name: str) -> dict[str, Any]:
-    """Returns the object that a JSON file describes; empty if there is no file."""
+    """Returns the JSON object in a file of a preset; empty if there is no such file."""
     file = os.path.join(path, name)
     return files.read_json(file) if files.exists(file) else {}
 

@@ -38,7 +38,7 @@ def start(fingerprint: str, folder: str) -> None:
 
 
 def remove(folder: str) -> None:
-    """Removes a folder of finished work, but no files of other origin in it.
+    """Removes finished work, and its folder if it contains nothing else.
 
     Raises:
         OSError: a file cannot be removed.

@@ -213,7 +213,7 @@ def columns_of(columns_class: Any, options: Any, known: Any) -> Any:
 
     Args:
         columns_class: a dataclass. Its fields have the names of flags.
-        options: of the tool. Their names come first; an empty one is none.
+        options: of the tool; they take precedence. An empty name counts as none.
         known: the columns or the record that the other names are taken from. None, or
             without a field: the field has its default.
     """

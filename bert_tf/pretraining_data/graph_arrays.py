@@ -35,7 +35,7 @@ stack = tf.experimental.numpy.stack
 take = tf.experimental.numpy.take
 where = tf.experimental.numpy.where
 zeros_like = tf.experimental.numpy.zeros_like
-# Some work with NumPy's own arrays alone in `tf.experimental.numpy`.
+# Some functions of these names in `tf.experimental.numpy` accept NumPy arrays only.
 arange = functools.partial(tf.range, dtype=tf.int64)
 repeat = tf.repeat
 rint = tf.round

@@ -343,7 +343,7 @@ async def _send(response, request, send):
     """Sends an answer in parts, so that a slow client takes no memory."""
     start = {"status": response.status_code, "headers": response.raw_headers}
     await send({"type": "http.response.start", **start})
-    # Also an empty body takes a message.
+    # An empty body needs one message, too.
     for begin in range(0, len(response.body) or 1, _CHUNK_BYTES):
         if await request.is_disconnected():
             raise requests.ClientDisconnect

@@ -111,7 +111,7 @@ _OTHER_NETWORKS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Placed:
-    """Where a checkpoint has the weights of a BERT."""
+    """Where a checkpoint stores the weights of BERT."""
 
     keys: dict[str, str]  # Release's name -> tensor in the checkpoint.
     unmapped: tuple[str, ...] = ()  # Names of variables without a place.
@@ -145,7 +145,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
 
 
 def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
-    """Returns the `Source` of a BERT's weights alone, and the number of heads.
+    """Returns the `Source` of the weights alone, and the number of heads.
 
     The number of heads is None if query kernels are matrices.
 
