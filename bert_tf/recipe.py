@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import cores
 from bert_tf import files
+from bert_tf import machine
 from bert_tf import options as options_module
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import kinds
@@ -81,7 +81,7 @@ def choose(
 def _for_pretraining(values):
     device = values.get("device", "auto")
     has_accelerator = device == "tpu" or (device != "cpu" and bool(glob.glob(_GPUS)))
-    num_cores = _CORES_OF_ACCELERATOR if has_accelerator else cores.num_available()
+    num_cores = _CORES_OF_ACCELERATOR if has_accelerator else machine.num_cores()
     minutes = values.get("max_train_minutes", _MINUTES)
     steps = values.get("num_train_steps")
     paths = files.expand(values["input_file"])

@@ -19,7 +19,7 @@ MAX_MODULE_LINES = 450
 MAX_POSITIONAL = 5
 
 # What any module may import, and what only tools may.
-LEAVES = {"cores", "files", "json_values", "locks", "options", "progress"}
+LEAVES = {"files", "json_values", "locks", "machine", "options", "progress"}
 TASKS = {path.parent.name for path in ROOT.glob("bert_tf/tasks/*/__init__.py")}
 assert "classification" in TASKS
 LIBRARY = {
@@ -33,7 +33,7 @@ LIBRARY = {
 TASK_NAMES = {f"tasks.{task}" for task in TASKS}
 MAY_IMPORT = {
     "__init__": set(),
-    "cores": set(),
+    "machine": set(),
     "file_errors": set(),
     "files": {"file_errors", "json_values"},
     "json_values": set(),

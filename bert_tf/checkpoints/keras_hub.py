@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import machine
 from bert_tf.checkpoints import foreign_keys
 from bert_tf.checkpoints import hdf5
 from bert_tf.checkpoints import heads as checkpoint_heads
@@ -207,14 +208,9 @@ def write(source: source_module.Source, folder: str) -> None:
 
 
 def _library() -> Any:
-    try:
-        import keras_hub
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"KerasHub presets need {error.name}, which is not installed; install it "
-            "with pip install 'bert_tf[keras-hub]'."
-        ) from error
-    return keras_hub
+    return machine.package(
+        "keras_hub", extra="keras-hub", needed_for="A KerasHub preset"
+    )
 
 
 def _config(described: Mapping[str, Any], path: str) -> config_module.BertConfig:

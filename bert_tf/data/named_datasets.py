@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import machine
 
 logger = logging.getLogger(__name__)
 
@@ -53,13 +54,9 @@ def open_data_set(name: str, data_dir: str | None) -> "DataSet":
         ValueError: there is no data set of this name.
         OSError: the data set cannot be downloaded or prepared.
     """
-    try:
-        import tensorflow_datasets
-    except ModuleNotFoundError:
-        raise ImportError(
-            "--tfds_name needs tensorflow-datasets, which is not installed; "
-            "pip install 'bert_tf[datasets]'."
-        ) from None
+    tensorflow_datasets = machine.package(
+        "tensorflow_datasets", extra="datasets", needed_for="--tfds_name"
+    )
     try:
         builder = tensorflow_datasets.builder(name, data_dir=data_dir)
     except (tensorflow_datasets.core.DatasetNotFoundError, ValueError, KeyError) as e:

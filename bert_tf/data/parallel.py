@@ -23,7 +23,7 @@ from concurrent.futures import process
 from typing import Any
 from typing import ClassVar
 
-from bert_tf import cores
+from bert_tf import machine
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.options import option
@@ -119,7 +119,7 @@ def run(
             report()
 
     # Starting a process takes about as long as sampling one megabyte.
-    useful = max(1, min(cores.num_available(), num_bytes // _MEGABYTE))
+    useful = max(1, min(machine.num_cores(), num_bytes // _MEGABYTE))
     num_workers = min(execution.num_workers or useful, len(tasks))
     if execution.runner != LOCAL:
         report()
@@ -260,7 +260,9 @@ def _run_on_beam(
     FnApiRunner and DaskRunner were run; Dataflow, Flink and Spark were not. FnApiRunner
     does not notice a lost worker and waits forever; DaskRunner repeats the task.
     """
-    beam, beam_options = _beam()
+    beam = machine.package("apache_beam", extra="beam", needed_for="--runner")
+    from apache_beam.options import pipeline_options as beam_options
+
     arguments = shlex.split(pipeline_options)
     if runner == _DASK and not any("partition" in text for text in arguments):
         arguments.append("--dask_partition_size=1")  # One task is a large work item.
@@ -314,15 +316,3 @@ def _task_error(error, runner):
         f"--runner={runner}: the pipeline failed ({message}). The same command resumes "
         "the run."
     )
-
-
-def _beam():
-    try:
-        import apache_beam
-        from apache_beam.options import pipeline_options
-    except ModuleNotFoundError:
-        raise ImportError(
-            "--runner needs apache-beam, which is not installed: "
-            "pip install 'bert_tf[beam]'."
-        ) from None
-    return apache_beam, pipeline_options

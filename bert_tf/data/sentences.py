@@ -16,6 +16,8 @@ the fastest of six libraries on 1,500 paragraphs of a novel, on one core:
 import itertools
 import re
 
+from bert_tf import machine
+
 # sentencex never splits text in quotation marks, so that ten spoken sentences would be
 # one. `split` therefore applies it again inside the marks. A single mark may be an
 # apostrophe: a closing one must follow punctuation.
@@ -39,7 +41,10 @@ def split(text: str, language: str) -> list[str]:
     >>> split('"Yes. I am here. Why?" she said. Oh.', "en")
     ['"Yes.', 'I am here.', 'Why?" she said.', 'Oh.']
     """
-    segment = _segmenter()
+    library = machine.package(
+        "sentencex", extra="corpus", needed_for="Splitting sentences"
+    )
+    segment = library.segment
     cuts = _boundaries(segment(language, text))
     for match in _QUOTED.finditer(text):
         start, end = match.span(match.lastindex or 0)
@@ -60,14 +65,3 @@ def _before_stray_mark(text, cut):
     if cut < len(text) and (stray := _STRAY_MARK.search(text[max(0, cut - 3) : cut])):
         return cut - (min(3, cut) - stray.start())
     return cut
-
-
-def _segmenter():
-    try:
-        import sentencex
-    except ModuleNotFoundError:
-        raise ImportError(
-            "Splitting sentences needs sentencex, which is not installed: "
-            "pip install 'bert_tf[corpus]'."
-        ) from None
-    return sentencex.segment

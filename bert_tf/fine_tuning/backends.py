@@ -7,7 +7,6 @@ less in bfloat16.
 
 import contextlib
 import functools
-import importlib
 import io
 import logging
 import os
@@ -21,6 +20,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import machine
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.modeling import input_features
 from bert_tf.modeling import kernels
@@ -97,12 +97,7 @@ def import_package(name: str) -> Any:
     Raises:
         ImportError: it is not installed; the message says how to install it.
     """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"The package {name} is not installed; pip install 'bert_tf[openvino]'."
-        ) from error
+    return machine.package(name, extra="openvino", needed_for="OpenVINO")
 
 
 def compiled(

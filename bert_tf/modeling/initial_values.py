@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_tf import cores
+from bert_tf import machine
 
 # Size of a block, which fits into a core's cache. Changing it changes the values that
 # belong to a seed.
@@ -44,7 +44,7 @@ class TruncatedNormal(keras.initializers.TruncatedNormal):
 
         starts = range(0, values.size, _BLOCK)
         # NumPy draws without Python's global lock.
-        with concurrent.futures.ThreadPoolExecutor(cores.num_available()) as threads:
+        with concurrent.futures.ThreadPoolExecutor(machine.num_cores()) as threads:
             list(threads.map(fill, starts))  # Raises what a thread raised.
         dtype = dtype or keras.config.floatx()
         return ops.convert_to_tensor(values.reshape(shape), dtype=dtype)

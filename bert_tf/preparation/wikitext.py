@@ -10,6 +10,8 @@ import collections
 import html
 import re
 
+from bert_tf import machine
+
 # Tags whose content is dropped. The content of other tags, such as <b>, is kept.
 _DROPPED_TAGS = frozenset(
     {"ref", "references", "table", "gallery", "math", "chem", "timeline", "score"}
@@ -52,7 +54,10 @@ def paragraphs(text: str, counts: collections.Counter[str]) -> list[str]:
     ['Ada was poetic.']
     """
     parts: list[str] = []
-    _collect(_parsed(text), parts, counts)
+    parser = machine.package(
+        "mwparserfromhell", extra="corpus", needed_for="Reading wiki markup"
+    )
+    _collect(parser.parse(text).nodes, parts, counts)
     result = []
     for line in "".join(parts).split("\n"):
         # Fragments of tables or templates, left over from broken markup.
@@ -109,14 +114,3 @@ def _collect_tag(node, parts, counts):
         parts.append(" ")
     elif name not in _DROPPED_TAGS and node.contents is not None:
         _collect(node.contents.nodes, parts, counts)
-
-
-def _parsed(text):
-    try:
-        import mwparserfromhell
-    except ModuleNotFoundError:
-        raise ImportError(
-            "Reading wiki markup needs mwparserfromhell, which is not installed; "
-            "pip install 'bert_tf[corpus]'."
-        ) from None
-    return mwparserfromhell.parse(text).nodes

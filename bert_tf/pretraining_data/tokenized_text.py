@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bert_tf import machine
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import basic
@@ -236,12 +237,9 @@ def load_jieba() -> Callable[[str], Iterable[str]]:
     Raises:
         ImportError: jieba is not installed.
     """
-    try:
-        import jieba
-    except ImportError:
-        raise ImportError(
-            "--whole_word_segmenter=jieba needs jieba: pip install 'bert_tf[chinese]'."
-        ) from None
+    jieba = machine.package(
+        "jieba", extra="chinese", needed_for="--whole_word_segmenter=jieba"
+    )
     # Otherwise it logs to standard error when it loads its dictionary.
     jieba.setLogLevel("WARNING")
     return jieba.cut

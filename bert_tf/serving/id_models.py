@@ -6,7 +6,6 @@ stored next to the model. Padding needs the mask 0: the models do not recognize 
 padding of a server, and do not divide large batches.
 """
 
-import importlib.util
 import logging
 import os
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from bert_tf import machine
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import input_features
 from bert_tf.serving import options as serving_options
@@ -40,10 +40,7 @@ def check_packages(export_format: str, dtype: str) -> None:
             backends.import_package("nncf")
     if export_format == ONNX:
         for module in ("tf2onnx", "onnxruntime"):
-            if importlib.util.find_spec(module) is None:
-                raise ImportError(
-                    f"{module} is not installed; pip install 'bert_tf[onnx]'."
-                )
+            machine.package(module, extra="onnx", needed_for="The format onnx")
 
 
 def write(

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf import files
+from bert_tf import machine
 from bert_tf import progress as progress_module
 from bert_tf.tokenization import basic
 from bert_tf.tokenization import characters
@@ -118,7 +119,8 @@ def vocabulary_from_counts(
 
     Raises:
         ValueError: `vocab_size` is too small for the special tokens, the unused tokens
-            and the characters, or the package `tokenizers` is not installed.
+            and the characters.
+        ImportError: tokenizers is not installed.
     """
     reserved = _reserved_tokens(vocab_size)
     alphabet = _alphabet(counts, vocab_size, do_lower_case)
@@ -196,13 +198,9 @@ def _is_alone(character):
 
 def _learn_pieces(counts, single, num_pieces):
     """Returns the pieces of several characters, in the order of learning."""
-    try:
-        import tokenizers
-    except ImportError as error:
-        raise ValueError(
-            "Learning a vocabulary needs the package tokenizers: "
-            'pip install "bert_tf[vocabulary]".'
-        ) from error
+    tokenizers = machine.package(
+        "tokenizers", extra="vocabulary", needed_for="Learning a vocabulary"
+    )
     # The trainer numbers characters in the order of its hash table, which changes from
     # run to run, and breaks ties by number. Passing the characters as special tokens
     # gives them the same numbers in every run.

@@ -25,6 +25,7 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import json_values
+from bert_tf import machine
 from bert_tf.checkpoints import companion_files
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
@@ -226,14 +227,9 @@ def create(num_rows: int = 1, num_columns: int = 1) -> tuple[Any, list[Any]]:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    try:
-        import matplotlib.figure
-    except ModuleNotFoundError:
-        raise ImportError(
-            "Plotting requires matplotlib; run: pip install 'bert_tf[plots]'"
-        ) from None
+    module = machine.package("matplotlib.figure", extra="plots", needed_for="Plotting")
     size = (WIDTH * num_columns, HEIGHT * num_rows)
-    figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+    figure = module.Figure(figsize=size, layout="constrained")
     all_axes = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
     for axes in all_axes:
         axes.grid(alpha=0.25, linewidth=0.6)

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from bert_tf import cores
+from bert_tf import machine
 from bert_tf.modeling import initial_values
 
 SHAPE = (600, 500)  # Three blocks, the last one partial.
@@ -40,7 +40,7 @@ def test_neighboring_blocks_numbers_and_seeds_are_uncorrelated():
 @pytest.mark.parametrize("num_cores", [1, 5])
 def test_the_number_of_cores_does_not_matter(num_cores, monkeypatch):
     expected = drawn(7)
-    monkeypatch.setattr(cores, "num_available", lambda: num_cores)
+    monkeypatch.setattr(machine, "num_cores", lambda: num_cores)
     np.testing.assert_array_equal(drawn(7), expected)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf import machine
 
 # "google-bert/bert-base-uncased"; names from before 2024 have no organization.
 _NAME = re.compile(r"((?:\w[\w.-]*/)?\w[\w.-]*)(?:@(\w[\w./-]*))?")
@@ -105,15 +106,13 @@ def _download(
     name: str, repository: str, revision: str | None, is_explicit: bool
 ) -> Snapshot:
     """Downloads the files of a model that we read into the hub's cache."""
-    try:
-        import huggingface_hub
-        from huggingface_hub import errors
-    except ModuleNotFoundError:
-        raise ImportError(
-            f"{name} is not a local path. Models on Hugging Face's hub need "
-            "huggingface_hub, which is not installed; "
-            "pip install 'bert_tf[huggingface]'."
-        ) from None
+    library = machine.package(
+        "huggingface_hub",
+        extra="huggingface",
+        needed_for=f"{name} is not a local path, and a model on Hugging Face's hub",
+    )
+    from huggingface_hub import errors
+
     reasons = {
         errors.OfflineModeIsEnabled: (
             "it is not in the cache, and HF_HUB_OFFLINE is set"
@@ -129,7 +128,7 @@ def _download(
         errors.RevisionNotFoundError: f"the model has no revision {revision}",
     }
     try:
-        return _download_files(huggingface_hub, name, repository, revision)
+        return _download_files(library, name, repository, revision)
     except ValueError:
         raise
     # Errors of the network have several classes, which vary with the library's version.
