@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.serving import connection
 from bert_tf.serving import loaded_model
+from bert_tf.serving import options as serving_options
 
 DEFAULT_SIGNATURE = "serving_default"
 _ENTITY = ("label", "text", "start", "end", "score")
@@ -27,7 +28,7 @@ class Client:
 
     def __init__(self, call: Callable[[str, dict[str, list]], dict[str, list]]):
         self._call = call
-        self.batch_size = connection.QUERIES_PER_CALL
+        self.batch_size = serving_options.QUERIES_PER_CALL
         self._labels: list[str] | None = None  # In the order of the model's outputs.
 
     def ask(
@@ -143,7 +144,7 @@ def open_saved_model(export_dir: str) -> Client:
 
 def open_server(
     url: str,
-    timeout_seconds: float = connection.TIMEOUT_SECONDS,
+    timeout_seconds: float = serving_options.TIMEOUT_SECONDS,
     headers: Iterable[str] = (),
 ) -> Client:
     """Returns a client of a model in TensorFlow Serving, or in `serve_model`.

@@ -7,8 +7,6 @@ from typing import Any
 
 from bert_tf import files
 
-QUERIES_PER_CALL = 32
-TIMEOUT_SECONDS = 60.0
 _NUM_RETRIES = 3
 # The wait before the first retry; it doubles with every retry.
 BACKOFF_SECONDS = 0.5

@@ -7,9 +7,10 @@ from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import OptionError
 from bert_tf.options import option
-from bert_tf.serving import connection
 
 FROM_STDIN = "-"
+QUERIES_PER_CALL = 32
+TIMEOUT_SECONDS = 60.0
 SAVED_MODEL = "saved_model"
 ID_FORMATS = ("litert", "onnx", "openvino")
 # The dtypes of each format: of the computation, or of the stored weights.
@@ -234,10 +235,10 @@ class QuerySavedModelOptions(options_module.Options):
         "output.",
     )
     batch_size: int = option(
-        connection.QUERIES_PER_CALL, minimum=1, help="Queries per call of the model."
+        QUERIES_PER_CALL, minimum=1, help="Queries per call of the model."
     )
     timeout_seconds: float = option(
-        options_module.implicit(connection.TIMEOUT_SECONDS),
+        options_module.implicit(TIMEOUT_SECONDS),
         minimum=0.001,
         maximum=1e9,  # Sockets have no room for ten times as much.
         help="Seconds to wait for an answer of the server.",

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from bert_tf.serving import client
-from bert_tf.serving import connection
 from bert_tf.serving import export
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import server_files
@@ -39,7 +38,7 @@ def test_a_server_accepts_the_warm_up_and_the_calls_of_the_client(model):
     batching = (model / "server" / "batching_parameters.txt").read_text()
     max_batch_size = int(re.search(r"max_batch_size { value: (\d+) }", batching)[1])
     assert max_batch_size >= max(warm_up.BATCH_SIZES)
-    assert max_batch_size >= connection.QUERIES_PER_CALL
+    assert max_batch_size >= serving_options.QUERIES_PER_CALL
 
 
 def test_files_of_a_server_name_the_model_and_its_versions(model):
