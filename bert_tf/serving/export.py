@@ -29,7 +29,6 @@ from bert_tf.modeling.kernels import inference
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import server_files
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
@@ -74,10 +73,8 @@ def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
 
 
 def _export(options):
-    """Writes a model; returns the folder of the files for a server, or None."""
+    """Writes the model of a run or a checkpoint."""
     id_models.check_packages(options.format, options.dtype)
-    if options.server_files:
-        server_files.check_layout(options.export_dir)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     dtype = options.dtype if is_saved_model else "float32"
     with locks.output_file(options.export_dir.rstrip("/"), flag="export_dir"):
@@ -91,9 +88,6 @@ def _export(options):
         if options.top_k is not None:
             model.task = dataclasses.replace(model.task, top_k=options.top_k)
         _write(model, _extra_files(model, options.output_dir), options)
-    if not options.server_files:
-        return None
-    return server_files.write(options.export_dir)
 
 
 def _check_run(options):
@@ -211,15 +205,13 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
         export_dir = versions.next_folder(model_dir, model_file)
-        folder = _export(dataclasses.replace(options, export_dir=export_dir))
+        _export(dataclasses.replace(options, export_dir=export_dir))
         names = ", ".join(files.list_folder(export_dir))
         kind = _NAMES.get(options.format, "SavedModel")
         report = f"The {kind} is in {export_dir} ({names})."
         if kind == "SavedModel":
             served = os.path.dirname(os.path.abspath(export_dir))
             report += f"\nServe it: bert_tf serve --export_dir={served}"
-        if folder is not None:
-            report += f"\nFiles for a model server are in {folder}."
         return report
 
 

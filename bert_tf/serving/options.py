@@ -93,13 +93,6 @@ class ExportSavedModelOptions(options_module.Options):
         "have the status too_long. Its default is the model's number of positions.",
         group="model",
     )
-    server_files: bool = option(
-        False,
-        help="Also write files for TensorFlow Serving to the folder server next to the "
-        "versions: batching parameters, a Dockerfile, a compose file and a "
-        "Kubernetes manifest. Files of an earlier version are replaced.",
-        group="advanced",
-    )
     dtype: str = option(
         "float32",
         choices=fine_tuning_options.INFERENCE_DTYPES,
@@ -157,11 +150,10 @@ class ExportSavedModelOptions(options_module.Options):
                 f"--head={kinds.Head.MASKED_LM} needs --format={SAVED_MODEL}: the "
                 "candidates for a [MASK] are text."
             )
-        for name in ("server_files", "top_k"):
-            if not self.is_default(name):
-                raise OptionError(
-                    f"--{name} needs --format={SAVED_MODEL}; omit one of them."
-                )
+        if self.top_k is not None:
+            raise OptionError(
+                f"--top_k needs --format={SAVED_MODEL}; omit one of them."
+            )
 
     def _check_head(self):
         if self.head != kinds.Head.MASKED_LM and self.top_k is not None:

@@ -6,9 +6,12 @@ import re
 import shlex
 
 import pytest
+import yaml
 
 from bert_tf import command_line
 from bert_tf import subcommands
+from bert_tf.serving import options as serving_options
+from bert_tf.serving import warm_up
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
@@ -122,6 +125,15 @@ def test_every_python_name_exists(page):
             if not hasattr(value, part):
                 importlib.import_module(".".join(["bert_tf", *parts[: index + 1]]))
             value = getattr(value, part)
+
+
+def test_the_files_for_tensorflow_serving_can_be_read():
+    text = (DOCS / "serving.md").read_text()
+    for block in re.findall(r"^```yaml\n(.*?)^```", text, re.M | re.S):
+        assert all(yaml.safe_load_all(block))
+    # The server refuses larger requests.
+    rows = int(re.search(r"^max_batch_size \{ value: (\d+) \}", text, re.M)[1])
+    assert rows >= max(serving_options.QUERIES_PER_CALL, *warm_up.BATCH_SIZES)
 
 
 def test_every_claim_of_equality_names_a_test_with_its_tolerance():

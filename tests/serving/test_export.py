@@ -1,5 +1,6 @@
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 from unittest import mock
@@ -9,7 +10,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.data import packing
+from bert_tf.serving import client
 from bert_tf.serving import export
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from tests import ring
 from tests import runs
@@ -175,6 +178,18 @@ def test_an_export_never_replaces_another_one(single_run, tmp_path):
     with pytest.raises(NotADirectoryError, match="is a file; expected a new folder"):
         export.export_saved_model(single_run, str(older))
     assert older.read_bytes() == b"older"
+
+
+def test_each_export_is_the_next_version(single_run, single_export, tmp_path):
+    model = tmp_path / "topics"
+    shutil.copytree(single_export, model / "1")
+    options = serving_options.ExportSavedModelOptions(
+        output_dir=single_run, export_dir=str(model)
+    )
+    assert "/topics/2 (" in export.run(options)
+    assert sorted(path.name for path in model.iterdir()) == ["1", "2"]
+    latest = client.open_saved_model(str(model))
+    assert len(latest.ask(text=["the rain"])[0]["probabilities"]) == 3
 
 
 @pytest.mark.slow

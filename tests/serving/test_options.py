@@ -19,7 +19,7 @@ FOLDER = {"export_dir": "exported"}
         (RUN | {"dtype": "int8"}, "--dtype=int8 .* --format=saved_model"),
         (RUN | {"format": "onnx", "dtype": "float16"}, "one of float32, int8"),
         (RUN | {"format": "litert", "dtype": "bfloat16"}, "float32, float16, int8"),
-        (RUN | {"format": "litert", "server_files": True}, "--server_files needs"),
+        (RUN | {"format": "litert", "top_k": 3}, "--top_k needs --format"),
         (CHECKPOINT | {"head": "masked_lm", "format": "litert"}, "--head=masked_lm"),
         (CHECKPOINT | {"head": "masked_lm", "pooling": "cls"}, "--pooling=cls has"),
         (CHECKPOINT | {"head": "multiple_choice", "pooling": "cls"}, "--head=mult"),
