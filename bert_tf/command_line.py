@@ -52,14 +52,14 @@ _ENVIRONMENT = {
 _GARBAGE_THRESHOLDS = (10_000, 10, 50)
 
 
-_TPU_NAME = "use --tpu_name=projects/PROJECT/locations/ZONE/nodes/NAME"
+_TPU_VM = "run the command with --device=tpu on the TPU VM"
 # Flags of the 2018 release that no longer exist -> the value that requests what we do
 # anyway, and for all other values what to type instead.
 _REPLACED_FLAGS = {
-    "use_tpu": (False, "use --device=tpu, with --tpu_name unless this is a TPU VM"),
-    "tpu_zone": ("", _TPU_NAME),
-    "gcp_project": ("", _TPU_NAME),
-    "master": ("", "use --device=tpu with the address as --tpu_name"),
+    "use_tpu": (False, "use --device=tpu"),
+    "tpu_zone": ("", _TPU_VM),
+    "gcp_project": ("", _TPU_VM),
+    "master": ("", _TPU_VM),
     "num_tpu_cores": ("8", "omit it; all cores of the TPU are used"),
     "use_one_hot_embeddings": (False, "omit it; one lookup works on every device"),
     "bert_hub_module_handle": (

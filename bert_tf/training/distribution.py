@@ -1,27 +1,16 @@
 """Devices: one tf.distribute strategy for every --device, and batches for it."""
 
-import collections
-import concurrent.futures
-import itertools
 import logging
 import os
-import re
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.training import options as training_options
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
-
-# A node of another zone or project.
-_TPU_NAME = re.compile(
-    "projects/(?P<project>[^/]+)/locations/(?P<zone>[^/]+)/nodes/(?P<tpu>[^/]+)"
-)
 
 
 def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.Strategy:
@@ -40,7 +29,7 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
         OSError: not all workers of --device=multi_worker connected.
     """
     if options.device == "tpu":
-        return _tpu_strategy(options)
+        return _tpu_strategy()
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     is_on_cpu = options.device == "cpu"
     gpus_found = [] if is_on_cpu else tf.config.list_physical_devices("GPU")
@@ -117,23 +106,17 @@ def _divide_cpu(count):
         ) from error
 
 
-def _tpu_strategy(options):
-    tpu_name = options.tpu_name or "local"
+def _tpu_strategy():
     # TensorFlow requires this order: resolve, connect, initialize, create.
     try:
-        # The resolver takes a short name, and composes the full name of its parts.
-        full = _TPU_NAME.fullmatch(tpu_name)
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-            **(full.groupdict() if full else {"tpu": tpu_name})
-        )
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, OSError, RuntimeError, tf.errors.OpError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"Cannot connect to the TPU {tpu_name!r} ({reason}). Pass as --tpu_name "
-            "its name (projects/PROJECT/locations/ZONE/nodes/NAME if it is not in this "
-            "machine's zone and project) or grpc:// address, or 'local' on a TPU VM."
+            f"Cannot connect to the TPU of this machine ({reason}). Run the command on "
+            "a TPU VM, with TensorFlow for TPUs."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 
@@ -204,15 +187,8 @@ def distribute_shares(
     return _iterator(strategy, host_share)
 
 
-def steps_iterator(batches: Any, num_steps: int) -> Any:
-    """Returns what a function of `num_steps` steps reads of distributed batches."""
-    return batches.take(num_steps) if isinstance(batches, SentBatches) else batches
-
-
 def _iterator(strategy, host_share):
     """Returns the iterator, given a function (host, number of hosts) -> dataset."""
-    if not _runs_in_this_process(strategy):
-        return SentBatches(strategy, host_share)
     on_cpus = runs_on(strategy, "CPU")
     if on_cpus and strategy.num_replicas_in_sync == 1:
         return iter(host_share(0, 1))
@@ -241,15 +217,6 @@ def _split_among_replicas(dataset, context):
     )
 
 
-def _runs_in_this_process(strategy):
-    """Returns whether each process of a run computes on devices of its own."""
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        return True
-    here = tf.DeviceSpec.from_string(tf.identity(0).device)
-    specs = map(tf.DeviceSpec.from_string, _devices(strategy))
-    return all((s.job or here.job, s.task or 0) == (here.job, here.task) for s in specs)
-
-
 def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
     """Returns whether all devices of a strategy are of a kind: CPU, GPU or TPU."""
     return all(kind in device for device in _devices(strategy))
@@ -271,64 +238,3 @@ def _split(column, parts):
     size = column.shape[0]
     split.set_shape([parts, size // parts if size else None, *column.shape[1:]])
     return split
-
-
-class SentBatches:
-    """Batches that this process reads and sends to the hosts of the devices.
-
-    Rows are read by Python functions within tf.data, which run only in the process
-    that created the dataset. The hosts of a TPU that is not in this machine run none of
-    our Python. They get the batches of one call of the step function as tensors; the
-    batches of the next call are read in the meantime. Their shapes are static.
-    """
-
-    def __init__(
-        self,
-        strategy: tf.distribute.Strategy,
-        host_share: Callable[[int, int], tf.data.Dataset],
-    ):
-        self._strategy = strategy
-        self._host_share = host_share
-        self._batches: dict[int, Iterator] = {}
-        self._ahead: dict[int, list] = collections.defaultdict(list)
-        # Also keeps the devices of the hosts, which the caller has entered, from the
-        # datasets of this process: a thread has its own.
-        self._thread = concurrent.futures.ThreadPoolExecutor(1)
-        self._pending: list[concurrent.futures.Future] = []
-
-    def take(self, num_steps: int) -> Any:
-        """Returns an iterator over the next batches for `strategy.run`."""
-        for reading in self._pending:
-            reading.result()  # Raises its error.
-
-        def per_replica(context):
-            host, hosts = context.input_pipeline_id, context.num_input_pipelines
-            columns = self._thread.submit(self._read, host, hosts, num_steps).result()
-            dataset = tf.data.Dataset.from_tensor_slices(columns)
-            return _split_among_replicas(dataset, context)
-
-        # Fetching to the device would start a thread for each iterator, which lasts for
-        # one call here.
-        fetching = tf.distribute.InputOptions(experimental_fetch_to_device=False)
-        iterator = iter(
-            self._strategy.distribute_datasets_from_function(per_replica, fetching)
-        )
-        self._pending = [
-            self._thread.submit(self._read_ahead, host, num_steps)
-            for host in self._batches
-        ]
-        return iterator
-
-    def _read(self, host, hosts, num_steps):
-        """Returns the columns of a host's next batches: [steps, B / hosts, ...]."""
-        if host not in self._batches:
-            dataset = self._host_share(host, hosts)
-            self._batches[host] = dataset.as_numpy_iterator()
-        self._read_ahead(host, num_steps)
-        taken = self._ahead[host][:num_steps]
-        del self._ahead[host][:num_steps]
-        return {name: np.stack([batch[name] for batch in taken]) for name in taken[0]}
-
-    def _read_ahead(self, host, num_steps):
-        missing = num_steps - len(self._ahead[host])
-        self._ahead[host] += itertools.islice(self._batches[host], max(missing, 0))

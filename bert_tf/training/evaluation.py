@@ -13,9 +13,6 @@ from bert_tf.training import options as training_options
 from bert_tf.training import steps
 from bert_tf.training import workers
 
-# At a time, to devices of another host.
-_BATCHES_SENT = 32
-
 
 class Evaluation:
     """Runs a model over examples, without dropout.
@@ -127,10 +124,7 @@ class Evaluation:
         num_steps = -(-num_examples // batch_size)
         for index in range(num_steps):
             with self._workers.clear_errors(), examples.clear_errors():
-                if index % _BATCHES_SENT == 0:
-                    sent = min(_BATCHES_SENT, num_steps - index)
-                    batches = distribution.steps_iterator(iterator, sent)
-                values = step_function(batches)
+                values = step_function(iterator)
             yield values
             self._progress(index + 1, num_steps, unit="batches")
 

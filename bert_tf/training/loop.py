@@ -315,8 +315,7 @@ class Trainer:
         self.budget.set_rate()
         started = time.monotonic()
         with self._clear_errors():
-            batches = distribution.steps_iterator(iterator, num_steps)
-            history = train_steps(batches, tf.constant(num_steps))
+            history = train_steps(iterator, tf.constant(num_steps))
         history = {name: values.numpy() for name, values in history.items()}
         # Sets the length of the next call, so all workers need the same number.
         seconds = self.workers.broadcast_from_chief(time.monotonic() - started)

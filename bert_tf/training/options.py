@@ -134,8 +134,7 @@ class DeviceOptions(options_module.Options):
     )
     tpu_name: str | None = option(
         None,
-        help="Name or gRPC address of the TPU. On a TPU VM: local. For another zone or "
-        "project than this machine's: projects/PROJECT/locations/ZONE/nodes/NAME.",
+        help="local, or omit it: the TPU of this machine, which must be a TPU VM.",
     )
     dtype: str = option(
         "float32",
@@ -155,6 +154,11 @@ class DeviceOptions(options_module.Options):
             )
         if self.tpu_name and self.device != "tpu":
             raise options_module.OptionError("--tpu_name requires --device=tpu.")
+        if self.tpu_name not in (None, "local"):
+            raise options_module.OptionError(
+                f"--tpu_name={self.tpu_name} names a TPU of another machine. Run the "
+                "command on the TPU VM, with --tpu_name=local or without it."
+            )
 
     @property
     def jit_compile(self) -> bool | None:

@@ -39,8 +39,6 @@ _RUN_SHAPE = {
     ),
     "results?": {str: _ENTRY_SHAPE},
 }
-# Names an account and a machine, so it is not recorded.
-_ADDRESSES = ("tpu_name",)
 _CPU_INFO_FILE = "/proc/cpuinfo"
 _PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -171,17 +169,13 @@ def read_run(run_dir: str) -> dict[str, Any]:
 
 
 def flags_of(options: options_module.Options) -> dict[str, Any]:
-    """Returns the options by name, as JSON values, paths without their folders.
-
-    The name of a TPU is left out, because a run's folder may be published.
-    """
+    """Returns the options by name, as JSON values, paths without their folders."""
     # Through JSON, so that tuples become lists.
     flags = json.loads(json.dumps(dataclasses.asdict(options)))
     paths = {d.name for d in options_module.declarations(type(options)) if d.is_path}
     return {
         name: _without_folders(value) if name in paths else value
         for name, value in flags.items()
-        if name not in _ADDRESSES
     }
 
 

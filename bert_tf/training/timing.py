@@ -164,8 +164,7 @@ def measure(trainer: Any, examples: Any, *, num_steps: int | None = None) -> str
     durations = []
     for number in range(count):
         started = time.monotonic()
-        batches = distribution.steps_iterator(iterator, 1)
-        losses = train_steps(batches, tf.constant(1))["loss"].numpy()
+        losses = train_steps(iterator, tf.constant(1))["loss"].numpy()
         durations.append(time.monotonic() - started)
         values = {"loss": float(losses[0])}
         progress_module.report(

@@ -1,8 +1,5 @@
 import logging
 import os
-import pathlib
-import subprocess
-import sys
 import types
 import urllib.error
 
@@ -14,7 +11,6 @@ from bert_tf.modeling import pretrainer
 from bert_tf.optimization import adam_weight_decay
 from bert_tf.training import distribution
 from bert_tf.training import options as training_options
-from tests import runs
 
 
 def create_strategy(**options):
@@ -48,24 +44,12 @@ def tpu_calls(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize(
-    "options, resolved",
-    [
-        (
-            {"tpu_name": "projects/p/locations/us-east1-d/nodes/my-tpu"},
-            {"tpu": "my-tpu", "zone": "us-east1-d", "project": "p"},
-        ),
-        ({"tpu_name": "my-tpu"}, {"tpu": "my-tpu"}),
-        ({}, {"tpu": "local"}),  # A TPU VM needs no name.
-    ],
-)
-def test_tpu_is_resolved_connected_initialized_in_this_order(
-    tpu_calls, options, resolved
-):
-    strategy = create_strategy(device="tpu", **options)
+@pytest.mark.parametrize("tpu_name", [None, "local"])
+def test_tpu_is_resolved_connected_initialized_in_this_order(tpu_calls, tpu_name):
+    strategy = create_strategy(device="tpu", tpu_name=tpu_name)
     assert strategy == "the TPU"
     assert tpu_calls == [
-        ("resolver", resolved),
+        ("resolver", {"tpu": "local"}),
         ("connect", True),
         ("initialize", True),
         ("strategy", True),
@@ -84,8 +68,8 @@ def test_a_tpu_that_is_not_there_is_named(monkeypatch, failure):
         raise failure
 
     monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", fail)
-    with pytest.raises(ValueError, match=r"TPU 'v9'.*--tpu_name.*/nodes/NAME"):
-        create_strategy(device="tpu", tpu_name="v9")
+    with pytest.raises(ValueError, match=r"TPU of this machine.*on a TPU VM"):
+        create_strategy(device="tpu")
 
 
 def test_gpu_where_there_is_none_is_refused(monkeypatch):
@@ -183,135 +167,3 @@ def test_on_a_tpu_model_and_optimizer_are_made_in_scope_and_shapes_are_static(
     assert [name for name, _ in tpu_calls] == ["resolver", "connect", "initialize"]
     assert made == [("model", True), ("optimizer", True)]
     assert shapes == {(5, 64), (7, 64)}
-
-
-class PodSlice:
-    """Two hosts with two replicas each, neither of which runs our Python."""
-
-    num_replicas_in_sync = 4
-    extended = types.SimpleNamespace(
-        worker_devices=tuple(
-            f"/job:worker/replica:0/task:{task}/device:TPU:{core}"
-            for task in range(2)
-            for core in range(2)
-        )
-    )
-
-    def distribute_datasets_from_function(self, dataset_of, options):
-        assert not options.experimental_fetch_to_device
-        contexts = [
-            tf.distribute.InputContext(
-                num_input_pipelines=2, input_pipeline_id=host, num_replicas_in_sync=4
-            )
-            for host in range(2)
-        ]
-        # `take` returns an iterator over this list.
-        return [list(dataset_of(context)) for context in contexts]
-
-
-def rows_of(share, *, num_steps=7, damaged=None):
-    """Returns the dataset of some rows of the batches; rows are read in Python."""
-
-    def rows(step):
-        if step == damaged:
-            raise ValueError("the record at byte 12 is damaged")
-        return np.arange(share.start, share.stop) + 10 * step
-
-    return tf.data.Dataset.range(num_steps).map(
-        lambda step: {
-            "example": tf.ensure_shape(
-                tf.numpy_function(rows, [step], tf.int64), [len(share)]
-            )
-        }
-    )
-
-
-@pytest.mark.parametrize("reads", ["shares", "everything"])
-def test_every_host_of_a_pod_slice_is_sent_its_share(reads):
-    if reads == "shares":
-        batches = distribution.distribute_shares(rows_of, 8, PodSlice())
-    else:
-        batches = distribution.distribute(rows_of(range(8)), PodSlice())
-    found = [[], []]
-    for num_steps in (1, 4, 2):
-        for host, parts in enumerate(distribution.steps_iterator(batches, num_steps)):
-            assert len(parts) == 2 * num_steps
-            assert all(part["example"].shape == (2,) for part in parts)
-            found[host] += [part["example"].numpy().tolist() for part in parts]
-    for host, parts in enumerate(found):
-        assert parts == [
-            [10 * step + first, 10 * step + first + 1]
-            for step in range(7)
-            for first in (4 * host, 4 * host + 2)
-        ]
-
-
-def test_an_error_while_reading_ahead_skips_no_batch():
-    batches = distribution.distribute_shares(
-        lambda share: rows_of(share, damaged=2), 8, PodSlice()
-    )
-    distribution.steps_iterator(batches, 2)
-    for _ in range(2):
-        with pytest.raises(tf.errors.OpError, match="the record at byte 12 is damaged"):
-            distribution.steps_iterator(batches, 2)
-
-
-REMOTE_HOST = """
-import sys
-import tensorflow as tf
-
-server = tf.distribute.Server({"worker": ["localhost:0"]}, job_name="worker")
-print(server.target, flush=True)
-sys.stdin.read()
-"""
-# The TPU is a CPU in another process.
-REMOTE_RUN = """
-import runpy
-import tensorflow as tf
-from bert_tf.training import distribution
-
-def strategy_of(options):
-    address = options.tpu_name.removeprefix("grpc://")
-    tf.config.experimental_connect_to_host(address, job_name="worker")
-    return tf.distribute.OneDeviceStrategy("/job:worker/replica:0/task:0/device:CPU:0")
-
-distribution._tpu_strategy = strategy_of
-runpy.run_path({path!r}, run_name="__main__")
-"""
-
-
-@pytest.mark.slow
-def test_a_host_that_runs_no_python_of_ours_trains_on_records(
-    recorded_flags, pretrain, tmp_path
-):
-    flags = {"do_eval": True, "num_train_steps": 7, "num_warmup_steps": 1}
-    flags["iterations_per_loop"] = 3
-    tool = str(pathlib.Path(__file__).parents[2] / "tools" / "run_pretraining.py")
-    with subprocess.Popen(
-        [sys.executable, "-c", REMOTE_HOST],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as host:
-        try:
-            address = host.stdout.readline().strip()
-            assert address.startswith("grpc://")
-            script = REMOTE_RUN.format(path=tool)
-            there = {
-                "device": "tpu",
-                "tpu_name": address,
-                "output_dir": tmp_path / "sent",
-            }
-            given = runs.flags_of(recorded_flags | flags | there)
-            command = [sys.executable, "-c", script, *given]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        finally:
-            host.kill()
-    assert done.returncode == 0, done.stderr
-    pretrain(**flags, output_dir=tmp_path / "local")
-    sent, expected = (
-        [line["loss"] for line in runs.metrics(tmp_path / name)]
-        for name in ("sent", "local")
-    )
-    assert len(sent) == 7
-    np.testing.assert_allclose(sent, expected, rtol=1e-5)

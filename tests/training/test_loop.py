@@ -11,7 +11,6 @@ from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
-from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import timing
@@ -106,8 +105,7 @@ def traced_graph(small, output_dir, **flags):
         "masked_lm_ids": np.ones([4, 1], "int32"),
         "masked_lm_weights": np.ones([4, 1], "float32"),
     }
-    train_steps, batches = trainer.prepare_steps(batching.ArraySource(columns))
-    iterator = distribution.steps_iterator(batches, 1)
+    train_steps, iterator = trainer.prepare_steps(batching.ArraySource(columns))
     return train_steps.get_concrete_function(iterator, tf.constant(1)).graph
 
 

@@ -25,4 +25,10 @@ def test_length_buckets_are_on_but_for_a_tpu(values, length_buckets):
 
 def test_what_does_not_go_together_is_refused():
     with pytest.raises(options_module.OptionError, match="--tpu_name requires --devi"):
-        fine_tuning(tpu_name="my-tpu")
+        fine_tuning(tpu_name="local")
+
+
+@pytest.mark.parametrize("tpu_name", ["my-tpu", "grpc://10.0.0.2:8470"])
+def test_a_tpu_of_another_machine_is_refused(tpu_name):
+    with pytest.raises(options_module.OptionError, match="--tpu_name=local or without"):
+        fine_tuning(device="tpu", tpu_name=tpu_name)

@@ -2,11 +2,9 @@
 
 import contextlib
 import dataclasses
-import json
 
 import pytest
 
-from bert_tf.fine_tuning import model_card
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.tasks.classification import options as classification_options
@@ -118,12 +116,6 @@ def test_a_run_does_not_resume_in_another_order(tmp_path, before, now, said):
     raises = pytest.raises(ValueError, match=said) if said else contextlib.nullcontext()
     with raises:
         check(folder, options, run_file.DataSet(name="train", order=now), step=30)
-
-
-def test_addresses_of_machines_are_not_recorded(options):
-    on_a_tpu = dataclasses.replace(options, device="tpu", tpu_name="grpc://internal:1")
-    assert "internal" not in json.dumps(run_file.flags_of(on_a_tpu))
-    assert "internal" not in json.dumps(model_card.settings(on_a_tpu))
 
 
 @pytest.mark.parametrize("has_steps_left", [False, True])
