@@ -67,9 +67,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         bias_correction: whether to correct the bias of the moments.
         exclude_from_weight_decay: regular expressions; a variable whose path matches
             one of them does not decay.
-        layer_decay: factor of the rates of each layer of an encoder, relative to the
-            layer above it; heads and pooler have the full rate, the embeddings the
-            lowest one. Used in `fit`.
         name: of the optimizer.
         **kwargs: those of `keras.optimizers.Optimizer`, without `weight_decay`.
 
@@ -97,7 +94,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         epsilon: float = 1e-6,
         bias_correction: bool = False,
         exclude_from_weight_decay: Iterable[str] = EXCLUDED_FROM_WEIGHT_DECAY,
-        layer_decay: float = 1.0,
         name: str = "adam_weight_decay",
         **kwargs: Any,
     ):
@@ -119,7 +115,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self.epsilon = epsilon
         self.bias_correction = bias_correction
         self.excluded_patterns = tuple(exclude_from_weight_decay)
-        self.layer_decay = layer_decay
 
     def build(self, variables: Sequence[Any]) -> None:
         """Creates both slots of every variable.
@@ -141,12 +136,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, list(self.slot_names)
         )
-        levels = [_level(_path(variable)) for variable in variables]
-        top = 1 + max((level for level in levels if level is not None), default=0)
-        self._rate_factors = [
-            self.layer_decay ** (0 if level is None else top - level)
-            for level in levels
-        ]
         self._decays = [
             # The second condition is the method `exclude_from_weight_decay` of Keras.
             self._is_decayed(_path(variable)) and self._use_weight_decay(variable)
@@ -172,8 +161,7 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             learning_rate: float32 scalar.
             gradient_scale: float32 scalar that multiplies the gradient.
         """
-        factor = self._rate_factors[self._get_variable_index(variable)]
-        scalars = self.step_scalars(learning_rate * factor, gradient_scale)
+        scalars = self.step_scalars(learning_rate, gradient_scale)
         self.update_variable(gradient, variable, scalars)
 
     def step_scalars(self, learning_rate: Any, gradient_scale: Any = 1.0) -> Any:
@@ -302,7 +290,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
             bias_correction=self.bias_correction,
             exclude_from_weight_decay=self.excluded_patterns,
-            layer_decay=self.layer_decay,
         )
         return config
 
@@ -310,14 +297,6 @@ class AdamWeightDecay(keras.optimizers.Optimizer):
 def _path(variable):
     """Returns the path of a Keras variable, or the name of a `tf.Variable`."""
     return getattr(variable, "path", None) or variable.name.partition(":")[0]
-
-
-def _level(path):
-    """Returns 0 for the embeddings, i + 1 for layer i, and None above the layers."""
-    layer = re.search(r"\bencoder/layer_(\d+)/", path)
-    if layer:
-        return int(layer[1]) + 1
-    return 0 if re.search(r"\bembeddings/", path) else None
 
 
 def _scalar(number):
