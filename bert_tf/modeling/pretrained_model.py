@@ -3,7 +3,6 @@
 Shape letters: B batch, S sequence.
 """
 
-import dataclasses
 import inspect
 import logging
 import types
@@ -132,39 +131,10 @@ class PretrainedModel(keras_model.KerasModel):
         if len(bert.encoder.encoder_layers) != self.config.num_hidden_layers:
             raise ValueError(
                 "The encoder no longer has all its layers, so a saved model would get "
-                "new ones; call truncated(num_layers) instead."
+                "new ones; create a model of fewer num_hidden_layers instead."
             )
         text = self.preprocessor and {PREPROCESSOR: self.preprocessor.get_config()}
         return super().get_config() | (text or {})
-
-    def truncated(self, num_layers: int) -> Self:
-        """Returns a copy of the model with only the lowest layers of its encoder.
-
-        Raises:
-            ValueError: there are fewer layers, `num_layers` is less than 1, or the
-                model has low-rank or quantized weights.
-        """
-        if not 1 <= num_layers <= self.config.num_hidden_layers:
-            raise ValueError(
-                f"num_layers: expected 1 to {self.config.num_hidden_layers}, got "
-                f"{num_layers}."
-            )
-        for layer in self._flatten_layers():
-            lora = getattr(layer, "lora_enabled", False)
-            if lora or getattr(layer, "quantization_mode", None):
-                raise ValueError(
-                    "truncated copies no low-rank or quantized weights; call it before "
-                    "enable_lora and quantize."
-                )
-        self.build()
-        config = dataclasses.replace(self.config, num_hidden_layers=num_layers)
-        model = self.from_config({**self.get_config(), "config": config.to_dict()})
-        model.build()
-        model.is_pretrained, model.label_names = self.is_pretrained, self.label_names
-        weights = {weight.path: weight for weight in self.weights}
-        for weight in model.weights:
-            weight.assign(weights[weight.path])
-        return model
 
     def enable_lora(self, rank: int) -> None:
         """Makes the encoder train only low-rank additions to W^Q and W^V of each layer.

@@ -112,26 +112,8 @@ def test_a_pretrainer_without_positions_scores_all(model):
 def test_a_model_whose_layers_were_removed_is_not_saved():
     model = bert_tf.BertClassifier(CONFIG, num_labels=2)
     model.bert.encoder.encoder_layers = model.bert.encoder.encoder_layers[:1]
-    with pytest.raises(ValueError, match="call truncated"):
+    with pytest.raises(ValueError, match="num_hidden_layers instead"):
         model.get_config()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*have a `quantize` method:UserWarning")
-def test_a_truncated_model_has_the_lowest_layers():
-    model = bert_tf.BertClassifier(CONFIG, num_labels=2, dropout=0.3)
-    lower = model.truncated(1)
-    assert (lower.config.num_hidden_layers, lower.task_dropout_rate) == (1, 0.3)
-    layers = model.encoder(FEATURES)["all_encoder_layers"]
-    np.testing.assert_allclose(vectors(lower.encoder, FEATURES), layers[0], atol=1e-5)
-    np.testing.assert_array_equal(lower.output_weights, model.output_weights)
-    with pytest.raises(ValueError, match="num_layers: expected 1 to 2, got 3"):
-        model.truncated(3)
-    model.enable_lora(2)
-    lower.quantize("int8")
-    for changed in (model, lower):
-        with pytest.raises(ValueError, match="call it before enable_lora and q"):
-            changed.truncated(1)
 
 
 def test_the_rate_of_dropout_can_be_chosen():
