@@ -7,17 +7,15 @@ plain Python values:
     next(data.records("train"))
     # {"idx": 0, "label": "equivalent", "sentence1": "...", "sentence2": "..."}
 
-A task that reads files gets each split as a file in its own format (`part_files`), with
-a checksum and line numbers like any other file.
+Each split becomes a table (`split_tables`), with a checksum and line numbers like any
+other file.
 """
 
 import dataclasses
-import functools
 import json
 import logging
 import os
 import urllib.parse
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -32,21 +30,20 @@ logger = logging.getLogger(__name__)
 
 # Names of the splits of each set, the preferred one first.
 _SPLITS = {
-    "train": ("train", "translate-train"),
+    "train": ("train",),
     "dev": ("validation", "dev", "validation_matched", "test"),
     "test": ("test", "test_matched"),
 }
-# Folder of the written files, in that of the prepared data set. Increase the number
-# when a task's conversion changes, so that files from before the change are not used.
+# Folder of the written tables, in that of the prepared data set. Increase the number
+# when `_lines` changes, so that tables from before the change are not used.
 _FOLDER = os.path.join("bert_tf", "v1")
 
 
-@functools.cache
 def open_data_set(name: str, data_dir: str | None) -> "DataSet":
     """Returns a data set, which is downloaded unless it is prepared.
 
     Args:
-        name: such as "glue/mrpc" or "squad/v1.1:3.0.0".
+        name: such as "glue/mrpc" or "imdb_reviews/plain_text:1.0.0".
         data_dir: the folder of TensorFlow Datasets. None: its default.
 
     Raises:
@@ -150,12 +147,10 @@ class DataSet:
             )
         return names
 
-    def records(
-        self, split: str, *, class_names: bool = True
-    ) -> Iterator[dict[str, Any]]:
+    def records(self, split: str) -> Iterator[dict[str, Any]]:
         """Yields the examples of a split, always in the same order.
 
-        A class is its name, None if it is unknown; or its number, if not `class_names`.
+        A class is its name, or None if it is unknown.
         """
         import tensorflow_datasets
 
@@ -165,63 +160,54 @@ class DataSet:
         )
         dataset = self.builder.as_dataset(split=split, read_config=config)
         for record in dataset.as_numpy_iterator():
-            yield _plain(record, self.features, class_names)
+            yield _plain(record, self.features)
 
 
-def table_lines(data: DataSet, split: str) -> Iterator[str]:
-    """Yields the lines of a table (.jsonl), with the numbers of classes."""
-    for record in data.records(split, class_names=False):
-        yield json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def part_files(
-    options: Any,
-    lines: Callable[[DataSet, str], Iterator[str]],
-    extension: str,
-    needed: Iterable[str] | None = None,
-) -> dict[str, str | None]:
-    """Returns the path of each set as a file, which is written if there is none yet.
+def split_tables(data: DataSet, needed: Iterable[str]) -> dict[str, str | None]:
+    """Returns the path of each set as a table, which is written if there is none yet.
 
     Args:
-        options: of the run, with `tfds_name` and `data_dir`.
-        lines: yields the text of a split's file.
-        extension: of the files, such as ".jsonl".
+        data: the data set.
         needed: the sets whose splits must exist; the path of another set may be None.
-            None: those that the run reads.
 
     Raises:
-        ImportError, OSError, ValueError: as `open_data_set`; or a split does not
-            exist, the task cannot use this data set, or a file cannot be written.
+        OSError, ValueError: a split does not exist, or a table cannot be written.
     """
-    needed = options.sets_to_read if needed is None else needed
-    data = open_data_set(options.tfds_name, options.data_dir)
     folder = os.path.join(os.fspath(data.builder.data_dir), _FOLDER)
     name = data.builder.info.full_name.replace("/", "-")
     paths: dict[str, str | None] = {}
     for part in _SPLITS:
         paths[part] = None
         if split := data.split_of(part, is_needed=part in needed):
-            file_name = f"{name}-{urllib.parse.quote(split)}{extension}"
+            file_name = f"{name}-{urllib.parse.quote(split)}.classes.jsonl"
             path = paths[part] = os.path.join(folder, file_name)
             if not files.exists(path):
                 logger.info("Writing the split %s once as %s.", split, path)
                 with files.complete_or_absent(path) as file:
-                    file.writelines(lines(data, split))
+                    file.writelines(_lines(data, split))
     return paths
 
 
-def _plain(value, feature, class_names):
+def _lines(data, split):
+    """Yields the lines of a table whose column `id` names the examples."""
+    for record in data.records(split):
+        if "idx" in record:
+            record["id"] = record["idx"]
+        yield json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _plain(value, feature):
     """Returns a NumPy value as plain Python; None if it has another form."""
     feature = getattr(feature, "feature", feature)  # That of a sequence's values.
     if isinstance(value, dict):
-        return {n: _plain(v, feature[n], class_names) for n, v in value.items()}
+        return {n: _plain(v, feature[n]) for n, v in value.items()}
     if isinstance(value, np.ndarray):
-        return [_plain(one, feature, class_names) for one in value]
+        return [_plain(one, feature) for one in value]
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if not isinstance(value, np.generic):
         return None
-    if class_names and hasattr(feature, "int2str"):
+    if hasattr(feature, "int2str"):
         # Test sets without labels contain -1.
         return feature.int2str(number) if (number := int(value)) >= 0 else None
     # float32 as its shortest text: 3.8, not 3.799999952316284.

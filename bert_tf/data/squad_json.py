@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf.data import in_memory
-from bert_tf.data import named_datasets
 
 logger = logging.getLogger(__name__)
 
@@ -172,35 +171,6 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             question["is_impossible"] = not question["answers"]
     records = [{"context": text, "qas": qas} for text, qas in paragraphs.items()]
     return {"data": [{"paragraphs": records}]}
-
-
-def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields a data set, such as squad/v1.1 or xquad/de, as a file in SQuAD's format.
-
-    Questions about one context become one paragraph.
-
-    Raises:
-        ValueError: the data set has other features.
-    """
-    data.check_columns(("id", "context", "question", "answers"))
-    articles: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in data.records(split):
-        title, context = record.get("title", ""), record["context"]
-        paragraph = {"context": context, "qas": []}
-        article = articles.setdefault(
-            (title, context), {"title": title, "paragraphs": [paragraph]}
-        )
-        question = {name: record[name] for name in ("id", "question")}
-        pairs = zip(*map(record["answers"].get, ("text", "answer_start")), strict=True)
-        question["answers"] = [
-            {"text": text, "answer_start": start} for text, start in pairs
-        ]
-        if "is_impossible" in record:
-            question["is_impossible"] = record["is_impossible"]
-        article["paragraphs"][0]["qas"].append(question)
-    # One value per line, so that line numbers in error messages are useful.
-    content = {"data": list(articles.values())}
-    yield json.dumps(content, ensure_ascii=False, indent=1)
 
 
 def _text(record, key, place):

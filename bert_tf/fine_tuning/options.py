@@ -1,7 +1,7 @@
 """Options of every tool that fine-tunes for a task.
 
-`TfdsOptions` adds the data sets of TensorFlow Datasets, and `TrialOptions` searches:
-several runs with other seeds or settings, of which the best is kept.
+`TableOptions` adds tables of the user, and `TrialOptions` searches: several runs with
+other seeds or settings, of which the best is kept.
 """
 
 import dataclasses
@@ -175,14 +175,9 @@ class TaskOptions(training_options.TrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TfdsOptions(TaskOptions):
-    """Options of tools that read data sets of TensorFlow Datasets by name."""
+class PredictionOptions(TaskOptions):
+    """Options of tools whose predictions have a batch size of their own."""
 
-    tfds_name: str | None = option(
-        None,
-        help="TensorFlow dataset to use instead of files, such as glue/mrpc, "
-        "squad/v1.1, conll2003 or hellaswag. Requires bert_tf[datasets].",
-    )
     predict_batch_size: int = option(
         8,
         minimum=1,
@@ -190,14 +185,9 @@ class TfdsOptions(TaskOptions):
         group="evaluation",
     )
 
-    def _check_tfds(self, files: Sequence[str]) -> None:
-        """Refuses options that name files, if there is a `tfds_name`."""
-        if self.tfds_name is not None:
-            self._refuse(files, "cannot be combined with --tfds_name")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TableOptions(TfdsOptions):
+class TableOptions(PredictionOptions):
     """Options of tools that also read tables of the user."""
 
     train_file: str | None = option(

@@ -166,8 +166,6 @@ class Task(fine_tuning_checks.CheckedTask):
         The default names a set after its file, or after `data_dir`.
         """
         folder = getattr(self.options, "data_dir", None)
-        if getattr(self.options, "tfds_name", None) is not None:
-            folder = None  # There it is the folder of TensorFlow Datasets.
         base = os.path.basename(os.path.abspath(folder)) if folder else None
         return {
             name: run_file.DataSet(name=base or run_file.stem(path), paths=(path,))

@@ -201,15 +201,23 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
         ("run_classifier", {"task_name": "snli"}, 2, "expected one of cola, mrpc, s"),
         ("run_classifier", {"text_colum": "x"}, 2, "did you mean --text_column?"),
         ("run_squad", {"train_file": __file__}, 1, "tools.py is not JSON"),
+        ("run_squad", {"tfds_name": "squad/v1.1"}, 2, "tfds_name; --train_file and --"),
         ("run_squad", {"do_eval": "true"}, 2, "Evaluating needs --predict_file"),
         ("run_squad", {"max_query_length": 29}, 2, "=32 is too short for a questi"),
         ("run_ner", {"labels": "O,B-PER"}, 1, "train.txt:4: the tag 'B-LOC' is not "),
         ("run_ner", {"train_file": "a"}, 2, "the file train.txt of --data_dir is"),
+        ("run_ner", {"tfds_name": "conll2003"}, 2, "--data_dir names a folder with tr"),
         ("run_ner", {"vocab_file": None}, 2, "without --init_checkpoint needs --voc"),
         ("run_ner", {"labels": "O"}, 2, "--labels=O: expected two or more different"),
         ("run_ner", {"true_case": "true"}, 2, "--true_case has no effect on lowerca"),
         # The last file that is needed is read before the training, too.
         ("run_swag", {"do_eval": "true", "eval_file": "bad.tsv"}, 1, "bad.tsv:2: the"),
+        (
+            "run_swag",
+            {"tfds_name": "hellaswag"},
+            2,
+            "to tables for --train_file and --",
+        ),
         ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),
     ],
 )

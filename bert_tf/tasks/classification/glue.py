@@ -6,7 +6,6 @@ with "dev", and those of sets to predict with "test".
 
 import dataclasses
 import itertools
-import json
 import logging
 import os
 from collections.abc import Sequence
@@ -324,20 +323,12 @@ def tfds_processor(
     if labels is not None:
         columns = dataclasses.replace(columns, label_kind=checkpoint_heads.SINGLE_LABEL)
     processor = examples_module.TableProcessor(
-        named_datasets.part_files(options, _table_lines, ".classes.jsonl"),
+        named_datasets.split_tables(data, options.sets_to_read),
         columns=columns,
         labels=targets if labels is None else labels,
     )
     processor.task_name = task_name if task is not None else None
     return processor
-
-
-def _table_lines(data, split):
-    """Yields the lines of a table whose column `id` names the examples."""
-    for record in data.records(split):
-        if "idx" in record:
-            record["id"] = record["idx"]
-        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 PROCESSORS: dict[str, type[GlueProcessor]] = {

@@ -53,6 +53,11 @@ class RunClassifierOptions(
         "With tfds_name: the folder of TensorFlow Datasets.",
         on_resume=options_module.FREE,
     )
+    tfds_name: str | None = option(
+        None,
+        help="TensorFlow dataset to use instead of files, such as glue/mrpc or "
+        "imdb_reviews. Requires bert_tf[datasets].",
+    )
     language: tuple[str, ...] = option(
         (),
         help="XNLI: one or more languages to train on, to evaluate on and to predict. "
@@ -124,7 +129,8 @@ class RunClassifierOptions(
 
     def _check_data(self) -> None:
         own_data = (*_FILES, *_LABELS, "validation_split")
-        self._check_tfds(own_data)
+        if self.tfds_name is not None:
+            self._refuse(own_data, "cannot be combined with --tfds_name")
         name = (self.task_name or "").lower()
         if name != "xnli":
             self._refuse(("language",), "requires --task_name=XNLI")

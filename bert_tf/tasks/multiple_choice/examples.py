@@ -165,10 +165,6 @@ LAYOUTS: dict[str, tuple[tuple[str, str, str], Columns]] = {
         ),
     ),
 }
-# Columns in TensorFlow Datasets, which has no SWAG; HellaSwag is its successor.
-TFDS_COLUMNS = {
-    "hellaswag": Columns(start_column="context", ending_columns=("endings",))
-}
 
 
 def layout_of(data_dir: str) -> tuple[tuple[str, str, str], Columns]:

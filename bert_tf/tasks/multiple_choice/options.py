@@ -1,6 +1,7 @@
 """Options of run_swag."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bert_tf import options as options_module
@@ -28,6 +29,9 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
     """
 
     TASK: ClassVar[str] = "multiple_choice"
+    OTHER_FLAGS: ClassVar[Mapping[str, str]] = {
+        "tfds_name": "write the data to tables for --train_file and --eval_file",
+    }
 
     # Section 4.4 of the paper: SWAG with batches of 16 and a learning rate of 2e-5. A
     # batch of 16 examples has 64 sequences, one per ending.
@@ -40,8 +44,7 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
     data_dir: str | None = option(
         None,
         help="Folder with train.csv, val.csv and test.csv (SWAG), or train.tsv, "
-        "dev.tsv and test.tsv (CODAH). With tfds_name: the folder of TensorFlow "
-        "Datasets.",
+        "dev.tsv and test.tsv (CODAH).",
         on_resume=options_module.FREE,
     )
     start_column: str | None = option(
@@ -74,9 +77,6 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
                 f"--ending_columns={','.join(self.ending_columns)}: expected "
                 "different columns."
             )
-        self._check_tfds(("train_file", "eval_file", "predict_file", "header"))
-        if self.tfds_name is not None:
-            return
         if self.data_dir is None:
             self._check_files("data_dir")
             return

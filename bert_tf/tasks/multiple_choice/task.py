@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.data import named_datasets
 from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
@@ -125,20 +124,13 @@ class MultipleChoice(task_module.Task):
     @functools.cached_property
     def columns(self) -> examples_module.Columns:
         """The columns of the data; by default, those of a trained model."""
-        options, known = self.options, self.trained
-        if options.tfds_name is not None:
-            name = options.tfds_name.partition(":")[0]  # Without the version.
-            known = examples_module.TFDS_COLUMNS.get(name, known)
-        elif options.data_dir is not None:
+        options = self.options
+        if options.data_dir is not None:
             return examples_module.layout_of(options.data_dir)[1]
-        return task_record.columns_of(examples_module.Columns, options, known)
+        return task_record.columns_of(examples_module.Columns, options, self.trained)
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
-        if options.tfds_name is not None:
-            # The label is the number of an ending.
-            lines = named_datasets.table_lines
-            return named_datasets.part_files(options, lines, ".jsonl")
         if options.data_dir is None:
             return super().paths()
         names, _ = examples_module.layout_of(options.data_dir)

@@ -1,6 +1,7 @@
 """Options of run_squad and evaluate_squad."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bert_tf import options as options_module
@@ -11,13 +12,17 @@ NUM_SPECIAL = 3  # [CLS], [SEP] after the question and [SEP] after the context.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunSquadOptions(fine_tuning_options.TfdsOptions):
+class RunSquadOptions(fine_tuning_options.PredictionOptions):
     """Trains, evaluates and applies a model that finds answers in a text.
 
     The data is JSON in the format of SQuAD 1.1 or 2.0.
     """
 
     TASK: ClassVar[str] = "question_answering"
+    OTHER_FLAGS: ClassVar[Mapping[str, str]] = {
+        "data_dir": "--train_file and --predict_file name the files of SQuAD",
+        "tfds_name": "--train_file and --predict_file name the files of SQuAD",
+    }
 
     train_file: str | None = option(
         None,
@@ -28,11 +33,6 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         None,
         help="SQuAD JSON file with the questions to answer. With --do_eval, its "
         "answers are used to score the predictions.",
-        on_resume=options_module.FREE,
-    )
-    data_dir: str | None = option(
-        None,
-        help="With tfds_name: the folder of TensorFlow Datasets.",
         on_resume=options_module.FREE,
     )
     max_seq_length: int = options_module.implicit(384)
@@ -95,9 +95,7 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_tfds(("train_file", "predict_file"))
-        if self.tfds_name is None:
-            self._check_own_data()
+        self._check_files()
         if self.max_seq_length <= self.max_query_length + NUM_SPECIAL:
             raise options_module.OptionError(
                 f"--max_seq_length={self.max_seq_length} is too short for a question "
@@ -108,8 +106,7 @@ class RunSquadOptions(fine_tuning_options.TfdsOptions):
         if self.tune_threshold:
             self._check_tuning()
 
-    def _check_own_data(self):
-        self._refuse(("data_dir",), "requires --tfds_name")
+    def _check_files(self):
         if self.do_train or self.dry_run:
             self._require("train_file", "Training")
         if self.do_predict:

@@ -13,8 +13,6 @@ import numpy as np
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import named_datasets
-from bert_tf.data import squad_json
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -188,16 +186,8 @@ class QuestionAnswering(task_module.Task):
 
     def paths(self) -> dict[str, str | None]:
         options = self.options
-        train, predicted = options.train_file, options.predict_file
-        if options.tfds_name is not None:
-            # The development set is the one to predict.
-            needed = {{"test": "dev"}.get(name, name) for name in options.sets_to_read}
-            paths = named_datasets.part_files(
-                options, squad_json.tfds_lines, ".json", needed
-            )
-            train, predicted = paths["train"], paths["dev"]
-        paths = {"train": train, "dev": predicted}
-        return paths if options.check else {**paths, "test": predicted}
+        paths = {"train": options.train_file, "dev": options.predict_file}
+        return paths if options.check else {**paths, "test": options.predict_file}
 
     def read_set(
         self, name: str, path: str, *, broken_rows: list[str] | None = None

@@ -23,15 +23,11 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data import in_memory
-from bert_tf.data import named_datasets
 from bert_tf.data import tables
 from bert_tf.fine_tuning import given_data
 from bert_tf.tasks.token_classification import schemes
 from bert_tf.tokenization import words as words_module
 
-_WORDS = "tokens"
-# Written as the last column, whose tags are learned by default.
-_TAGS = ("ner", "tags")
 # The columns of a table, and the values of a tuple.
 _FORM = ("words", "tags")
 logger = logging.getLogger(__name__)
@@ -300,23 +296,6 @@ def read_plain_text(
     return sentences
 
 
-def tfds_lines(data: named_datasets.DataSet, split: str) -> Iterator[str]:
-    """Yields the lines of a column file from a data set such as conll2003.
-
-    The columns are the words, the other sequences of classes, and the entity tags:
-    tokens, pos, chunks and ner for conll2003, as in CoNLL's own files.
-
-    Raises:
-        ValueError: the data set has no words with tags, or a word is empty.
-    """
-    tags = _tag_columns(data.features)
-    for record in data.records(split):
-        words = [" ".join(word.split()) for word in record[_WORDS]]
-        for cells in zip(words, *(record[name] for name in tags), strict=True):
-            yield "\t".join(cells) + "\n"
-        yield "\n"
-
-
 def given_sentences(data: Any) -> list[tuple[list[str], list[str]]]:
     """Returns the words and tags of the sentences that a Python caller gives.
 
@@ -382,21 +361,6 @@ def _check(path, line, first):
             f"{path}:{line.number}: column {column}, counted from 0, is empty; "
             f"expected a word or a tag: {line.text[:60]!r}."
         )
-
-
-def _tag_columns(features):
-    """Returns the names of the sequences of classes; the entity tags come last."""
-    columns = [
-        name
-        for name, feature in features.items()
-        if hasattr(getattr(feature, "feature", None), "names")
-    ]
-    if _WORDS not in features or not columns:
-        raise ValueError(
-            f"The TensorFlow dataset has the columns {', '.join(features)}; expected "
-            f"{_WORDS} and a sequence of classes of the same length, as in conll2003."
-        )
-    return sorted(columns, key=lambda name: name in _TAGS)
 
 
 def _texts(row, name, place):

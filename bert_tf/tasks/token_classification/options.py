@@ -23,7 +23,7 @@ FEATURE_BASED = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunNerOptions(fine_tuning_options.TfdsOptions):
+class RunNerOptions(fine_tuning_options.PredictionOptions):
     """Trains, evaluates and applies a model that gives every word a tag.
 
     It finds named entities, parts of speech or anything else that the tags mark. The
@@ -35,12 +35,13 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
     OTHER_FLAGS: ClassVar[Mapping[str, str]] = {
         "train_file": "the file train.txt of --data_dir is trained on",
         "eval_file": "the file dev.txt of --data_dir is evaluated on",
+        "tfds_name": "--data_dir names a folder with train.txt, dev.txt and test.txt",
     }
 
     data_dir: str | None = option(
         None,
         help="Folder with train.txt, dev.txt and test.txt. Only the files that the run "
-        "reads are required. With tfds_name: the folder of TensorFlow Datasets.",
+        "reads are required.",
         on_resume=options_module.FREE,
     )
     predict_file: str | None = option(
@@ -114,8 +115,7 @@ class RunNerOptions(fine_tuning_options.TfdsOptions):
 
     def _check_files(self):
         reads_folder = self.trains or self.do_eval or self.check
-        has_data = self.data_dir or self.tfds_name
-        if not has_data and (reads_folder or not self.predict_file):
+        if not self.data_dir and (reads_folder or not self.predict_file):
             raise options_module.OptionError(
                 "--data_dir is required (a folder with train.txt, dev.txt and "
                 "test.txt), except for --do_predict with --predict_file."

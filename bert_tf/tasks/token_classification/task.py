@@ -14,7 +14,6 @@ import numpy as np
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
-from bert_tf.data import named_datasets
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import model_card
@@ -72,9 +71,7 @@ class TokenClassification(task_module.Task):
     def paths(self) -> dict[str, str | None]:
         options = self.options
         paths: dict[str, str | None] = dict.fromkeys(FILES)
-        if options.tfds_name is not None:
-            paths = named_datasets.part_files(options, examples.tfds_lines, ".txt")
-        elif folder := options.data_dir:
+        if folder := options.data_dir:
             paths = {name: os.path.join(folder, file) for name, file in FILES.items()}
         return paths | {"test": options.predict_file or paths["test"]}
 

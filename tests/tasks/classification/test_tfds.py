@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 
+from bert_tf import options as options_module
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.tasks.classification import task as classification_task
 
@@ -121,3 +122,16 @@ def test_an_applied_head_says_how_many_numbers_there_are(
     assert task.processor.get_labels() == names
     [example] = task.processor.get_dev_examples("")
     assert example.label == str(row["label"])
+
+
+def test_data_without_one_column_of_text_is_refused(tfds, prepared, named):
+    text = tfds.features.Text()
+    row = {"premise": "a", "hypothesis": "b", "label": 2.5}
+    features = {"premise": text, "hypothesis": text, "label": np.float32}
+    options = named("pairs", prepared("pairs", features, {"train": [row]}))
+    with pytest.raises(ValueError, match="one column of text, got hypothesis, premise"):
+        _ = processor(options)
+    with pytest.raises(ValueError, match="no_such: the data set does not exist"):
+        _ = processor(named("no_such", options.data_dir))
+    with pytest.raises(options_module.OptionError, match="--eval_file cannot be comb"):
+        named("pairs", options.data_dir, eval_file="a")
