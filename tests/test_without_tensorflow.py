@@ -43,6 +43,7 @@ def test_the_package_its_names_and_the_plain_tokenizers_import():
         "bert_tf.BasicTokenizer, bert_tf.FullTokenizer, bert_tf.Vocabulary\n"
         "bert_tf.tokenization\n"
         "from bert_tf import command_line, files, options, progress\n"
+        "from bert_tf.serving import server\n"  # So it listens after a second.
         "assert 'keras' not in sys.modules\n"
     )
     assert _run(program).stderr == ""

@@ -338,7 +338,7 @@ class ServeModelOptions(options_module.Options):
         help="Maximum time from the arrival of a request to its answer.",
     )
     max_positions: int = option(
-        2**18,
+        2**17,
         minimum=1,
         help="Maximum work of a request: word pieces, estimated from its texts, that "
         "the model computes in all rows and overlapping windows.",

@@ -78,8 +78,9 @@ def run(options: serving_options.ServeModelOptions) -> None:
 def _load_versions(options, app):
     """Loads the newest version, then each new one; ends the process if one hangs."""
     limit = max(_STUCK_SECONDS, options.queue_timeout_seconds * _STUCK)
+    long_limit = limit * _STUCK  # A long row is not divided.
     sizes = tried = None
-    while app.short.busy_seconds() < limit:
+    while app.short.busy_seconds() < limit and app.long.busy_seconds() < long_limit:
         previous, sizes = sizes, None
         try:
             folder = versions.latest_folder(options.export_dir)

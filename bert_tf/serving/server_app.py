@@ -230,10 +230,8 @@ class Application:
         except ValueError as error:
             raise HTTPException(400, str(error)[:400]) from None
         job.inputs.clear()
-        self._hold(state, _ANSWER * server_model.num_joined_bytes(parts))
-        content = await run_in_thread(
-            self._thread, lambda: job.encode(server_model.joined(parts))
-        )
+        self._hold(state, _ANSWER * job.num_answer_bytes(parts))
+        content = await run_in_thread(self._thread, job.encode, parts)
         self._hold(state, len(content))
         return responses.Response(content, media_type=_JSON)
 
@@ -286,7 +284,7 @@ class Application:
         """Returns the outputs of a job, unless its client disconnects."""
         self._check_room(429)
         self._num_jobs += 1
-        started = time.perf_counter()
+        started = time.monotonic()
         outputs = asyncio.ensure_future(job.outputs(self.short, self.long))
         gone = asyncio.ensure_future(request.receive())
         try:
@@ -298,8 +296,10 @@ class Application:
             gone.cancel()
             outputs.cancel()
             self._num_jobs -= 1
-            waited = time.perf_counter() - started - job.seconds
-            request.state.seconds = {"queue": waited, "compute": job.seconds}
+            now = time.monotonic()
+            computed = job.seconds + now - (job.called_at or now)
+            waited = now - started - computed
+            request.state.seconds = {"queue": waited, "compute": computed}
 
     def log(self, fields: dict[str, Any]) -> None:
         """Writes a line of the log."""

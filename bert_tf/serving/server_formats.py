@@ -75,8 +75,8 @@ def read_query(body: dict[str, Any], model: ServedModel) -> Job:
         raise ValueError("Expected either inputs or instances.")
     inputs = _columns(body["instances"]) if is_rows else body["inputs"]
     ragged = signature.ragged_answers
-    encode = functools.partial(_prediction, ragged=ragged, is_rows=is_rows)
-    return Job(model, signature, signature.arrays(inputs), encode)
+    encode = functools.partial(_rows, ragged=ragged) if is_rows else _outputs
+    return Job(model, signature, signature.arrays(inputs), encode, is_rows=is_rows)
 
 
 def _columns(rows):
@@ -90,27 +90,33 @@ def _columns(rows):
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _prediction(outputs, *, ragged, is_rows):
-    """Returns the reply to a predict request, in the form of the request.
+def _outputs(parts):
+    """Returns the reply to a predict request in columns.
 
-    As in TensorFlow Serving, an output that is the only one has no name. Rows have no
-    padding.
+    As in TensorFlow Serving, an output that is the only one has no name.
     """
-    columns: dict[str, Any] = dict(sorted(outputs.items()))
-    for name in ragged if is_rows else ():
-        columns[name] = _without_padding(outputs[name])
-    content: Any = columns
-    if len(columns) == 1:
-        [content] = columns.values()
-    elif is_rows:
-        rows = zip(*columns.values(), strict=True)
-        content = [dict(zip(columns, row, strict=True)) for row in rows]
-    return _encoded({"predictions" if is_rows else "outputs": content})
+    columns = dict(sorted(server_model.joined(parts).items()))
+    [content] = columns.values() if len(columns) == 1 else [columns]
+    return _encoded({"outputs": content})
+
+
+def _rows(parts, *, ragged):
+    """Returns the reply to a predict request in rows, which have no padding."""
+    rows: list[Any] = []
+    for outputs in parts:
+        columns: dict[str, Any] = dict(sorted(outputs.items()))
+        columns |= {name: _without_padding(outputs[name]) for name in ragged}
+        if len(columns) == 1:
+            rows += [*next(iter(columns.values()))]
+            continue
+        values = zip(*columns.values(), strict=True)
+        rows += [dict(zip(columns, row, strict=True)) for row in values]
+    return _encoded({"predictions": rows})
 
 
 def _without_padding(array):
     is_real = array != server_model.FILL.get(array.dtype.kind, 0)  # [B, W, ...]
-    is_real = is_real.reshape(*array.shape[:2], -1).any(axis=2)
+    is_real = is_real.any(axis=tuple(range(2, array.ndim)))  # [B, W]
     widths = np.max(is_real * np.arange(1, array.shape[1] + 1), axis=1, initial=0)
     return [row[:width] for row, width in zip(array, widths, strict=True)]
 
@@ -171,9 +177,12 @@ def _framed(rows, model):
     has_prompt = model.task.get("query_prompt") or model.task.get("passage_prompt")
     if vocabulary is None or has_prompt or "ids" not in model.signatures:
         raise ValueError("input must be texts: the model has no word pieces of a text.")
+    size = len(vocabulary)
     for number, row in enumerate(rows):
-        if not isinstance(row, list):
-            raise ValueError(f"input[{number}] must be a list of word piece ids.")
+        if not isinstance(row, list) or not all(map(range(size).__contains__, row)):
+            raise ValueError(
+                f"input[{number}] must be a list of word piece ids below {size}."
+            )
     if len(rows) > MAX_ROWS:  # Before they take memory.
         raise ValueError(f"input must have at most {MAX_ROWS} lists of ids.")
     room = model.task["max_seq_length"] - 2
@@ -186,13 +195,13 @@ def _framed(rows, model):
     }
 
 
-def _embeddings(outputs, *, name, length, is_base64):
+def _embeddings(parts, *, name, length, is_base64):
     """Returns the reply to a request for embeddings.
 
     Shorter vectors are scaled to length 1, as OpenAI does. The numbers of tokens are 0:
     a SavedModel does not report them.
     """
-    vectors = outputs["embedding"]
+    vectors = server_model.joined(parts)["embedding"]
     if length < vectors.shape[1]:
         vectors = vectors[:, :length]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -11,6 +11,7 @@ import concurrent.futures
 import dataclasses
 import os
 import re
+import string
 import sys
 import time
 from collections.abc import Callable
@@ -18,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints import companion_files
+from bert_tf import files
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.serving import loaded_model
 from bert_tf.serving import versions
 from bert_tf.serving import warm_up
+from bert_tf.tokenization import vocabulary as vocabulary_module
 
 Columns = loaded_model.Columns
 # What pads answers, by kind of data type; others: 0.
@@ -31,8 +33,10 @@ FILL: dict[str, Any] = {"O": b"", "i": -1}
 _MAX_POSITIONS = 8192
 _MAX_ROWS = 64
 _NUM_SPECIAL = 3  # [CLS] A [SEP] B [SEP]
-# In UTF-8. Of Chinese that is exact; English has more, punctuation has fewer.
+# In UTF-8. Of Chinese that is exact, and English has more. A piece of ASCII punctuation
+# has one.
 _BYTES_PER_PIECE = 3
+_PUNCTUATION = string.punctuation.encode()
 
 
 class ServedModel(loaded_model.LoadedModel):
@@ -51,18 +55,7 @@ class ServedModel(loaded_model.LoadedModel):
         self.name = re.sub(r"[^\w.-]", "_", name) or "model"
         self.version = int(last) if last.isdecimal() else 1
         self._export_dir = export_dir
-        extra = os.path.join(export_dir, warm_up.PATH[0])
-        task = companion_files.read_task(extra)
-        self._is_ours = bool(task)
-        self.task = {"max_seq_length": 512, **task}
-        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
-            value = self.task.get(name, least)
-            if type(value) is not int or value < least:
-                raise ValueError(
-                    f"{extra}/task.json: {name} is {value!r:.80}, expected a whole "
-                    f"number of at least {least}; export the model again."
-                )
-        self.vocabulary = companion_files.read_vocabulary(extra)
+        self._read_companions(os.path.join(export_dir, warm_up.PATH[0]))
         load = loaded_model.load
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
@@ -76,6 +69,26 @@ class ServedModel(loaded_model.LoadedModel):
                 "expected a model written by bert_tf export."
             )
         self.warm_up()
+
+    def _read_companions(self, folder):
+        """Reads the files that `bert_tf export` puts beside the model."""
+        self.task, self.vocabulary = {"max_seq_length": 512}, None
+        self._is_ours = files.exists(path := os.path.join(folder, "task.json"))
+        if not self._is_ours:
+            return
+        config = files.read_json(os.path.join(folder, "bert_config.json"))
+        most = config.get("max_position_embeddings", 512)
+        task = files.read_json(path, advice="export the model again")
+        self.task = {"max_seq_length": most, **task}
+        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
+            value = self.task.get(name, least)
+            if type(value) is not int or not least <= value <= most:
+                raise ValueError(
+                    f"{path}: {name} is {value!r:.80}, expected a whole number from "
+                    f"{least} to {most}; export the model again."
+                )
+        if files.exists(path := os.path.join(folder, "vocab.txt")):
+            self.vocabulary = vocabulary_module.Vocabulary.load(path)
 
     def warm_up(self) -> None:
         """Answers the warm-up requests; raises OSError if the model cannot."""
@@ -98,13 +111,19 @@ class ServedModel(loaded_model.LoadedModel):
             return np.full(num_rows, width)
         pieces = np.full([1, 1], _NUM_SPECIAL)  # [B, 1], or [B, endings].
         for column in inputs.values():
-            sizes = np.vectorize(len, otypes=[int])(column)
-            pieces = pieces + -(-np.atleast_2d(sizes.T).T // _BYTES_PER_PIECE)
+            sizes = np.vectorize(_num_pieces, otypes=[int])(column)
+            pieces = pieces + np.atleast_2d(sizes.T).T
         length = self.task["max_seq_length"]
         positions = np.minimum(pieces, length)
         if stride := self.task.get("doc_stride"):  # Of overlapping windows.
             positions += -(-np.maximum(pieces - length, 0) // stride) * length
         return positions.sum(axis=1)
+
+
+def _num_pieces(text):
+    """Estimates the word pieces of a text in UTF-8."""
+    rest = len(text.translate(None, _PUNCTUATION))
+    return len(text) - rest + -(-rest // _BYTES_PER_PIECE)
 
 
 @dataclasses.dataclass(eq=False)
@@ -114,8 +133,11 @@ class Job:
     model: ServedModel
     signature: loaded_model.Signature
     inputs: Columns  # [B, ...]; texts as bytes.
-    encode: Callable[[Columns], bytes]  # Makes the answer.
-    seconds: float = 0.0  # Of the calls of the model.
+    encode: Callable[[list[Columns]], bytes]  # Makes the answer of all calls' outputs.
+    # Whether the answer has rows without padding, or columns, which have padding.
+    is_rows: bool = False
+    seconds: float = 0.0  # Of the finished calls of the model.
+    called_at: float | None = None  # While the model computes it.
 
     def __post_init__(self):
         self.positions = self.model.positions(self.inputs)
@@ -124,6 +146,14 @@ class Job:
         shapes = {name: column.shape[1:] for name, column in self.inputs.items()}
         owner = id(self) if self.signature.ragged_answers else None
         self.kind = (self.model, self.signature.name, shapes, owner)
+
+    def num_answer_bytes(self, parts: list[Columns]) -> int:
+        """Returns about how large the outputs of all calls are in the answer."""
+        if self.is_rows:
+            return sum(map(num_bytes, parts))
+        lengths = [len(next(iter(part.values()))) for part in parts]
+        rows = [num_bytes(p) / max(n, 1) for p, n in zip(parts, lengths, strict=True)]
+        return int(sum(lengths) * max(rows))
 
     async def outputs(self, short: "Queue", long: "Queue") -> list[Columns]:
         """Returns the outputs of each call; a job without rows has one call."""
@@ -191,10 +221,13 @@ class Queue:
             while self._waiting:
                 calls = self._next_calls()
                 self._busy_since = time.monotonic()
+                for call in calls:
+                    call.job.called_at = self._busy_since
                 answers = await run_in_thread(self._thread, _answers, calls)
                 seconds, self._busy_since = time.monotonic() - self._busy_since, None
                 for call, answer in zip(calls, answers, strict=True):
                     call.job.seconds += seconds
+                    call.job.called_at = None
                     if call.outputs.done():  # Its client is gone.
                         continue
                     if isinstance(answer, Exception):
@@ -251,13 +284,6 @@ def joined(parts: list[Columns]) -> Columns:
             padded.append(np.pad(part[name], [(0, 0), *missing], constant_values=fill))
         columns[name] = np.concatenate(padded)
     return columns
-
-
-def num_joined_bytes(parts: list[Columns]) -> int:
-    """Returns about how large the outputs of all calls are when they are joined."""
-    lengths = [len(next(iter(part.values()))) for part in parts]
-    rows = [num_bytes(part) / max(n, 1) for part, n in zip(parts, lengths, strict=True)]
-    return int(sum(lengths) * max(rows))
 
 
 def num_bytes(columns: Columns) -> int:

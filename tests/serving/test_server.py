@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import importlib
 import importlib.util
 import json
@@ -141,11 +142,19 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
     assert lines == ["bert_tf serve: stopped before the model was loaded."]
 
 
-def test_a_model_that_never_answers_ends_the_server(single_export, monkeypatch):
-    ends, seconds = [], iter([0.0, 179.0, 181.0])
-    queue = types.SimpleNamespace(busy_seconds=lambda: next(seconds))
+@pytest.mark.parametrize(
+    "short, long", [([0.0, 179.0, 181.0], [0.0] * 3), ([0.0] * 3, [0.0, 539.0, 541.0])]
+)
+def test_a_model_that_never_answers_ends_the_server(
+    single_export, monkeypatch, short, long
+):
+    ends = []
+    queues = [
+        types.SimpleNamespace(busy_seconds=functools.partial(next, iter(seconds)))
+        for seconds in (short, long)
+    ]
     model = types.SimpleNamespace(name="m", version=1)
-    app = types.SimpleNamespace(model=model, short=queue)
+    app = types.SimpleNamespace(model=model, short=queues[0], long=queues[1])
     monkeypatch.setattr(server, "_POLL_SECONDS", 0.0)
     monkeypatch.setattr(
         server.server_model, "end_process", lambda *end: ends.append(end)

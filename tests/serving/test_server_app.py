@@ -179,6 +179,7 @@ def test_float32_has_no_digits_of_float64():
         ("/v1/embeddings", '{"input": "a", "model": "n"}', 400, "'n' here, only m"),
         ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
+        ("/v1/embeddings", '{"input": [[4]]}', 400, "word piece ids below 4"),
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
         ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "not JSON: depth"),
         ("/v1/models/m/versions/2:predict", "{}", 404, "Expected model m, version 3."),
@@ -373,7 +374,7 @@ def test_a_full_queue_does_not_wait_for_the_body():
     assert [one.headers["retry-after"] for one in (second, ready)] == ["1", "5"]
 
 
-def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch):
+def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch, lines):
     monkeypatch.setattr(server_app, "MAX_REQUESTS", 2)
 
     async def talk():
@@ -386,6 +387,18 @@ def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch):
         return [reply.status_code for reply in replies]
 
     assert asyncio.run(talk()) == [504, 504]
+    computed, waited = sorted(lines, key=lambda line: line["queue_ms"])
+    assert computed["compute_ms"] > 900 > computed["queue_ms"]
+    assert waited["compute_ms"] < 900 < waited["queue_ms"]
+
+
+def test_a_wide_row_does_not_widen_the_others(monkeypatch):
+    monkeypatch.setattr(server_model, "_MAX_ROWS", 1)
+    monkeypatch.setattr(server_app, "MAX_BYTES_IN_PROGRESS", 2000)
+    texts = ["abcdefghijklmnopqr", ""]
+    assert post(PREDICT, TAGGER, json={"instances": texts}).status_code == 200
+    reply = post(PREDICT, TAGGER, json={"inputs": texts})
+    assert "takes too much memory" in reply.json()["error"]
 
 
 def test_answers_wait_for_memory(monkeypatch):

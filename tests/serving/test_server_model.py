@@ -194,6 +194,7 @@ def test_a_model_that_can_no_longer_answer_ends_the_server(
     [
         ({"max_seq_length": 16}, "a " * 9, 9),
         ({"max_seq_length": 16}, "雨" * 99, 16),
+        ({"max_seq_length": 64}, "..." * 9, 3 + 27),
         ({"max_seq_length": 16, "doc_stride": 5}, "雨" * 23, 16 + 2 * 16),
         ({"max_seq_length": 16}, ["a", "雨" * 99], 4 + 16),
     ],
@@ -206,7 +207,13 @@ def test_work_is_estimated_from_the_text(model, monkeypatch, task, row, position
 
 
 @pytest.mark.parametrize(
-    "values", [{"max_seq_length": "many"}, {"max_seq_length": -5}, {"doc_stride": 2.5}]
+    "values",
+    [
+        {"max_seq_length": "many"},
+        {"max_seq_length": -5},
+        {"max_seq_length": 10**9},
+        {"doc_stride": 2.5},
+    ],
 )
 def test_a_damaged_task_file_is_refused(single_export, tmp_path, values):
     folder = shutil.copytree(single_export, tmp_path / "1")
