@@ -38,6 +38,7 @@ import keras
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
+from bert_tf import recipe
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import kinds
 from bert_tf.data import hold_out
@@ -45,7 +46,6 @@ from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import predictors
-from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +148,9 @@ class Run:
 
     def predictor(self) -> Any:
         """Trains and evaluates; returns the predictor of the run."""
-        options = self._options_class(**self.values)
+        chosen = recipe.choose(self._options_class, self.values)
+        logger.info("Chosen settings: %s", recipe.shown(chosen))
+        options = self._options_class(**self.values | chosen)
         folder = self.values["output_dir"]
         given_data.write(folder, self._contents, self._training)
         logger.info("%s", fine_tuning_run.run(options))
@@ -191,9 +193,6 @@ def _function(
             else:
                 stack.enter_context(progress_module.reporting_to(progress))
             try:
-                # A run keeps its own setting.
-                flags = run_file.read_run(values["output_dir"]).get("flags", {})
-                values.setdefault("bias_correction", flags.get("bias_correction", True))
                 run = Run(options_class, values)
                 run.use_casing_of_checkpoint()
                 declaration.give_data(run, train, validation, **data)
@@ -265,8 +264,8 @@ _OF_ALL_FUNCTIONS = """
         progress: see `bert_tf.progress`. None: shows progress and scores on standard
             error; `bert_tf.progress.report` shows nothing unless a reporter is set.
         **options: other flags of the tool, such as `num_train_epochs`,
-            `train_batch_size`, `learning_rate` and `max_seq_length`. Unlike in the
-            tool, `bias_correction` is True by default.
+            `train_batch_size`, `learning_rate` and `max_seq_length`. Those that you
+            leave out are chosen as by the tool's `--recipe=auto`.
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `scores` are those of the

@@ -91,7 +91,7 @@ def test_without_a_checkpoint_the_model_in_the_package_is_fine_tuned(tmp_path, c
     assert message in capsys.readouterr().err
     flags = json.loads((tmp_path / "run.json").read_text())["flags"]
     assert flags["init_checkpoint"] == "bert-tf-mini"
-    assert flags["bias_correction"] is True
+    assert (flags["learning_rate"], flags["bias_correction"]) == (3e-4, True)
     assert len((tmp_path / "vocab.txt").read_text().splitlines()) == 8000
 
 

@@ -201,7 +201,7 @@ def _embeddings(parts, *, name, length, is_base64):
     Shorter vectors are scaled to length 1, as OpenAI does. The numbers of tokens are 0:
     a SavedModel does not report them.
     """
-    vectors = server_model.joined(parts)["embedding"]
+    vectors: Any = server_model.joined(parts)["embedding"]
     if length < vectors.shape[1]:
         vectors = vectors[:, :length]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
