@@ -218,8 +218,7 @@ class Trainer:
         last_loss = self.folder.last_loss()
         self.folder.create()
         self.folder.cut_metrics(self.step)
-        # Also a barrier: after it, all workers read the same metrics.
-        self.workers.check_shared(self.options.output_dir)
+        self.workers.gather(0.0)  # A barrier: then all read the metrics that remain.
         self._selection = self._replayed_selection()
         train_steps, iterator = self.prepare_steps(examples)
         with (

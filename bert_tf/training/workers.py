@@ -12,10 +12,8 @@ import contextlib
 import functools
 import json
 import logging
-import os
 import socket
 import time
-import uuid
 import zlib
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -25,15 +23,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from bert_tf import files
-
 logger = logging.getLogger(__name__)
 
 # How long workers wait for each other when a run starts.
 WAIT_SECONDS = 600.0
 # The jobs in TF_CONFIG that train; the chief comes first.
 _JOBS = ("chief", "worker")
-_PROBE = ".shared-"  # Followed by a number.
 _GREETING = b"bert_tf worker "
 _ANSWER = b"all here\n"
 _RETRY_SECONDS = 0.5
@@ -89,34 +84,6 @@ class Workers:
     def broadcast_from_chief(self, value: float) -> float:
         """Returns the value that the chief passed."""
         return float(self.gather(value)[0])
-
-    def check_shared(self, folder: str) -> None:
-        """Checks that all workers see what the chief writes to a folder.
-
-        Raises:
-            ValueError: a worker does not.
-        """
-        if self.count == 1:
-            return
-        # A float64 represents integers of up to 52 bits exactly.
-        token = int(self.broadcast_from_chief(float(uuid.uuid4().int >> 76)))
-        probe = os.path.join(folder, f"{_PROBE}{token}")
-        if self.is_chief:
-            for name in files.list_folder(folder):
-                if name.startswith(_PROBE):  # Left by a killed run.
-                    files.remove(os.path.join(folder, name))
-            with files.complete_or_absent(probe) as file:
-                file.write("All workers see this file.\n")
-        self.gather(0.0)  # A barrier: the chief has written the file.
-        sees = self.gather(float(files.exists(probe)))
-        if self.is_chief:
-            files.remove(probe)
-        if not sees.all():
-            raise ValueError(
-                f"--output_dir={folder} is not shared: worker {int(np.argmin(sees))} "
-                "does not see what worker 0 writes there. Use a folder that all "
-                "workers can access, for example on NFS or gs://."
-            )
 
     def check_same(self, what: str, value: Any) -> None:
         """Checks that all workers passed the same value.

@@ -1,6 +1,5 @@
 """How several workers find each other, agree and save."""
 
-import os
 import socket
 import threading
 
@@ -87,26 +86,6 @@ def test_a_worker_that_differs_is_refused_by_all():
     for error in together(work, 3):
         assert isinstance(error, ValueError)
         assert "Worker 2 differs from worker 0 in the training data" in str(error)
-
-
-@pytest.mark.parametrize(
-    "folders, is_refused",
-    [
-        (("one", "one"), False),
-        (("one", "two"), True),  # Each worker has its own disk.
-    ],
-)
-def test_a_folder_that_is_not_shared_is_refused(tmp_path, folders, is_refused):
-    for name in set(folders):
-        (tmp_path / name).mkdir()
-
-    def work(worker):
-        worker.check_shared(str(tmp_path / folders[worker.index]))
-
-    for error in together(work):
-        assert isinstance(error, ValueError) == is_refused
-        assert not is_refused or "is not shared: worker 1" in str(error)
-    assert [path for name in folders for path in os.listdir(tmp_path / name)] == []
 
 
 def test_the_chief_writes_and_it_counts_once_all_have_met(tmp_path, one_number):
