@@ -142,14 +142,6 @@ class RunPretrainingOptions(
         help="Share of max_train_minutes over which the learning rate rises.",
         group="training",
     )
-    worker_timeout_seconds: int = option(
-        10,
-        minimum=1,
-        help="With --device=multi_worker: seconds without a sign of life after which a "
-        "worker counts as lost and the run ends. A larger number lets the run survive "
-        "stalls of a machine.",
-        group="devices",
-    )
     early_stopping_evals: int = option(
         0,
         minimum=0,
@@ -176,8 +168,6 @@ class RunPretrainingOptions(
         super().__post_init__()
         if self.phases:
             self._set_lengths()
-        if self.device != "multi_worker":
-            self.refuse("worker_timeout_seconds", "needs --device=multi_worker")
         if not self.eval_every_steps:
             for name in ("early_stopping_evals", "best_metric"):
                 self.refuse(name, "has no effect without --eval_every_steps")

@@ -34,7 +34,7 @@ def create_strategy(options: training_options.DeviceOptions) -> tf.distribute.St
     is_on_cpu = options.device == "cpu"
     gpus_found = [] if is_on_cpu else tf.config.list_physical_devices("GPU")
     if options.device == "multi_worker":
-        return workers.create_strategy(options.worker_timeout_seconds)
+        return workers.create_strategy()
     if options.device == "mirrored":
         return _mirrored_strategy(options.num_replicas, gpus_found)
     if options.device == "gpu" and not gpus_found:

@@ -117,7 +117,6 @@ class DeviceOptions(options_module.Options):
     """Which devices compute, together with which other processes, and how."""
 
     flag_group: ClassVar[str] = "devices"
-    worker_timeout_seconds = 10  # Not a field: only pretraining has an option for it.
 
     device: str = option(
         "auto",

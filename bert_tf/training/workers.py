@@ -9,7 +9,6 @@ joins.
 """
 
 import contextlib
-import functools
 import json
 import logging
 import socket
@@ -21,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +106,7 @@ class Workers:
         """Turns TensorFlow's errors about a lost worker into an OSError.
 
         TensorFlow's coordination service notices a killed worker at once and a frozen
-        one after `--worker_timeout_seconds`.
+        one after 10 seconds.
         """
         try:
             yield
@@ -121,10 +119,8 @@ class Workers:
             ) from error
 
 
-def create_strategy(timeout_seconds: int) -> tf.distribute.Strategy:
+def create_strategy() -> tf.distribute.Strategy:
     """Waits for all workers in TF_CONFIG and returns their common strategy.
-
-    A worker that does not respond for `timeout_seconds` counts as lost.
 
     Raises:
         ValueError: TF_CONFIG does not list the workers.
@@ -133,13 +129,6 @@ def create_strategy(timeout_seconds: int) -> tf.distribute.Strategy:
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     hosts, index = _hosts_and_index(resolver)
     wait_for_all(hosts, index)
-    # The strategy configures TensorFlow's coordination service and has no argument for
-    # its timeout, which is 10 seconds by default.
-    service = context.context()
-    service.configure_coordination_service = functools.partial(
-        service.configure_coordination_service,
-        heartbeat_timeout_in_ms=1000 * timeout_seconds,
-    )
     return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 

@@ -204,4 +204,4 @@ def test_a_worker_that_does_not_come_is_named(free_port, index, message):
 def test_a_tf_config_that_names_no_worker_is_refused(monkeypatch, tf_config, message):
     monkeypatch.setenv("TF_CONFIG", tf_config)
     with pytest.raises(ValueError, match=message):
-        workers.create_strategy(10)
+        workers.create_strategy()
