@@ -133,22 +133,6 @@ def run(
     on_done(num_bytes)
 
 
-def peak_memory_mb() -> float:
-    """Returns this process's peak memory in MB, or 0 where it is unknown."""
-    try:
-        # Not getrusage alone: after a fork it includes what the parent held.
-        with open("/proc/self/status", encoding="ascii") as status:
-            [line] = (line for line in status if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1000
-    except (OSError, ValueError):
-        pass
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-
-
 def _run_in_processes(work, tasks, num_workers, on_start, on_done):
     context: Any = multiprocessing.get_context(_start_method())
     counter = context.Value("q", 0)

@@ -44,8 +44,6 @@ class Note:
 
     sizes: list[int]  # Bytes of each record with header and footer.
     counts: counts_module.Counts
-    process_id: int  # The process that sampled it.
-    peak_memory_mb: float  # Of that process so far.
 
 
 @contextlib.contextmanager

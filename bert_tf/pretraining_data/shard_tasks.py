@@ -8,7 +8,6 @@ appends finished parts to the output files, in the order of the shards.
 import dataclasses
 import functools
 import io
-import os
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +45,7 @@ def write(
     writers: Sequence[tfrecord.Writer],
     options: pretraining_data_options.CreatePretrainingDataOptions,
     folder: str,
-) -> tuple[counts_module.Counts, float]:
+) -> counts_module.Counts:
     """Writes the records of all shards, in the order of the shards.
 
     Args:
@@ -56,8 +55,7 @@ def write(
         folder: that of the journal.
 
     Returns:
-        The counts of all shards, and the peak memory of all local processes together,
-        in MB. It does not include the workers of a Beam runner.
+        The counts of all shards.
 
     Raises:
         OSError: a file cannot be read or written, or a process was killed.
@@ -69,7 +67,6 @@ def write(
     ]
     counts = counts_module.Counts()
     num_appended = 0
-    peaks: dict[int, float] = {}
 
     def append_finished() -> None:
         nonlocal num_appended
@@ -85,7 +82,6 @@ def write(
             counts.add(note.counts)
             if counts.pieces >= _MIN_PIECES or task is tasks[-1]:
                 counts_module.check_unknown(counts, options.max_unknown_share)
-            peaks[note.process_id] = note.peak_memory_mb
             num_appended += 1
 
     parallel.run(
@@ -102,8 +98,7 @@ def write(
             f"--runner={options.runner}: shard {num_appended} is missing from {folder}."
             " Check that all workers share this folder."
         )
-    peaks[os.getpid()] = parallel.peak_memory_mb()
-    return counts, sum(peaks.values())
+    return counts
 
 
 def _append(path, sizes, writers):
@@ -168,12 +163,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
             data, record_sizes = data_encoding.framed_records(schema, columns)
             part.write(data)
             sizes += record_sizes.tolist()
-    note = journal_module.Note(
-        sizes=sizes,
-        counts=counts,
-        process_id=os.getpid(),
-        peak_memory_mb=parallel.peak_memory_mb(),
-    )
+    note = journal_module.Note(sizes=sizes, counts=counts)
     journal_module.finish(task.folder, task.index, note)
     on_share(1.0)
 

@@ -32,8 +32,6 @@ class CreationReport:
     counts: counts_module.Counts
     num_shards: int
     num_resumed: int  # Shards that an earlier run had finished.
-    # The peaks of all local processes added up, without the workers of a Beam runner.
-    peak_memory_mb: float
 
     @property
     def mean_fill(self) -> float:
@@ -65,7 +63,6 @@ class CreationReport:
         if options.next_sentence:
             share = counts.random_next / counts.instances
             lines["random next"] = f"{share:.1%} of the sequences"
-        lines["peak memory"] = f"{self.peak_memory_mb:,.0f} MB"
         lines["written"] = ", ".join(options.output_file)
         return "\n".join(f"{name + ':':<14}{value}" for name, value in lines.items())
 
@@ -93,8 +90,7 @@ def create_data(
         options: what to read, create and write.
 
     Returns:
-        What was read and written. Apart from the peak memory it depends only on the
-        input, the flags and the seed.
+        What was read and written. It depends only on the input, the flags and the seed.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -135,7 +131,7 @@ def create_data(
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        counts, peak_memory_mb = shard_tasks.write(shards, writers, options, folder)
+        counts = shard_tasks.write(shards, writers, options, folder)
         if not counts.instances:
             raise ValueError(
                 f"Found no word pieces in the text of {', '.join(inputs)}."
@@ -148,7 +144,6 @@ def create_data(
         counts=counts,
         num_shards=len(shards),
         num_resumed=num_resumed,
-        peak_memory_mb=peak_memory_mb,
     )
 
 

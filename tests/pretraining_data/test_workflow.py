@@ -194,7 +194,6 @@ def test_the_report_says_what_was_made(make):
     columns = runs.columns(records.paths[0])
     assert report.mean_fill == columns["input_mask"].mean()
     assert counts.random_next == columns["next_sentence_labels"].sum()
-    assert report.peak_memory_mb > 20
     text = str(report)
     assert "word pieces:  786" in text
     assert "[UNK]:        0.000% of the pieces" in text
