@@ -24,7 +24,7 @@ VOCAB_FILE = "vocab.txt"
 TASK_FILE = "task.json"
 # Key of task.json: `Vocabulary.fingerprint` of the vocab.txt beside it.
 FINGERPRINT = "vocab_fingerprint"
-# Key in the metadata of the safetensors files that we write: the SHA-256 of the data
+# Key in the metadata of the vectors of passages that we write: the SHA-256 of the data
 # after the header. It is compared when the data is read.
 DATA_CHECKSUM = "data_sha256"
 _LFS_POINTER = b"version https://git-lfs"

@@ -13,7 +13,6 @@ the names and in the layout of model.safetensors.
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -134,7 +133,7 @@ def read_each(
             path, data_set = tensor.path, tensor.data_set
             if path not in open_files:
                 is_h5 = data_set is not None
-                opened = hdf5.opened(path) if is_h5 else _opened(path, checks_data=True)
+                opened = hdf5.opened(path) if is_h5 else _opened(path)
                 open_files[path] = stack.enter_context(opened)
             if data_set is None:
                 yield key, open_files[path].get_tensor(tensor.name)
@@ -146,12 +145,8 @@ def read_each(
 def write(folder: str, tensors: Iterable[tuple[str, np.ndarray]]) -> None:
     """Writes model.safetensors with float32 tensors; all are in memory, twice."""
     arrays = {name: np.ascontiguousarray(array, "<f4") for name, array in tensors}
-    digest = hashlib.sha256()
-    for name in sorted(arrays):  # As in the file, if all have the same type.
-        digest.update(arrays[name].data)
     # transformers only reads files whose metadata names the framework.
-    metadata = {"format": "pt", companion_files.DATA_CHECKSUM: digest.hexdigest()}
-    content = safetensors.numpy.save(arrays, metadata)
+    content = safetensors.numpy.save(arrays, {"format": "pt"})
     with files.complete_or_absent(os.path.join(folder, NAME), "wb") as file:
         file.write(content)
 
@@ -281,17 +276,10 @@ def _name_of_h5(data_set: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _opened(path: str, *, checks_data: bool = False) -> Iterator[Any]:
+def _opened(path: str) -> Iterator[Any]:
     with companion_files.local_copy(path, ".safetensors") as local:
         try:
             with safetensors.safe_open(local, framework="numpy") as file:
-                metadata = file.metadata() or {}
-                checksum = metadata.get(companion_files.DATA_CHECKSUM)
-                is_checked = checks_data and checksum is not None
-                if is_checked and checksum != _data_checksum(local):
-                    raise companion_files.damaged(
-                        path, "its data does not match its checksum"
-                    )
                 yield file
         except safetensors.SafetensorError as error:
             reason = str(error).removeprefix("Error while deserializing header: ")
@@ -300,9 +288,3 @@ def _opened(path: str, *, checks_data: bool = False) -> Iterator[Any]:
             raise
         except OSError as error:  # For example a folder; the library does not name it.
             raise OSError(f"{path} cannot be read: {error}.") from error
-
-
-def _data_checksum(path: str) -> str:
-    with open(path, "rb") as file:
-        file.seek(int.from_bytes(file.read(8), "little"), os.SEEK_CUR)
-        return hashlib.file_digest(file, "sha256").hexdigest()
