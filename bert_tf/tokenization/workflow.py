@@ -1,8 +1,6 @@
 """Builds a vocabulary: counts words, learns pieces, fills [unused] tokens, writes."""
 
-import dataclasses
 import logging
-from collections.abc import Mapping
 
 from bert_tf import files
 from bert_tf import locks
@@ -11,26 +9,8 @@ from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import options as tokenization_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
-from bert_tf.tokenization import wordpiece
 
 logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Coverage:
-    """How well a vocabulary covers a text."""
-
-    num_words: int  # Including punctuation marks.
-    num_pieces: int
-    num_unknown: int  # How many of the pieces are [UNK].
-
-    def __str__(self):
-        per_word = self.num_pieces / max(1, self.num_words)
-        share = self.num_unknown / max(1, self.num_pieces)
-        return (
-            f"{self.num_words:,} words, {per_word:.4f} pieces per word, "
-            f"{share:.4%} of the pieces are [UNK]"
-        )
 
 
 def build_vocabulary(
@@ -54,7 +34,6 @@ def build_vocabulary(
     if files.is_folder(written):
         raise IsADirectoryError(f"{written} is a folder; expected a file name.")
     lines: list[str] = []
-    counts = None
     with locks.output_file(written, flag=flag):
         if inputs:
             counts = learning.count_words(inputs, do_lower_case=options.do_lower_case)
@@ -68,6 +47,7 @@ def build_vocabulary(
                     "the text has too few frequent pieces for "
                     f"--vocab_size={options.vocab_size}; use more text"
                 )
+            lines.append(f"learned from {sum(counts.values()):,} words")
         else:
             vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
             warning = full.casing_warning(
@@ -87,24 +67,7 @@ def build_vocabulary(
             num_filled = before - len(learning.unused_places(vocabulary))
             if num_filled:
                 lines.append(f"{num_filled:,} [unused] tokens replaced by words")
-        if counts is not None:
-            lines.append(str(measure_coverage(vocabulary, counts)))
         vocabulary.save(written)
     num_unused = len(learning.unused_places(vocabulary))
     first = f"{written}: {len(vocabulary):,} tokens, {num_unused:,} of them [unused]"
     return "\n".join([first, *lines])
-
-
-def measure_coverage(
-    vocabulary: vocabulary_module.Vocabulary, counts: Mapping[str, int]
-) -> Coverage:
-    """Returns the `Coverage` of a vocabulary, given how often each word occurs."""
-    tokenizer = wordpiece.WordpieceTokenizer(vocabulary.ids, vocabulary_module.UNK)
-    num_pieces = num_unknown = 0
-    for word, count in counts.items():
-        pieces = tokenizer.tokenize_word(word)
-        num_pieces += count * len(pieces)
-        num_unknown += count * pieces.count(vocabulary_module.UNK)
-    return Coverage(
-        num_words=sum(counts.values()), num_pieces=num_pieces, num_unknown=num_unknown
-    )
