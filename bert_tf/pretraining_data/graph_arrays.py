@@ -1,4 +1,4 @@
-"""The functions of `numpy_arrays` as TensorFlow ops."""
+"""The functions of `numpy_arrays` as TensorFlow ops, for the graphs of `tf.data`."""
 
 import functools
 from collections.abc import Callable

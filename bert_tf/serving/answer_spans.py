@@ -1,7 +1,8 @@
 """Windows over contexts, the best answer in them, and its characters, in a graph.
 
 The TensorFlow version of `question_answering.features`, `predictions` and `alignment`,
-which explain the steps.
+which explain the steps. A SavedModel cannot call them, and `predict` would otherwise
+wait for TensorFlow to trace a graph.
 
 Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
 starts (or ends) of a window; in `answers` also N words, T tokens, C characters.

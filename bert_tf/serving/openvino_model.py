@@ -116,8 +116,8 @@ def _model_function(saved_model, export_dir):
     children = {child.local_name: child.node_id for child in objects[0].children}
     if _FUNCTION not in children:
         raise ValueError(
-            f"{export_dir} was exported by an earlier version, for TensorFlow only; "
-            "export the model again, or use the backend tensorflow."
+            f"{export_dir} was not written by bert_tf export; use the backend "
+            "tensorflow."
         )
     [name] = objects[children[_FUNCTION]].function.concrete_functions
     functions = {one.signature.name: one for one in graph.graph_def.library.function}
