@@ -38,12 +38,14 @@ class Task:
     index: int  # Of the shard.
     folder: str  # Of the journal.
     options: pretraining_data_options.CreatePretrainingDataOptions
+    vocab_fingerprint: str  # Of the vocabulary that the options name.
 
 
 def write(
     shards: Sequence[data_corpus.Shard],
     writers: Sequence[tfrecord.Writer],
     options: pretraining_data_options.CreatePretrainingDataOptions,
+    vocabulary: vocabulary_module.Vocabulary,
     folder: str,
 ) -> counts_module.Counts:
     """Writes the records of all shards, in the order of the shards.
@@ -52,6 +54,7 @@ def write(
         shards: the text.
         writers: one per output file.
         options: what to create.
+        vocabulary: the vocabulary that the options name.
         folder: that of the journal.
 
     Returns:
@@ -62,7 +65,13 @@ def write(
         ValueError: as `VectorizedSampler.columns`.
     """
     tasks = [
-        Task(shard=shard, index=index, folder=folder, options=options)
+        Task(
+            shard=shard,
+            index=index,
+            folder=folder,
+            options=options,
+            vocab_fingerprint=vocabulary.fingerprint,
+        )
         for index, shard in enumerate(shards)
     ]
     counts = counts_module.Counts()
@@ -157,7 +166,7 @@ def sample(task: Task, on_bytes: Callable[[int], None]) -> None:
     sizes: list[int] = []
     path = journal_module.part_path(task.folder, task.index)
     with files.complete_or_absent(path, "wb") as part:
-        sampler = _sampler(task.options)
+        sampler = _sampler(task.options, task.vocab_fingerprint)
         for columns in sampler.columns(task.shard, task.index, counts, on_share):
             counts.add_columns(columns)
             data, record_sizes = data_encoding.framed_records(schema, columns)
@@ -184,7 +193,12 @@ def create_sampler(
 
 
 @functools.lru_cache(maxsize=1)
-def _sampler(options):
+def _sampler(options, vocab_fingerprint):
     """Returns this process's sampler: creating one takes longer than a small shard."""
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
+    if vocabulary.fingerprint != vocab_fingerprint:
+        raise OSError(
+            f"{options.vocab_file} is not the file that the run began with. Check that "
+            "nothing changes it and that all workers read the same file."
+        )
     return create_sampler(options, vocabulary)

@@ -131,7 +131,7 @@ def create_data(
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file
         ]
-        counts = shard_tasks.write(shards, writers, options, folder)
+        counts = shard_tasks.write(shards, writers, options, vocabulary, folder)
         if not counts.instances:
             raise ValueError(
                 f"Found no word pieces in the text of {', '.join(inputs)}."

@@ -143,6 +143,24 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
     assert "words with capitals become [UNK]; pass --do_lower_case" in caplog.text
 
 
+def test_a_vocabulary_file_that_was_rewritten_is_read_again(make, golden, tmp_path):
+    tokens = (golden / "vocab.txt").read_text().split()
+    path = tmp_path / "vocab.txt"
+    flags = {"vocab_file": str(path), "num_workers": 1, "max_predictions_per_seq": 20}
+    rows = []
+    for order in (tokens, [tokens[0], *tokens[:0:-1]]):
+        path.write_text("\n".join(order))
+        _, records = make(dynamic_masking=True, **flags)
+        rows.append([order[index] for index in records.decoded(0)["input_ids"]])
+    assert rows[0] == rows[1]
+
+    def rewrite(*_, **__):  # Called before the first shard.
+        path.write_text("\n".join(tokens))
+
+    with pytest.raises(OSError, match="is not the file that the run began with"):
+        make(reporter=rewrite, **flags)
+
+
 def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
     report, records = make(next_sentence=False, short_seq_prob=0.0)
     columns = runs.columns(records.paths[0])
