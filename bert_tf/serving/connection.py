@@ -3,14 +3,12 @@
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from bert_tf import files
 
 _NUM_RETRIES = 3
 # The wait before the first retry; it doubles with every retry.
 BACKOFF_SECONDS = 0.5
-_MAX_BACKOFF_SECONDS = 10.0
 # Overloaded, restarting, or a proxy whose server is not ready.
 _RETRIED_STATUSES = (429, 502, 503, 504)
 _ADDRESS = re.compile(
@@ -21,8 +19,8 @@ _ADDRESS = re.compile(
 class Connection:
     """A model on a server.
 
-    A call that finds no connection, loses it, or is refused because the server is
-    overloaded is repeated. A time-out is final: the server may still be working.
+    A call that finds no connection, or is refused because the server is overloaded, is
+    repeated. A time-out or a lost connection is final: the server may still be working.
 
     Args:
         url: `http://HOST:PORT/v1/models/NAME`, or with https. `/versions/2` or
@@ -87,14 +85,10 @@ class Connection:
             if any(isinstance(one, late) for one in (error, *error.args)):
                 message = f"{self._model} did not answer within {limit:g} seconds."
                 raise TimeoutError(message) from error
-            advice = "Is the server running there?"
-            if isinstance(error, requests.exceptions.SSLError):
-                advice = (
-                    "Does the file that REQUESTS_CA_BUNDLE names contain the "
-                    "certificate of its authority?"
-                )
             raise ConnectionError(
-                f"{self._model} cannot be reached: {_reason(error)}. {advice}"
+                f"{self._model} cannot be reached: {_reason(error)}. Check that the "
+                "server runs there and, for https, that the file in REQUESTS_CA_BUNDLE "
+                "has the certificate of its authority."
             ) from error
         if not reply.ok:
             raise ValueError(f"{self._model} refused the query: {_refusal(reply)}.")
@@ -122,18 +116,11 @@ def _session(headers):
     import requests.adapters
     import urllib3
 
-    class Retry(urllib3.Retry):
-        def increment(self, *args: Any, **kwargs: Any) -> Any:
-            error = kwargs.get("error")
-            final = (urllib3.exceptions.ReadTimeoutError, urllib3.exceptions.SSLError)
-            if isinstance(error, final):
-                raise error
-            return super().increment(*args, **kwargs)
-
-    retry = Retry(
+    retry = urllib3.Retry(
         total=_NUM_RETRIES,
+        read=False,
+        other=0,  # Errors of TLS.
         backoff_factor=BACKOFF_SECONDS,
-        backoff_max=_MAX_BACKOFF_SECONDS,
         status_forcelist=_RETRIED_STATUSES,
         allowed_methods=None,  # Also POST: a prediction changes nothing on the server.
         raise_on_status=False,

@@ -3,14 +3,10 @@
 import contextlib
 import http.server
 import json
-import socket
-import struct
 import threading
 
 import numpy as np
 import tensorflow as tf
-
-RESET = "reset"
 
 
 class RestDouble:
@@ -59,7 +55,7 @@ def serving(reply, *, tls=None, headers=None):
 
     Args:
         reply: takes path and body, None for a GET, and returns a status and the
-            content. The content `RESET` resets the connection.
+            content.
         tls: None, or an `ssl.SSLContext`.
         headers: None, or a list that receives the headers of every call.
     """
@@ -76,11 +72,6 @@ def serving(reply, *, tls=None, headers=None):
             if headers is not None:
                 headers.append(self.headers)
             status, content = reply(self.path, body)
-            if content is RESET:
-                linger = struct.pack("ii", 1, 0)
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                self.connection.close()
-                return
             data = (
                 content if isinstance(content, bytes) else json.dumps(content).encode()
             )

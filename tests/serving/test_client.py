@@ -53,7 +53,7 @@ def test_a_server_that_does_not_answer_is_quoted(reply, message):
 def test_a_server_that_is_not_there_is_named():
     with rest_double.serving(lambda path, body: (200, {})) as address:
         gone = f"{address}/v1/models/topics"
-    with pytest.raises(ConnectionError, match=r"cannot be reached: .* Is the server"):
+    with pytest.raises(ConnectionError, match=r"cannot be reached: .* that the server"):
         client.open_server(gone).predict(["a"])
 
 
