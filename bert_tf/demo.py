@@ -41,7 +41,8 @@ MASKED = {  # Sentence -> the word that a reader expects.
 }
 _MASKS = """
 # 1. Masks: the model in the package, bert-tf-mini, predicts masked words
-bert_tf fill-mask --init_checkpoint=bert-tf-mini --text=- --top_k=3 < {out}/masked.txt
+bert_tf fill-mask --init_checkpoint=bert-tf-mini --top_k=3
+  --input_file={out}/masked.txt
 """
 _PRETRAINING = """
 # 2. Pretraining: bert-tf-mini learns from more text
@@ -68,7 +69,8 @@ _STARTS = {
 _SERVING = """
 # 4. Serving: export the classifier and query the export
 bert_tf export --output_dir={out}/topics_from_pretrained --export_dir={out}/exported/1
-bert_tf query --export_dir={out}/exported/1 --text=- < {out}/questions.txt
+bert_tf query --export_dir={out}/exported/1
+  --input_file={out}/questions.jsonl
 """
 _FILES = """Files
   loss curves       {out}/loss_curves.png
@@ -135,7 +137,8 @@ def run(options: RunDemoOptions) -> str:
         test_rows = notebook.labelled_rows(values["topics_test"])
         questions = test_rows[:: len(test_rows) // NUM_QUESTIONS][:NUM_QUESTIONS]
         _write_lines(f"{out}/masked.txt", MASKED)
-        _write_lines(f"{out}/questions.txt", [text for text, _ in questions])
+        queries = [json.dumps({"text": text}) for text, _ in questions]
+        _write_lines(f"{out}/questions.jsonl", queries)
 
         (fillings,) = _run_commands(_MASKS, values)
         _run_commands(_PRETRAINING, values)
@@ -161,16 +164,14 @@ def _run_commands(commands, values):
         if text.startswith("#"):
             _show(f"\n==={text.removeprefix('#')} ===")
             continue
-        words, stdin = map(shlex.split, (text + " < ").split(" < ")[:2])
-        _show("\n$ " + " \\\n    ".join(re.split(r"\s+(?=--|< )", text)))
-        with open((stdin or [os.devnull])[0], encoding="utf-8") as file:
-            done = subprocess.run(
-                [sys.executable, "-m", *words],
-                stdin=file,
-                stdout=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
+        _show("\n$ " + " \\\n    ".join(re.split(r"\s+(?=--)", text)))
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(text)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise ValueError(f"The command ended with exit code {done.returncode}.")
         _show(done.stdout.rstrip())

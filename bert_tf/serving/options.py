@@ -8,7 +8,6 @@ from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import OptionError
 from bert_tf.options import option
 
-FROM_STDIN = "-"
 QUERIES_PER_CALL = 32
 TIMEOUT_SECONDS = 60.0
 SAVED_MODEL = "saved_model"
@@ -175,26 +174,20 @@ class QuerySavedModelOptions(options_module.Options):
     """Queries an exported model, on disk or on a server; prints JSON lines.
 
     Classifiers, taggers and masked-word models take --text; models of pairs also one
-    --text_b for each --text; multiple choice models one --text with several --ending;
-    question answering models --question and --context.
+    --text_b for each --text; question answering models --question and --context.
+    Multiple choice models take an --input_file.
     """
 
     text: tuple[str, ...] = option(
         (),
         repeated=True,
         help="Text to classify or tag, or with [MASK]s to fill; repeat the flag for "
-        "several texts. The value - reads one text per line from standard input.",
+        "several texts.",
     )
     text_b: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Second text, for models of pairs: one for each --text. On standard input "
-        "it follows the first text after a tab.",
-    )
-    ending: tuple[str, ...] = option(
-        (),
-        repeated=True,
-        help="Ending of the --text, for multiple choice models; pass two or more.",
+        help="Second text, for models of pairs: one for each --text.",
     )
     question: tuple[str, ...] = option(
         (),
@@ -215,11 +208,10 @@ class QuerySavedModelOptions(options_module.Options):
     )
     input_file: str | None = option(
         None,
-        help="File of queries, instead of --text: one text per line, or two separated "
-        "by a tab. In a .jsonl file, each line is an object with the model's inputs: "
-        '{"text": ...}, {"text": ..., "text_b": ...}, {"text": ..., "endings": [...]} '
-        'or {"question": ..., "context": ...}. Other fields, such as an id, are copied '
-        "to the answer.",
+        help="File of queries, instead of --text. Each line is a JSON object with the "
+        'inputs of the model: {"text": ...}, {"text": ..., "text_b": ...}, '
+        '{"text": ..., "endings": [...]} or {"question": ..., "context": ...}. Other '
+        "fields, such as an id, are copied to the answer.",
     )
     output_file: str | None = option(
         None,
@@ -253,14 +245,14 @@ class QuerySavedModelOptions(options_module.Options):
         super().__post_init__()
         if (self.export_dir is None) == (self.server is None):
             raise OptionError("Expected either --export_dir or --server.")
-        if FROM_STDIN in self.question:
-            raise OptionError(
-                "--question=- does not read standard input; pass the question, or a "
-                ".jsonl file of questions and contexts as --input_file."
-            )
         if sum(map(bool, (self.text, self.question, self.input_file))) != 1:
             raise OptionError(
                 "Expected either --text, or --question with --context, or --input_file."
+            )
+        if "-" in self.text:
+            raise OptionError(
+                "--text=- does not read standard input; pass a file of JSON lines as "
+                "--input_file."
             )
         is_timed = options_module.is_given(self.timeout_seconds)
         for name, is_given in (("timeout_seconds", is_timed), ("header", self.header)):
@@ -269,28 +261,13 @@ class QuerySavedModelOptions(options_module.Options):
                     f"--{name} needs --server; it has no effect on a SavedModel on "
                     "disk."
                 )
-        self._check_queries()
-
-    def _check_queries(self):
-        counts = {
-            name: len(getattr(self, name))
-            for name in ("text", "text_b", "question", "context")
-        }
-        if counts["question"] and counts["context"] == 1:  # One for all.
-            counts["context"] = counts["question"]
         for name, other in (("text", "text_b"), ("question", "context")):
-            if counts[other] != counts[name] and (counts[other] or name == "question"):
+            count, given = len(getattr(self, name)), len(getattr(self, other))
+            is_for_all = other == "context" and count and given == 1
+            if given != count and not is_for_all and (given or name == "question"):
                 raise OptionError(
-                    f"Expected one --{other} for each --{name} ({counts[name]}), got "
-                    f"{counts[other]}."
+                    f"Expected one --{other} for each --{name} ({count}), got {given}."
                 )
-        if self.ending and (len(self.text) != 1 or len(self.ending) < 2 or self.text_b):
-            raise OptionError(
-                "Expected two or more --ending with one --text and no --text_b, got "
-                f"{len(self.ending)} --ending and {len(self.text)} --text."
-            )
-        if self.text == (FROM_STDIN,) and (self.ending or self.text_b):
-            raise OptionError("--text=- cannot be combined with --text_b or --ending.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 from typing import cast
@@ -14,8 +13,6 @@ from bert_tf.serving import options as serving_options
 
 # The inputs of all models; other fields of a JSON line are copied to its answer.
 INPUTS = ("text", "text_b", "endings", "question", "context")
-# Files in these formats would be read as lines of plain text.
-_UNSUPPORTED_EXTENSIONS = (".csv", ".json")
 
 
 def run(options: serving_options.QuerySavedModelOptions) -> str:
@@ -64,13 +61,12 @@ def _answers(ask, queries, batch_size) -> Iterator[str]:
 
 def _queries(options) -> list[dict[str, Any]]:
     """Returns the queries, each with the model's inputs by name."""
-    if options.input_file is not None or options.text == (serving_options.FROM_STDIN,):
+    if options.input_file is not None:
         return list(_read(options.input_file))
     count = len(options.question)
     columns = {
         "text": options.text,
         "text_b": options.text_b,
-        "endings": [list(options.ending)] if options.ending else [],
         "question": options.question,
         "context": options.context * (count if len(options.context) == 1 else 1),
     }
@@ -79,23 +75,12 @@ def _queries(options) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _read(path: str | None) -> Iterator[dict[str, Any]]:
-    """Yields the queries of a file, or of standard input (None), which are checked."""
-    lines = files.read_stdin_lines() if path is None else files.read_lines(path)
-    path = path or "standard input"
-    extension = os.path.splitext(path)[1].lower()
-    if extension in _UNSUPPORTED_EXTENSIONS:
-        raise ValueError(
-            f"{path}: expected one text per line, or two separated by a tab, or a "
-            f".jsonl file; {extension} files are not supported."
-        )
-    first = None
-    for number, line in enumerate(lines, start=1):
+def _read(path: str) -> Iterator[dict[str, Any]]:
+    """Yields the queries of a file of JSON lines, which are checked."""
+    first: set[str] = set()
+    for number, line in enumerate(files.read_lines(path), start=1):
         place = f"{path}, line {number}"
-        if extension == ".jsonl":
-            query = _from_json(line, place)
-        else:
-            query = _from_columns(line, place)
+        query = _query(line, place)
         names = query.keys() & set(INPUTS)
         first = first or names
         if names != first:
@@ -104,21 +89,12 @@ def _read(path: str | None) -> Iterator[dict[str, Any]]:
                 f"{' and '.join(sorted(first))}, as in line 1."
             )
         yield query
-    if first is None:
+    if not first:
         raise ValueError(f"{path} is empty; expected one query per line.")
 
 
-def _from_columns(line, place):
-    columns = line.split("\t")
-    if len(columns) > 2:
-        raise ValueError(
-            f"{place}: expected one text, or two separated by a tab, got "
-            f"{len(columns)} columns."
-        )
-    return dict(zip(("text", "text_b"), columns, strict=False))
-
-
-def _from_json(line, place):
+def _query(line, place):
+    """Returns the query of a line."""
     query = files.parse_json(line, place, advice="expected one JSON object per line")
     if not isinstance(query, dict) or not set(INPUTS) & set(query):
         raise ValueError(

@@ -42,14 +42,11 @@ def test_flags_of_an_export_that_do_not_fit_are_refused(values, message):
         (FOLDER | {"text": "a", "question": "b"}, "either --text, or"),
         (FOLDER | {"question": "a"}, "one --context for each --question"),
         (FOLDER | {"text": "a", "context": "b"}, "for each --question"),
-        (FOLDER | {"question": "-"}, "standard input; pass .* as --input_file"),
+        (FOLDER | {"text": "-"}, "standard input; pass .* as --input_file"),
         (
             FOLDER | {"question": ("a", "b", "c"), "context": ("d", "e")},
             r"one --context for each --question \(3\), got 2",
         ),
-        (FOLDER | {"text": "a", "ending": "b"}, "two or more --ending"),
-        (FOLDER | {"text": "-", "ending": ("b", "c")}, "with --text_b or --ending"),
-        (FOLDER | {"text": "-", "text_b": "b"}, "with --text_b or --ending"),
         (
             FOLDER | {"text": ("a", "b"), "text_b": "b"},
             r"one --text_b for each --text \(2\), got 1",

@@ -1,4 +1,3 @@
-import io
 import json
 
 import pytest
@@ -39,60 +38,26 @@ def test_an_answer_is_a_line_of_json_that_people_can_read(asked):
 
 
 @pytest.mark.parametrize(
-    "values, lines, inputs",
+    "values, inputs",
     [
-        ({"text": "a", "text_b": "b"}, None, {"text": ["a"], "text_b": ["b"]}),
-        ({"text": ("one", "two, three")}, None, {"text": ["one", "two, three"]}),
-        (
-            {"text": "-"},
-            ["one\n", "two, three\r\n"],
-            {"text": ["one", "two, three"]},
-        ),
-        # A tab separates the texts of a pair.
-        (
-            {"text": "-"},
-            ["a\tb\n", "c\td\n"],
-            {"text": ["a", "c"], "text_b": ["b", "d"]},
-        ),
-        # One context serves all questions.
+        ({"text": "a", "text_b": "b"}, {"text": ["a"], "text_b": ["b"]}),
+        ({"text": ("one", "two, three")}, {"text": ["one", "two, three"]}),
         (
             {"question": ("who?", "when?"), "context": "Anna, 1902."},
-            None,
             {"question": ["who?", "when?"], "context": ["Anna, 1902."] * 2},
         ),
-        (
-            {"text": "She", "ending": ("sat", "flew")},
-            None,
-            {"text": ["She"], "endings": [["sat", "flew"]]},
-        ),
-        ({"text": "a", "signature": "query"}, None, {"text": ["a"]}),
+        ({"text": "a", "signature": "query"}, {"text": ["a"]}),
     ],
 )
 def test_all_queries_are_asked_together_and_shown_with_their_answers(
-    asked, values, lines, inputs, monkeypatch
+    asked, values, inputs
 ):
-    monkeypatch.setattr("sys.stdin", iter(lines or ()))
     report = ask(**values)
     assert asked.asked == inputs
     assert asked.signature == values.get("signature", "serving_default")
     shown = [json.loads(line) for line in report.split("\n")]
     for name, column in inputs.items():
         assert [answer[name] for answer in shown] == column
-
-
-@pytest.mark.parametrize(
-    "values, content, message",
-    [
-        ({"text": "-"}, b"good\ncaf\xe9\n", r"standard input:2: not UTF-8 \(byte 4"),
-        ({"text": "-"}, b"", "standard input is empty; expected one"),
-    ],
-)
-def test_wrong_standard_input_is_refused(asked, monkeypatch, values, content, message):
-    stdin = io.TextIOWrapper(io.BytesIO(content), errors="surrogateescape")
-    monkeypatch.setattr("sys.stdin", stdin)
-    with pytest.raises(ValueError, match=message):
-        ask(**values)
-    assert not hasattr(asked, "asked")
 
 
 def ask_file(path, content, **values):
@@ -103,8 +68,9 @@ def ask_file(path, content, **values):
 def test_a_file_of_texts_becomes_a_file_of_answers(asked, tmp_path, reported):
     output_file = tmp_path / "answers.jsonl"
     report = ask_file(
-        tmp_path / "texts.tsv",
-        "one\ta\ntwo, three\tb\nfour\tc\n",
+        tmp_path / "texts.jsonl",
+        '{"text": "one", "text_b": "a"}\n{"text_b": "b", "text": "two, three"}\n'
+        '{"text": "four", "text_b": "c"}\n',
         output_file=str(output_file),
         batch_size=2,
     )
@@ -127,24 +93,25 @@ def test_json_lines_keep_their_other_fields(asked, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, content, message",
+    "content, message",
     [
-        ("a.txt", "", "is empty; expected one query per line"),
-        ("a.txt", "a\tb\nc\n", "line 2: the query has text; expected text and text_b"),
-        ("a.txt", "a\tb\tc\n", "line 1: expected one text, or two separated by a tab"),
-        ("a.csv", "text,label\na,b\n", ".csv files are not supported"),
-        ("a.JSON", '[{"text": "a"}]', ".json files are not supported"),
-        ("a.jsonl", "{\n", "line 1 is not JSON"),
-        ("a.jsonl", '{"txt": "a"}\n', "line 1: expected an object with the model's"),
-        ("a.JSONL", '{"text": 3}\n', "line 1: text must be a text, got 3"),
-        ("a.jsonl", '{"text": "a", "endings": "b"}\n', "must be a list of texts"),
-        ("a.jsonl", '{"text": "a", "label": "rain"}\n', "a field 'label', and so has"),
+        ("", "is empty; expected one query per line"),
+        (
+            '{"text": "a", "text_b": "b"}\n{"text": "c"}\n',
+            "line 2: the query has text; expected text and text_b",
+        ),
+        ("text,label\na,b\n", "line 1 is not JSON: .* one JSON object per line"),
+        ('[{"text": "a"}]', "line 1: expected an object with the model's inputs"),
+        ('{"txt": "a"}\n', "line 1: expected an object with the model's inputs"),
+        ('{"text": 3}\n', "line 1: text must be a text, got 3"),
+        ('{"text": "a", "endings": "b"}\n', "must be a list of texts"),
+        ('{"text": "a", "label": "rain"}\n', "a field 'label', and so has"),
     ],
 )
-def test_a_file_with_a_mistake_is_refused(asked, tmp_path, name, content, message):
+def test_a_file_with_a_mistake_is_refused(asked, tmp_path, content, message):
     output_file = tmp_path / "answers.jsonl"
     with pytest.raises(ValueError, match=message):
-        ask_file(tmp_path / name, content, output_file=str(output_file))
+        ask_file(tmp_path / "queries.jsonl", content, output_file=str(output_file))
     assert not output_file.exists()
 
 
