@@ -23,11 +23,10 @@ def next_folder(export_dir: str, model_file: str = MODEL_FILE) -> str:
     or else the next number in the folder of a model, whose versions have `model_file`.
 
     Raises:
-        ValueError: the folder has a name that TensorFlow Serving ignores, or contains
-            other things than versions.
+        ValueError: the folder has a name that TensorFlow Serving ignores.
     """
     export_dir = export_dir.rstrip("/")
-    parent, name = os.path.split(export_dir)
+    name = os.path.basename(export_dir)
     if _is_number(name):
         return export_dir
     if _LIKE_A_VERSION.fullmatch(name):
@@ -35,20 +34,7 @@ def next_folder(export_dir: str, model_file: str = MODEL_FILE) -> str:
             f"{export_dir}: {name!r} is not a version of TensorFlow Serving; expected "
             "a whole number, as in models/topics/1, or the folder of the model."
         )
-    if siblings := versions_in(parent, model_file):
-        raise ValueError(
-            f"{export_dir}: TensorFlow Serving would ignore {name!r} beside version "
-            f"{siblings[-1]}; use {parent} for the next version."
-        )
-    numbers = versions_in(export_dir, model_file)
-    if not numbers and files.is_folder(export_dir):
-        others = [name for name in files.list_folder(export_dir) if name[:1] != "."]
-        if others:
-            raise ValueError(
-                f"{export_dir} is not empty, and contains no version of a model but "
-                f"{others[0]}; expected a new folder."
-            )
-    return f"{export_dir}/{max(numbers, default=0) + 1}"
+    return f"{export_dir}/{max(versions_in(export_dir, model_file), default=0) + 1}"
 
 
 def latest_folder(export_dir: str) -> str:
@@ -70,12 +56,13 @@ def latest_folder(export_dir: str) -> str:
 
 def versions_in(folder: str, model_file: str = MODEL_FILE) -> list[int]:
     """Returns the versions in the folder of a model, in ascending order."""
-    if not files.is_folder(folder or "."):
+    if not files.is_folder(folder):
         return []
+    names = (entry.rstrip("/") for entry in files.list_folder(folder))
     return sorted(
         int(name)
-        for name in (entry.rstrip("/") for entry in files.list_folder(folder or "."))
-        if _is_number(name) and files.exists(f"{folder or '.'}/{name}/{model_file}")
+        for name in names
+        if _is_number(name) and files.exists(f"{folder}/{name}/{model_file}")
     )
 
 

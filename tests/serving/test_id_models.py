@@ -156,7 +156,7 @@ def test_versions_of_one_format_follow_each_other(single_run, tmp_path):
     other = serving_options.ExportSavedModelOptions(
         output_dir=single_run, export_dir=str(tmp_path / "topics")
     )
-    with pytest.raises(ValueError, match="contains no version of a model but 1"):
+    with pytest.raises(ValueError, match="topics/1 is not empty"):
         export.run(other)
 
 
