@@ -213,11 +213,6 @@ class QuerySavedModelOptions(options_module.Options):
         '{"text": ..., "endings": [...]} or {"question": ..., "context": ...}. Other '
         "fields, such as an id, are copied to the answer.",
     )
-    output_file: str | None = option(
-        None,
-        help="File for the answers, one JSON object per line. Default: standard "
-        "output.",
-    )
     batch_size: int = option(
         QUERIES_PER_CALL, minimum=1, help="Queries per call of the model."
     )

@@ -18,8 +18,6 @@ INPUTS = ("text", "text_b", "endings", "question", "context")
 def run(options: serving_options.QuerySavedModelOptions) -> str:
     """Returns each query and its answer (`client.Client.ask`), a JSON object per line.
 
-    With an output_file, which then has these lines, returns a report.
-
     Raises:
         OSError: a file or the model cannot be read, or its server cannot be reached.
         ValueError: there is no text, or the model does not take these inputs.
@@ -34,12 +32,7 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         model = client.open_saved_model(cast(str, options.export_dir))
     model.batch_size = options.batch_size
     ask = functools.partial(model.ask, signature=options.signature)
-    answers = _answers(ask, queries, options.batch_size)
-    if options.output_file is None:
-        return "\n".join(answers)
-    with files.complete_or_absent(options.output_file) as file:
-        file.writelines(f"{answer}\n" for answer in answers)
-    return f"Answers: {options.output_file} ({len(queries)} lines)"
+    return "\n".join(_answers(ask, queries, options.batch_size))
 
 
 def _answers(ask, queries, batch_size) -> Iterator[str]:
