@@ -14,7 +14,6 @@ from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
-from bert_tf.data import tables
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
@@ -32,7 +31,6 @@ from bert_tf.training import timing
 
 logger = logging.getLogger(__name__)
 
-TABLE_FILE = "predictions.csv"
 # Of the results on a set. Those on other data have other names.
 _MAIN_FILES = {
     "dev": run_folder.EVAL_RESULTS_FILE,
@@ -216,15 +214,6 @@ class Run:
             path = self._path(name, suffix)
             if files.exists(path):
                 files.remove(path)
-        if predicted.table is not None:
-            path = tables.write_answers(
-                self._path(TABLE_FILE, suffix),
-                self.options.predict_file,
-                predicted.table,
-                names=list(predicted.table[0]),
-                header=predicted.header or None,
-            )
-            paths.append(path)
         lines = [f"Predictions are in {' and '.join(paths)}."]
         if not predicted.scores:
             return lines

@@ -72,10 +72,6 @@ class Predicted:
 
     # Lines or larger pieces of text of each result file, by name.
     files: Mapping[str, Iterable[str]]
-    # Cells by column for each row of `predict_file`. They are written beside the
-    # columns of the input to predictions.csv.
-    table: Sequence[Mapping[str, str]] | None = None
-    header: Sequence[str] = ()  # Columns of a predict_file without a header line.
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)  # "test_...".
 
 

@@ -176,30 +176,6 @@ def label_text(answer: Mapping) -> str:
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
 
 
-def cells_of(answer: Mapping, record: Record) -> dict[str, str]:
-    """Returns an answer as cells of a table, by column.
-
-    For one class: `predicted_label` and its `probability`. For several classes:
-    `predicted_labels`, joined as in the training table, and `probability NAME` of each
-    class. For regression: `predicted_value`, or `predicted_value NAME` of each target.
-    """
-    if "value" in answer:
-        return {
-            f"predicted_value {name}".strip(): f"{value:.6g}"
-            for name, value in zip(
-                record.labels or ("",), np.ravel(answer["value"]), strict=True
-            )
-        }
-    probabilities = answer["probabilities"]
-    if "label" in answer:
-        label = answer["label"]
-        return {"predicted_label": label, "probability": f"{probabilities[label]:.4f}"}
-    joined = (record.label_separator or ",").join(answer["labels"])
-    return {"predicted_labels": joined} | {
-        f"probability {name}": f"{value:.4f}" for name, value in probabilities.items()
-    }
-
-
 def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:
     """Yields the lines of test_results.tsv in the release's format.
 

@@ -311,7 +311,6 @@ class Classification(task_module.Task):
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         submission_files = self.processor.get_submission_files()
         texts: dict[str, Any] = {}
-        table = None
         for part in self._sets("test"):
             examples = self.examples[part]
             answers = classification_predictions.answers_of(
@@ -330,12 +329,7 @@ class Classification(task_module.Task):
                         [example.index for example in examples], answers
                     )
                 )
-            if self.options.predict_file is not None:
-                table = [
-                    classification_predictions.cells_of(answer, self.record)
-                    for answer in answers
-                ]
-        return task_module.Predicted(files=texts, table=table)
+        return task_module.Predicted(files=texts)
 
     def file_name(self, name: str, suffix: str) -> str:
         # The server's file names already contain the task: AX.tsv needs no suffix.

@@ -6,7 +6,6 @@ import logging
 import os
 import re
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -238,9 +237,6 @@ class MultipleChoice(task_module.Task):
                 RELEASE_FILE: lines,
                 task_module.PREDICTIONS_FILE: task_module.json_lines(records),
             },
-            table=list(map(_cells, answers)) if self.options.predict_file else None,
-            # As the table was read; a run may be applied to one without it.
-            header=self.options.header or self.record.header,
         )
 
     def summary(self) -> str:
@@ -328,13 +324,4 @@ def _answer(probabilities: np.ndarray, endings: Sequence[str]) -> dict[str, Any]
         "label": str(chosen),
         "ending": endings[chosen],
         "probabilities": {str(i): float(p) for i, p in enumerate(probabilities)},
-    }
-
-
-def _cells(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the columns of an answer in `predictions.csv`."""
-    return {
-        "predicted_label": answer["label"],
-        "predicted_ending": answer["ending"],
-        "probability": f"{max(answer['probabilities'].values()):.4f}",
     }

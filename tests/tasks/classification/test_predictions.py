@@ -55,31 +55,6 @@ def test_a_number_is_the_logit():
 
 
 @pytest.mark.parametrize(
-    "answer, values, cells",
-    [
-        (ANSWERS[0], {}, {"predicted_label": "sun", "probability": "0.7500"}),
-        (
-            {"labels": ["rain", "sun"], "probabilities": {"rain": 0.5, "sun": 1.0}},
-            {"label_separator": "|"},
-            {
-                "predicted_labels": "rain|sun",
-                "probability rain": "0.5000",
-                "probability sun": "1.0000",
-            },
-        ),
-        ({"value": 1.5}, {"labels": ()}, {"predicted_value": "1.5"}),
-        (
-            {"value": [1.5, 1e-7]},
-            {},
-            {"predicted_value rain": "1.5", "predicted_value sun": "1e-07"},
-        ),
-    ],
-)
-def test_an_answer_is_cells_of_a_table(answer, values, cells):
-    assert classification_predictions.cells_of(answer, a_task(**values)) == cells
-
-
-@pytest.mark.parametrize(
     "answers, lines",
     [
         (ANSWERS, ["0\tsun", "7\train"]),

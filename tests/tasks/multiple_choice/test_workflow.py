@@ -75,5 +75,5 @@ def test_a_run_is_applied_to_a_table_without_a_header_line(
         header="startphrase,ending0,ending1,ending2",
     )
     fine_tuning_run.run(options)
-    [table] = folder.glob("predictions*plain*.csv")
-    assert "and honey" in table.read_text().splitlines()[1]
+    [answer] = runs.json_lines(folder / "predictions-plain.jsonl")
+    assert answer["ending"] in ("queen queen", "and honey", "wheel wheel")
