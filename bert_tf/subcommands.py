@@ -184,8 +184,8 @@ STAGES = {
         Subcommand(
             name="evaluate-glue",
             tool="evaluate_glue",
-            options="bert_tf.tasks.classification.options:EvaluateGlueOptions",
-            work="bert_tf.tasks.classification.scores:glue_table",
+            options="bert_tf.fine_tuning.glue_table:EvaluateGlueOptions",
+            work="bert_tf.fine_tuning.glue_table:glue_table",
             summary="Collect GLUE scores in one table, with the paper's average",
             example="--input_dir=runs",
         ),

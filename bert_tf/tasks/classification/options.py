@@ -1,4 +1,4 @@
-"""Options of run_classifier and evaluate_glue."""
+"""Options of run_classifier."""
 
 import dataclasses
 import os
@@ -210,10 +210,3 @@ class RunClassifierOptions(
             "cannot be combined with --teacher; distillation supports one class per "
             "text",
         )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluateGlueOptions(options_module.Options):
-    """Collects the scores of the GLUE tasks in one table, with the paper's average."""
-
-    input_dir: str = option(help="Folder of the run folders of bert_tf classify.")
