@@ -310,8 +310,7 @@ class Run:
         return paths
 
     def _path(self, name, suffix):
-        name = self.task.file_name(name, suffix)
-        return os.path.join(self.options.output_dir, name)
+        return os.path.join(self.options.output_dir, run_file.with_suffix(name, suffix))
 
 
 def num_train_steps(

@@ -342,10 +342,6 @@ class Task(fine_tuning_checks.CheckedTask):
     def predict(self, predict: Predict) -> Predicted:
         """Returns the predictions for the test sets."""
 
-    def file_name(self, name: str, suffix: str) -> str:
-        """Returns the name of a result file; see `RunFolder.suffix_of`."""
-        return run_file.with_suffix(name, suffix)
-
     @abc.abstractmethod
     def summary(self) -> str:
         """Returns a sentence for the model card that says what the model does."""

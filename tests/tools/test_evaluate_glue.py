@@ -82,8 +82,8 @@ def test_a_folder_without_glue_data_is_reported(run_tool, tmp_path):
 
 
 def test_scores_of_other_data_are_not_taken_for_those_of_the_task(run_tool, folder):
-    run = {"results": {"eval_results.txt": {"name": "ax", "checksum": None}}}
+    run = {"results": {"eval_results.txt": {"name": "diagnostic", "checksum": None}}}
     (folder / "a" / "run.json").write_text(json.dumps(run))
     result = run_tool("evaluate_glue", f"--input_dir={folder}", exit_code=1)
-    assert "on ax" in result.stderr
+    assert "on diagnostic" in result.stderr
     assert "evaluate the run on the development data of its task" in result.stderr

@@ -101,7 +101,6 @@ class DataProcessor:
     """
 
     columns: Columns = Columns()  # Of the tables.
-    dev_columns: Columns | None = None  # Of "dev", if it has other ones.
     labels: tuple[str, ...] = ()  # In the order of the outputs; () for one number.
     task_name: str | None = None  # Determines the scores. None for your own data.
     languages: tuple[str, ...] = ()  # ISO codes of the training texts, if known.
@@ -129,12 +128,13 @@ class DataProcessor:
 
     def read(self, data_dir: str, part: str) -> list[InputExample]:
         """Returns the examples of one set; those of a test set have no labels."""
-        is_test = part.startswith("test")
-        columns = (part == "dev" and self.dev_columns) or self.columns
+        columns = self.columns
+        if part.startswith("test"):
+            columns = columns.without_label()
         [path] = self.get_files(data_dir)[part]
         return read_examples(
             path,
-            columns.without_label() if is_test else columns,
+            columns,
             part,
             labels=self.get_labels(),
             broken_rows=self.broken_rows,

@@ -28,10 +28,8 @@ _PARTS_OF_MNLI = {
     "test": "test_matched.tsv",
     "test_mismatched": "test_mismatched.tsv",
 }
-_PARTS_OF_AX = {"dev": "diagnostic-full.tsv", "test": "diagnostic.tsv"}
 # Columns of the texts in TensorFlow Datasets, where they have other names.
 _TFDS_TEXTS = {
-    "ax": ("premise", "hypothesis"),
     "mnli": ("premise", "hypothesis"),
     "mrpc": ("sentence1", "sentence2"),
 }
@@ -169,27 +167,6 @@ class WnliProcessor(GlueProcessor):
 
     columns = _TWO_SENTENCES
     submitted_as = ("WNLI.tsv",)
-
-
-class AxProcessor(GlueProcessor):
-    """AX: the diagnostic set of GLUE, for models trained on MNLI.
-
-    diagnostic.tsv (or AX.tsv) is the set to predict. diagnostic-full.tsv has labels.
-    """
-
-    columns = _TWO_SENTENCES
-    dev_columns = _columns("Premise", "Hypothesis", label="Label")
-    labels = ENTAILMENT_LABELS
-    parts = _PARTS_OF_AX
-    submitted_as = ("AX.tsv",)
-
-    def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
-        """Returns the paths of both files."""
-        paths = super().get_files(data_dir)
-        alternative = os.path.join(data_dir, self.submitted_as[0])
-        if not files.exists(*paths["test"]) and files.exists(alternative):
-            paths["test"] = (alternative,)
-        return paths
 
 
 # The language of the release.
@@ -341,5 +318,4 @@ PROCESSORS: dict[str, type[GlueProcessor]] = {
     "qnli": QnliProcessor,
     "rte": RteProcessor,
     "wnli": WnliProcessor,
-    "ax": AxProcessor,
 }

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from typing import ClassVar
-from typing import Self
 
 from bert_tf import options as options_module
 from bert_tf.data import label_names
@@ -20,10 +19,8 @@ TASK_NAMES = (
     "qnli",
     "rte",
     "wnli",
-    "ax",
     "xnli",
 )
-WITHOUT_TRAINING = ("ax",)
 _FILES = ("train_file", "eval_file", "predict_file")
 _COLUMNS = ("text_column", "text_b_column", "label_column")
 _LABELS = ("labels", "label_separator", "regression")
@@ -45,7 +42,7 @@ class RunClassifierOptions(
     task_name: str | None = option(
         None,
         help="GLUE task or XNLI: CoLA, MRPC, SST-2, STS-B, QQP, MNLI, QNLI, RTE, WNLI, "
-        "AX, XNLI. Leave it out for your own data.",
+        "XNLI. Leave it out for your own data.",
     )
     data_dir: str | None = option(
         None,
@@ -174,17 +171,6 @@ class RunClassifierOptions(
                 ("class_weights",),
                 "is for classes, but the labels of STS-B are numbers",
             )
-        if name in WITHOUT_TRAINING and (self.do_train or self.dry_run):
-            raise options_module.OptionError(
-                "--task_name=AX has no training data; train with --task_name=MNLI, "
-                "then use --task_name=AX with the --output_dir of that run."
-            )
-
-    def reading_all(self) -> Self:
-        """See `TaskOptions.reading_all`; AX has only data to predict."""
-        if (self.task_name or "").lower() in WITHOUT_TRAINING and not self.do_eval:
-            return dataclasses.replace(self, do_predict=True)
-        return super().reading_all()
 
     def _check_own_data(self) -> None:
         if self.data_dir is not None:

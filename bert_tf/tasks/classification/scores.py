@@ -120,7 +120,6 @@ SCORES = {
 }
 # Other tasks have the scores of their kind of label.
 SCORES_OF_TASK = {
-    "ax": ("accuracy", "matthews"),
     "cola": ("accuracy", "matthews"),
     "mrpc": ("accuracy", "f1"),
     "qqp": ("accuracy", "f1"),

@@ -331,13 +331,6 @@ class Classification(task_module.Task):
                 )
         return task_module.Predicted(files=texts)
 
-    def file_name(self, name: str, suffix: str) -> str:
-        # The server's file names already contain the task: AX.tsv needs no suffix.
-        is_submission = name in self.processor.get_submission_files().values()
-        if is_submission and suffix == f"-{self.identities['test'].name}":
-            return name
-        return super().file_name(name, suffix)
-
     def summary(self) -> str:
         return self.record.summary()
 

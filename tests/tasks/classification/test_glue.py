@@ -110,7 +110,6 @@ def test_a_task_reads_its_files(folder_of, task_name, rows):
         ("cola", ["0", "1"]),
         ("sts-b", []),  # Numbers.
         ("mnli", ["contradiction", "entailment", "neutral"]),  # As in the release.
-        ("ax", ["contradiction", "entailment", "neutral"]),
         ("rte", ["entailment", "not_entailment"]),
     ],
 )
@@ -140,19 +139,6 @@ def test_rows_that_glue_broke_are_left_out_of_qqp_with_a_warning(folder_of, capl
     [record] = caplog.records
     assert "train.tsv:3: expected 6 columns" in record.getMessage()
     assert "Skipped 2 rows with such errors" in record.getMessage()
-
-
-@pytest.mark.parametrize("name", ["diagnostic.tsv", "AX.tsv"])
-def test_the_diagnostic_set_is_predicted_and_its_full_file_scored(tmp_path, name):
-    (tmp_path / name).write_text("index\tsentence1\tsentence2\n4\tA.\tB.\n")
-    (tmp_path / "diagnostic-full.tsv").write_text(
-        "Logic\tPremise\tHypothesis\tLabel\nNegation\tC.\tD.\tentailment\n"
-    )
-    processor = glue.AxProcessor()
-    [to_predict] = processor.get_test_examples(str(tmp_path))
-    assert (to_predict.text_a, to_predict.text_b, to_predict.index) == ("A.", "B.", "4")
-    [to_score] = processor.get_dev_examples(str(tmp_path))
-    assert (to_score.text_b, to_score.label) == ("D.", "entailment")
 
 
 @pytest.mark.parametrize(

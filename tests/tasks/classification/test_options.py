@@ -23,7 +23,6 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
             "--label_column=a is also --text_column",
         ),
         ({**OWN, "do_train": True, "data_dir": "x"}, "--data_dir requires --task_name"),
-        ({**TASK, "do_train": True, "task_name": "AX"}, "has no training data; train"),
         ({**TASK, "do_eval": True, "language": "de"}, "requires --task_name=XNLI"),
         ({**TASK, "do_train": True, "task_name": "XNLI", "language": "all"}, "alone"),
         (

@@ -61,7 +61,6 @@ def test_scores_of_several_numbers_are_means_over_the_targets():
         ("mrpc", "single_label", TRUE, {"accuracy", "f1"}),
         ("qqp", "single_label", TRUE, {"accuracy", "f1"}),
         ("mnli", "single_label", TRUE, {"accuracy"}),
-        ("ax", "single_label", TRUE, {"accuracy", "matthews"}),
         (None, "single_label", TRUE, {"accuracy"}),
         (None, "multi_label", INDICATORS, {"accuracy", "macro_f1", "micro_f1"}),
         (None, "regression", np.array([1.0, 2.0]), {"pearson", "spearman"}),
