@@ -210,10 +210,6 @@ class Run:
         folder.create()
         suffix = folder.suffix_of(task_module.PREDICTIONS_FILE, data_set)
         paths = self._write_files(predicted.files, suffix)
-        for name in set(self.task.PREDICTION_FILES) - set(predicted.files):
-            path = self._path(name, suffix)
-            if files.exists(path):
-                files.remove(path)
         lines = [f"Predictions are in {' and '.join(paths)}."]
         if not predicted.scores:
             return lines

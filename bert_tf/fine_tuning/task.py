@@ -108,9 +108,6 @@ class Task(fine_tuning_checks.CheckedTask):
     MAY_CHANGE: ClassVar[tuple[str, ...]] = ()
     UNIT: ClassVar[str] = "examples"  # What `num_train_rows` counts.
     NOUN: ClassVar[str] = "examples"  # What facts of the training data call them.
-    # All files of predictions. Those that are not written are removed, because they are
-    # of earlier predictions.
-    PREDICTION_FILES: ClassVar[tuple[str, ...]] = (PREDICTIONS_FILE,)
     # Option with the batch size of predictions.
     PREDICTION_BATCH: ClassVar[str] = "predict_batch_size"
 

@@ -44,7 +44,7 @@ def column_files(folder):
 # Tool -> its files, and what it writes in the end.
 TOOLS = {
     "run_squad": (squad_files, ("predictions.json", "eval_results.txt")),
-    "run_ner": (column_files, ("test_predictions.txt", "eval_results.txt")),
+    "run_ner": (column_files, ("predictions.jsonl", "eval_results.txt")),
 }
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes tagged sentences: column files, plain text, data in memory.
+"""Reads tagged sentences: column files, plain text, data in memory.
 
 A column file, as in CoNLL, has one word per line and blank lines between sentences:
 
@@ -47,18 +47,7 @@ class Line:
     text: str  # Without the line break.
     cells: tuple[str, ...] = ()  # The columns of a word; empty for other lines.
     is_comment: bool = False
-    has_tabs: bool = False  # The columns are separated by tabs.
     is_broken: bool = False  # The line has the wrong number of columns or an empty one.
-
-    def with_cell(self, column: int, value: str) -> str:
-        """Returns the text with a column replaced, or appended if it is missing."""
-        if column >= len(self.cells):
-            return self.text.rstrip() + ("\t" if self.has_tabs else " ") + value
-        if self.has_tabs:
-            cells = self.text.split("\t")
-            return "\t".join([*cells[:column], value, *cells[column + 1 :]])
-        start, end = list(re.finditer("[^ \t]+", self.text))[column].span()
-        return self.text[:start] + value + self.text[end:]
 
 
 def _comments(texts: Sequence[str]) -> frozenset[int]:
@@ -114,7 +103,7 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
             empty column or is not UTF-8 (the message names the line), or the file has
             no words.
     """
-    first = None
+    first, has_tabs = None, False
     texts = list(files.read_lines(path))
     comments = _comments(texts)
     for number, text in enumerate(texts, start=1):
@@ -122,9 +111,9 @@ def read_lines(path: str, *, broken_rows: list[str] | None = None) -> Iterator[L
         if is_comment or text.startswith(DOCUMENT_START) or not text.strip():
             yield Line(number=number, text=text, is_comment=is_comment)
             continue
-        has_tabs = "\t" in text if first is None else first.has_tabs
-        cells = tuple(_cells(text, has_tabs))
-        line = Line(number=number, text=text, cells=cells, has_tabs=has_tabs)
+        if first is None:
+            has_tabs = "\t" in text
+        line = Line(number=number, text=text, cells=tuple(_cells(text, has_tabs)))
         first = first or line
         is_broken = True
         with tables.row_faults(broken_rows):
@@ -206,32 +195,6 @@ def read_sentences(
     if num_comments:
         logger.info("%s: Skipped %d comment lines.", path, num_comments)
     return sentences
-
-
-def lines_with_tags(path: str, column: int, tags: Sequence[str]) -> Iterator[str]:
-    """Yields the lines of a column file with predicted tags in the column of tags.
-
-    Args:
-        path: of the file that was tagged.
-        column: index of the column of tags, which is appended if the file lacks it.
-        tags: the tags of all words, in order.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the file has more words than there are tags.
-    """
-    rest = iter(tags)
-    for line in read_lines(path):
-        text = line.text
-        if line.cells:
-            tag = next(rest, None)
-            if tag is None:
-                raise ValueError(
-                    f"{path} has more words than there are predicted tags "
-                    f"({len(tags)}); the file has changed, so predict again."
-                )
-            text = line.with_cell(column, tag)
-        yield text + "\n"
 
 
 def plain_text_words(

@@ -31,7 +31,6 @@ from bert_tf.training import run_file
 logger = logging.getLogger(__name__)
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
-COLUMN_FILE = "test_predictions.txt"  # The test file with the predicted tags.
 ROWS_PER_PART = 4096  # Rows whose logits are in memory at a time.
 
 
@@ -50,7 +49,6 @@ class TokenClassification(task_module.Task):
     )
     FROM_DATA = ("labels",)
     UNIT = "rows"
-    PREDICTION_FILES = (task_module.PREDICTIONS_FILE, COLUMN_FILE)
 
     options: token_classification_options.RunNerOptions
 
@@ -208,26 +206,22 @@ class TokenClassification(task_module.Task):
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         logits = self._word_logits("test", predict)
         tagged = features_module.tagged(logits, self.record.labels)
-        path, is_plain = str(self.paths()["test"]), self.is_plain_text("test")
+        is_plain = self.is_plain_text("test")
         answers = features_module.line_answers(
-            path if is_plain else self.examples["test"],
+            str(self.paths()["test"]) if is_plain else self.examples["test"],
             tagged,
             self.record,
             entities=self.options.entities,
         )
-        contents: dict[str, Any] = {
-            task_module.PREDICTIONS_FILE: task_module.json_lines(answers)
-        }
-        if not is_plain:
-            contents[COLUMN_FILE] = examples.lines_with_tags(
-                path, self.record.tag_column, [tag for tag, _ in tagged]
-            )
         test_scores: dict[str, float] = {}
         if self.examples["test"][0].tags is not None:
             predicted = self._by_sentence("test", tagged)
             self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
-        return task_module.Predicted(files=contents, scores=test_scores)
+        return task_module.Predicted(
+            files={task_module.PREDICTIONS_FILE: task_module.json_lines(answers)},
+            scores=test_scores,
+        )
 
     def summary(self) -> str:
         labels = self.record.labels

@@ -57,9 +57,6 @@ def test_comments_before_the_first_word_of_a_sentence_are_skipped(
     sentences = examples.read_sentences(path, examples.Columns(tag=1))
     assert [one.words for one in sentences] == expected
     assert {tag for one in sentences for tag in one.tags} == {"O"}
-    num_words = sum(map(len, expected))
-    tagged = examples.lines_with_tags(path, 1, ["O"] * num_words)
-    assert "".join(tagged) == content
     num_comments = sum(line.is_comment for line in examples.read_lines(path))
     said = f"{path}: Skipped {num_comments} comment lines"
     assert (said in caplog.text) is (num_comments > 0)
@@ -139,24 +136,3 @@ def test_tags_follow_their_scheme_and_are_those_of_the_model(
         return
     with pytest.raises(ValueError, match=f"train.txt{message}"):
         schemes.check_tags(path, sentences, scheme, labels)
-
-
-@pytest.mark.parametrize(
-    "text, column, changed",
-    [
-        ("a b c\nEU  NNP\tO ", 2, "EU  NNP\tX "),  # Spaces stay as they are.
-        ("EU NNP O", 1, "EU X O"),
-        ("EU", 1, "EU X"),
-        ("New York\tO", 1, "New York\tX"),  # A tab in the first line: columns.
-    ],
-)
-def test_a_tag_is_put_into_its_column(write, text, column, changed):
-    *_, line = examples.lines_with_tags(write(text), column, ["X", "X"])
-    assert line == changed + "\n"
-
-
-def test_a_file_that_grew_since_it_was_tagged_is_refused(tmp_path):
-    (tmp_path / "test.txt").write_text("EU\nrejects\n")
-    lines = examples.lines_with_tags(str(tmp_path / "test.txt"), 1, ["O"])
-    with pytest.raises(ValueError, match=r"more words than there .* tags \(1\)"):
-        list(lines)

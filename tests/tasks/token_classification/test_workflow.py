@@ -48,41 +48,22 @@ def test_scores_of_the_test_file_stay_beside_those_of_the_development_file(
     assert runs.scores(run_dir) == expected
 
 
-def test_predictions_are_the_test_file_with_the_models_tags(names_run, task_data):
-    written = (names_run / "test_predictions.txt").read_text().splitlines()
+def test_predictions_are_the_sentences_of_the_test_file_with_tags(names_run, task_data):
     path = task_data("token_classification") / "test.txt"
-    original = path.read_text().splitlines()
-    assert [line.split()[:1] for line in written] == [
-        line.split()[:1] for line in original
-    ]
-    rows = [line for line in original if line and not line.startswith("-DOCSTART-")]
-    hits = sum(a == b for a, b in zip(written, original, strict=True) if a in rows)
-    assert hits / len(rows) > 0.95
-
-    lines = runs.json_lines(names_run / "predictions.jsonl")
-    by_line = {one["line"]: one["tags"] for one in lines}
-
-    tagger = bert_tf.load(str(names_run))
-    sentences = "\n".join(original).split("\n\n")
-    words = [
-        [line.split()[0] for line in sentence.splitlines()]
-        for sentence in sentences
+    sentences = [
+        [line.split() for line in sentence.splitlines()]
+        for sentence in path.read_text().split("\n\n")
         if sentence and not sentence.startswith("-DOCSTART-")
     ]
-    tags = [tag for answer in tagger.predict(words) for tag in answer["tags"]]
-    told = [line.split()[1] for line in written if line and line[0] != "-"]
-    assert tags == told == [tag for one in by_line.values() for tag in one]
-
-
-def test_files_of_earlier_predictions_are_removed(tmp_path, names_run, names_options):
-    run_dir = shutil.copytree(names_run, tmp_path / "run")
-    (run_dir / "run.json").write_text("{}")  # As if no data were the run's own.
-    (tmp_path / "news.txt").write_text("Anna was in Lund.\n")
-    options = {"do_train": False, "do_predict": True}
-    options["predict_file"] = str(tmp_path / "news.txt")
-    fine_tuning_run.run(names_options(run_dir, **options))
-    assert not (run_dir / "test_predictions.txt").exists()
-    assert len((run_dir / "predictions.jsonl").read_text().splitlines()) == 1
+    words = [[word for word, _ in sentence] for sentence in sentences]
+    answers = runs.json_lines(names_run / "predictions.jsonl")
+    assert [answer["words"] for answer in answers] == words
+    tags = [tag for answer in answers for tag in answer["tags"]]
+    true_tags = [tag for sentence in sentences for _, tag in sentence]
+    hits = sum(a == b for a, b in zip(tags, true_tags, strict=True))
+    assert hits / len(tags) > 0.95
+    loaded = bert_tf.load(str(names_run)).predict(words)
+    assert tags == [tag for answer in loaded for tag in answer["tags"]]
 
 
 def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
