@@ -45,33 +45,9 @@ def tag_scores(
     accuracy = {"accuracy": float(np.mean(hits))}
     if scheme == schemes.NONE:
         return accuracy
-    counts = sum(_counts_by_type(tags, predicted, scheme).values(), np.zeros(3, int))
+    counts = _entity_counts(tags, predicted, scheme)
     names = ("precision", "recall", "f1")
     return accuracy | dict(zip(names, _ratios(*counts), strict=True))
-
-
-def report_by_type(
-    tags: Sequence[Sequence[str]],
-    predicted: Sequence[Sequence[str]],
-    scheme: str,
-) -> str:
-    """Returns a text table with the scores of each entity type, and of all entities.
-
-    Args:
-        tags: the correct tags of each sentence.
-        predicted: the predicted tags of each sentence.
-        scheme: one of `schemes.SCHEMES` except "none".
-    """
-    counts = _counts_by_type(tags, predicted, scheme)
-    width = max(map(len, (*counts, "type")))
-    lines = [f"{'type':{width}}  precision  recall    F1  support"]
-    total = sum(counts.values(), np.zeros(3, int))
-    for kind, row in [*sorted(counts.items()), ("all", total)]:
-        precision, recall, f1 = _ratios(*row)
-        lines.append(
-            f"{kind:{width}}  {precision:9.2f}  {recall:6.2f}  {f1:.2f}  {row[2]:7}"
-        )
-    return "\n".join(lines)
 
 
 def plot_values(
@@ -112,14 +88,12 @@ def plot_values(
     }
 
 
-def _counts_by_type(tags, predicted, scheme):
-    """Returns the numbers of entities that are right, predicted and true, by type."""
-    counts: dict[str, Any] = collections.defaultdict(lambda: np.zeros(3, int))
+def _entity_counts(tags, predicted, scheme):
+    """Returns the numbers of entities that are right, predicted and true."""
+    counts = np.zeros(3, int)
     for pair in zip(tags, predicted, strict=True):
         true, guessed = (set(schemes.entities(one, scheme)) for one in pair)
-        for place, entities in enumerate((true & guessed, guessed, true)):
-            for kind, *_ in entities:
-                counts[kind][place] += 1
+        counts += [len(true & guessed), len(guessed), len(true)]
     return counts
 
 

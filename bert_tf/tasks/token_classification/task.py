@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import itertools
-import logging
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,8 +26,6 @@ from bert_tf.tasks.token_classification import schemes
 from bert_tf.tasks.token_classification import scores
 from bert_tf.tokenization import words as words_module
 from bert_tf.training import run_file
-
-logger = logging.getLogger(__name__)
 
 FILES = {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}
 ROWS_PER_PART = 4096  # Rows whose logits are in memory at a time.
@@ -186,7 +183,6 @@ class TokenClassification(task_module.Task):
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         """Returns the wrong sentences, in which any tag is wrong, and the plots."""
         predicted = evaluation.outputs
-        self._log_types("dev", predicted)
         return task_module.Details(
             wrong=[
                 model_card.WrongExample(
@@ -216,7 +212,6 @@ class TokenClassification(task_module.Task):
         test_scores: dict[str, float] = {}
         if self.examples["test"][0].tags is not None:
             predicted = self._by_sentence("test", tagged)
-            self._log_types("test", predicted)
             test_scores = self._scores("test", predicted, "test")
         return task_module.Predicted(
             files={task_module.PREDICTIONS_FILE: task_module.json_lines(answers)},
@@ -366,10 +361,3 @@ class TokenClassification(task_module.Task):
             self._true_tags(name), predicted, self.record.tag_scheme
         )
         return {f"{prefix}_{key}": value for key, value in values.items()}
-
-    def _log_types(self, name, predicted):
-        """Logs the scores of predicted tags by entity type."""
-        scheme = self.record.tag_scheme
-        if scheme != schemes.NONE:
-            report = scores.report_by_type(self._true_tags(name), predicted, scheme)
-            logger.info("Entities of %s by type:\n%s", name, report.rstrip())

@@ -75,14 +75,6 @@ def test_the_scores_are(true, predicted, scheme, expected):
     assert results == pytest.approx(expected)
 
 
-def test_the_report_has_a_line_for_each_type():
-    report = scores.report_by_type([["B-PER", "B-LOC"]], [["B-PER", "O"]], "iob2")
-    rows = {line.split()[0]: line.split()[1:] for line in report.splitlines() if line}
-    assert rows["PER"] == ["1.00", "1.00", "1.00", "1"]
-    assert rows["LOC"] == ["0.00", "0.00", "0.00", "1"]
-    assert rows["all"] == ["1.00", "0.50", "0.67", "2"]
-
-
 def test_what_cannot_be_scored_is_refused():
     with pytest.raises(ValueError, match="at least one word"):
         scores.tag_scores([], [], "none")
