@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 FACTS_FILE = "model_card.json"
 CARD_FILE = "README.md"
-WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
 MAX_CHARACTERS = 200  # Of a cell in a table.
 # Settings that are always shown. Other settings are shown if they are not the default.
 ALWAYS_SHOWN = (
@@ -83,15 +82,6 @@ class DataFile:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WrongExample:
-    """An example that the model answered incorrectly."""
-
-    text: str  # Readable form of the model's input.
-    expected: str
-    predicted: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Card:
     """The facts of a task about its run. Empty fields are unknown to this call."""
 
@@ -103,10 +93,9 @@ class Card:
     data: tuple[DataFile, ...] = ()
     training: run_file.TrainingFacts | None = None
     training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
-    # Of an evaluation: the contents of eval_results.txt, the wrong ones of so many
-    # examples, and what was evaluated (None: the run's own data).
+    # Of an evaluation: the contents of eval_results.txt, the number of examples, and
+    # what was evaluated (None: the run's own data).
     results: Mapping[str, float] | None = None
-    wrong: Sequence[WrongExample] = ()
     num_examples: int | None = None
     data_set: run_file.DataSet | None = None
 
@@ -129,11 +118,11 @@ def read_facts(run_dir: str) -> dict[str, Any] | None:
 
 
 def write(folder: run_folder.RunFolder, card: Card) -> str | None:
-    """Writes or completes README.md of a run, and lists the wrong examples.
+    """Writes or completes README.md of a run.
 
     The card contains the data and settings of the steps that were trained, and the
     scores on the run's own data. Only a call that trained replaces facts about the
-    training. Wrong examples are in a file of their own, because they may be private.
+    training.
 
     Returns:
         The path of the card. None if it was not written: the model in the folder was
@@ -144,8 +133,8 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
     def facts(earlier):
         if earlier is None and card.training is None:
             return None
-        if card.results is not None and _write_wrong_examples(folder, card):
-            return None
+        if folder.suffix_of(run_folder.EVAL_RESULTS_FILE, card.data_set):
+            return None  # Not the run's own data.
         return _merged(earlier, _facts(card, folder))
 
     return _rewrite(folder, facts)
@@ -223,20 +212,9 @@ def _seal(text):
     return _SEAL.format(hashlib.sha256(text.encode("utf-8")).hexdigest())
 
 
-def _write_wrong_examples(folder, card):
-    """Writes the wrong examples. Returns the suffix of the file; see `run_file`."""
-    suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, card.data_set)
-    name = run_file.with_suffix(WRONG_EXAMPLES_FILE, suffix)
-    with files.complete_or_absent(os.path.join(folder.path, name)) as file:
-        for wrong in card.wrong:
-            record = dataclasses.asdict(wrong)
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return suffix
-
-
 def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
-    evaluation = {"options", "results", "wrong", "num_examples", "data_set"}
+    evaluation = {"options", "results", "num_examples", "data_set"}
     facts = {k: v for k, v in dataclasses.asdict(card).items() if k not in evaluation}
     options, results = card.options, card.results
     start = options.init_checkpoint
@@ -247,7 +225,6 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "settings": settings(options),
         # Lists, because a search records one value per seed.
         "scores": {name: [value] for name, value in (results or {}).items()},
-        "num_wrong": None if results is None else len(card.wrong),
         "num_evaluated": card.num_examples,
     }
     return json.loads(json.dumps(facts))  # Lists in place of tuples.
@@ -264,7 +241,7 @@ def _merged(earlier, facts):
         return earlier
     evaluated = [file for file in facts["data"] if file["part"] != "train"]
     facts["data"] = [f for f in earlier["data"] if f["part"] == "train"] + evaluated
-    changed = ("data", "scores", "num_wrong", "num_evaluated")
+    changed = ("data", "scores", "num_evaluated")
     return earlier | {name: facts[name] for name in changed}
 
 

@@ -188,10 +188,10 @@ class Run:
         self._write_card(
             results=results,
             data_set=data_set,
-            wrong=details.wrong,
             num_examples=details.num_examples,
         )
-        self._write_files({n: [text] for n, text in details.files.items()}, suffix)
+        if folder.is_written:
+            self._write_files(details.files, suffix)
         plots.update_data(folder, details.plots, data_set)
         self._lines = list(details.lines)
         if suffix:

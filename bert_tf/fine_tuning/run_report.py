@@ -22,7 +22,7 @@ FILE = "report.html"
 CURVES_FILE = "curves.png"
 # A score must cover this share of the distance from the baseline to a perfect score.
 MARGIN = 0.02
-_NO_FACTS = {"summary": "A training run of bert_tf.", "num_wrong": None}
+_NO_FACTS = {"summary": "A training run of bert_tf."}
 
 
 def plot_runs(options: training_options.PlotRunOptions) -> str:
@@ -64,7 +64,6 @@ def write(folder: run_folder.RunFolder) -> str | None:
     facts = model_card.read_facts(run_dir) or _NO_FACTS
     images, no_plots = _images(run_dir, data)
     flags = run_file.read_run(run_dir).get("flags", {})
-    wrong_examples = model_card.WRONG_EXAMPLES_FILE
     text = model_card.render(
         "run_report.html.jinja",
         name=os.path.basename(os.path.abspath(run_dir)),
@@ -73,7 +72,6 @@ def write(folder: run_folder.RunFolder) -> str | None:
         scores=_scores(folder.read_eval_results(), data.get("baselines", {})),
         images=images,
         no_plots=no_plots,
-        has_wrong_examples=files.exists(os.path.join(run_dir, wrong_examples)),
         settings=facts.get("settings")
         or {name: value for name, value in flags.items() if value is not None},
     )

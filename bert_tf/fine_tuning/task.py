@@ -59,11 +59,11 @@ class Evaluation:
 class Details:
     """What the files of a run say about an evaluation, besides its scores."""
 
-    wrong: Sequence[model_card.WrongExample]
     num_examples: int
     plots: Mapping[str, Any]  # See `training.plots`.
     lines: Sequence[str] = ()  # For the report, after the scores.
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Text by name.
+    # Lines or larger pieces of text of further result files, by name.
+    files: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -319,7 +319,7 @@ class Task(fine_tuning_checks.CheckedTask):
 
     @abc.abstractmethod
     def details(self, evaluation: Evaluation) -> Details:
-        """Returns wrong examples, plots and so on of the last evaluation."""
+        """Returns the plots and further files of the last evaluation."""
 
     def prediction(self, batch_size: int) -> training_evaluation.Evaluation:
         """Returns what computes outputs of the run's model.

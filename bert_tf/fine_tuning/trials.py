@@ -55,7 +55,10 @@ _RECORD_SHAPE = {
     "results": {str: int | float | None},
 }
 # Beginnings of the names of result files.
-_RESULTS = {"eval_results", "predictions", "test_results", "eval_classes"}
+_RESULTS = {
+    *("eval_results", "predictions", "test_results", "eval_classes"),
+    "wrong_examples",
+}
 # Flags that a resumed run may change, but not a finished one: the contents of these
 # files are not compared here, and evaluations decide whether a run has a best/ folder.
 _FIXED = ("bert_config_file", "vocab_file", "eval_every_steps")

@@ -32,7 +32,6 @@ TRAINING = run_file.TrainingFacts(
     versions={"tensorflow": "2.21.0", "tensorflow-text": None},
     date="2024-05-31",
 )
-WRONG = model_card.WrongExample(text="a | b\n<c>", expected="rain", predicted="sun")
 
 
 def card(**values):
@@ -58,13 +57,12 @@ def rewrite_scores(run_dir, scores):
     return model_card.rewrite_scores(run_folder.RunFolder(str(run_dir)), scores)
 
 
-NAMES = ("README.md", "model_card.json", "wrong_examples.jsonl")
+NAMES = ("README.md", "model_card.json")
 RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
 
-def evaluated(*, results=RESULTS, num_wrong=12, **values):
-    wrong = (WRONG,) * num_wrong
-    return card(results=results, wrong=wrong, num_examples=120, **values)
+def evaluated(**values):
+    return card(results=RESULTS, num_examples=120, **values)
 
 
 @pytest.fixture
@@ -119,7 +117,7 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         "| recompute_layers | True |",
         "| max_seq_length | 128 |",
         "| eval_accuracy | 0.9000 |",
-        "12 of 120 evaluated examples are wrong.",
+        "On 120 examples.",
         "| devices | 2 × Abacus |",
         "| optimizer steps | 60 |",
         "| training speed | 123.5 examples/s |",
@@ -173,20 +171,7 @@ def test_scores_of_an_earlier_step_are_dropped(run_dir):
     write(run_dir, card(training=longer))
     text = (run_dir / "README.md").read_text()
     assert "0.9000" not in text
-    assert "Wrong examples" not in text
-
-
-def test_wrong_examples_are_in_a_file_of_their_own(run_dir):
-    write(run_dir, evaluated(training=TRAINING))
-    for name in ("README.md", "model_card.json"):
-        assert "<c>" not in (run_dir / name).read_text()
-    lines = (run_dir / "wrong_examples.jsonl").read_text().splitlines()
-    assert len(lines) == 12
-    assert json.loads(lines[0]) == {
-        "text": "a | b\n<c>",
-        "expected": "rain",
-        "predicted": "sun",
-    }
+    assert "On 120 examples" not in text
 
 
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
@@ -197,14 +182,11 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     before = [(run_dir / name).read_bytes() for name in NAMES]
     found = card(
         results={"eval_accuracy": 0.1},
-        wrong=(WRONG,),
         num_examples=3,
         data_set=run_file.DataSet(name="moods"),
     )
     assert write(run_dir, found) is None
     assert [(run_dir / name).read_bytes() for name in NAMES] == before
-    others = (run_dir / "wrong_examples-moods.jsonl").read_text()
-    assert len(others.splitlines()) == 1
 
 
 def test_an_edited_card_stays_as_it_is(run_dir, caplog):

@@ -98,7 +98,7 @@ class Bees(task_module.Task):
 
     def details(self, evaluation):
         num_examples = len(self.examples["dev"])
-        return task_module.Details(wrong=[], num_examples=num_examples, plots={})
+        return task_module.Details(num_examples=num_examples, plots={})
 
     def predict(self, predict):
         rows = self.outputs(predict, "test", "probabilities")

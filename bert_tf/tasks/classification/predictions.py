@@ -84,11 +84,7 @@ class Record(task_record.TaskRecord):
         if self.label_kind == checkpoint_heads.REGRESSION:
             names = ", ".join(self.labels)
             numbers = f"{len(self.labels)} numbers ({names})" if names else "a number"
-            return (
-                f"Predicts {numbers} for {texts}{of_task}. An answer counts as wrong "
-                "if it differs from the label by more than the labels' standard "
-                "deviation."
-            )
+            return f"Predicts {numbers} for {texts}{of_task}."
         if self.label_kind == checkpoint_heads.MULTI_LABEL:
             return (
                 f"Assigns {texts} to any number of {len(self.labels)} classes"

@@ -186,18 +186,6 @@ def baseline_scores(
     return task_scores(task_name, truth, predicted, kind=kind, labels=labels)
 
 
-def is_correct(truth: np.ndarray, predicted: np.ndarray, kind: str) -> np.ndarray:
-    """Returns whether each answer is right, bool [N]. Arguments as in `task_scores`.
-
-    A number is right if it differs from the label by at most the labels' standard
-    deviation.
-    """
-    is_right = truth == predicted
-    if kind == checkpoint_heads.REGRESSION:
-        is_right = np.abs(truth - predicted) <= np.std(truth, axis=0)
-    return np.all(is_right.reshape(len(truth), -1), axis=1)
-
-
 def named(
     by_set: Mapping[str, Mapping[str, float]], languages: Sequence[str] = ()
 ) -> dict[str, float]:

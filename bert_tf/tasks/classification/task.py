@@ -33,6 +33,8 @@ from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
+WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
+
 
 class Classification(task_module.Task):
     """Which class, classes or numbers does a text have? GLUE, XNLI, your own tables."""
@@ -265,7 +267,7 @@ class Classification(task_module.Task):
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         record, baselines = self.record, {}
-        wrong: list[model_card.WrongExample] = []
+        wrong: list[dict[str, str]] = []
         tables: list[str] = []
         plot_values: dict[str, Any] = {}
         for part, logits in evaluation.outputs.items():
@@ -275,20 +277,9 @@ class Classification(task_module.Task):
             baselines[part] = scores.baseline_scores(
                 self.processor.task_name, truth, record.label_kind, record.labels
             )
-            answers = classification_predictions.answers_of(logits, record)
-            is_right = scores.is_correct(truth, predicted, record.label_kind)
-            wrong += [
-                model_card.WrongExample(
-                    text=" ||| ".join(filter(None, example.texts)),
-                    expected=str(example.label),
-                    predicted=classification_predictions.label_text(answer),
-                )
-                for example, answer, right in zip(
-                    examples, answers, is_right, strict=True
-                )
-                if not right
-            ]
             if record.label_kind != checkpoint_heads.REGRESSION:
+                answers = classification_predictions.answers_of(logits, record)
+                wrong += _wrong_examples(examples, answers, truth != predicted)
                 tables.append(scores.class_table(truth, predicted, record.labels))
             if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:
                 confusion = plots.confusion_data(truth, predicted, record.labels)
@@ -298,14 +289,18 @@ class Classification(task_module.Task):
             name: plots.baseline(plots.MAJORITY_CLASS, value)
             for name, value in named.items()
         }
+        contents: dict[str, Any] = {}
+        if tables:
+            contents[WRONG_EXAMPLES_FILE] = task_module.json_lines(wrong)
         has_tables = self.options.task_name is None and tables
         text = "\n\n".join(tables)
+        if has_tables:
+            contents[scores.CLASSES_FILE] = [text + "\n"]
         return task_module.Details(
-            wrong=wrong,
             num_examples=sum(map(len, evaluation.outputs.values())),
             plots=plot_values,
             lines=text.split("\n") if has_tables else (),
-            files={scores.CLASSES_FILE: text + "\n"} if has_tables else {},
+            files=contents,
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
@@ -416,3 +411,17 @@ class Classification(task_module.Task):
         elif validation is not None:
             path = examples_module.file_of(run, validation, "validation")
             run.values |= {"eval_file": path, "do_eval": True}
+
+
+def _wrong_examples(examples, answers, differences):
+    """Yields the examples with a wrong answer, for people to read.
+
+    `differences` is a bool [N], or [N, C] for examples with several classes.
+    """
+    is_wrong = np.any(differences.reshape(len(examples), -1), axis=1)
+    for index in np.flatnonzero(is_wrong):
+        yield {
+            "text": " ||| ".join(filter(None, examples[index].texts)),
+            "expected": str(examples[index].label),
+            "predicted": classification_predictions.label_text(answers[index]),
+        }

@@ -15,7 +15,6 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
@@ -189,8 +188,8 @@ class MultipleChoice(task_module.Task):
         return (f"Correct endings of the training examples: {described}.",)
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
-        """See `Task.evaluate`. The outputs are the logits, [N, C], C endings."""
-        logits = self.outputs(predict, "dev")
+        """See `Task.evaluate`."""
+        logits = self.outputs(predict, "dev")  # [N, C], C endings
         label_ids = self.features("dev").columns["label_ids"]
         losses = np.asarray(kernels.current().cross_entropy(logits, label_ids))
         is_right = label_ids == np.argmax(logits, axis=-1)
@@ -199,25 +198,14 @@ class MultipleChoice(task_module.Task):
                 "eval_accuracy": float(np.mean(is_right)),
                 "eval_loss": float(np.mean(losses, dtype=np.float64)),
             },
-            outputs=logits,
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         label_ids = self.features("dev").columns["label_ids"]
         share = float(np.max(np.bincount(label_ids)) / len(label_ids))
-        predicted = np.argmax(evaluation.outputs, axis=-1)
         baseline = plots.baseline(plots.MAJORITY_CLASS, share)
         return task_module.Details(
-            wrong=[
-                model_card.WrongExample(
-                    text=example.start,
-                    expected=example.endings[example.label],
-                    predicted=example.endings[chosen],
-                )
-                for example, chosen in zip(self.examples["dev"], predicted, strict=True)
-                if example.label != chosen
-            ],
-            num_examples=len(predicted),
+            num_examples=len(label_ids),
             plots={"baselines": {"eval_accuracy": baseline}},
         )
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
-from bert_tf.fine_tuning import model_card
 from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import predictions as predictions_module
@@ -161,22 +160,6 @@ def tuned_threshold(
     # The best threshold is the null odds of one of the questions. If it were used
     # itself, rounding in later predictions could remove the answer to that one.
     return (best + min(above)) / 2 if above else best + 1.0
-
-
-def wrong_examples(
-    squad_file: examples_module.SquadFile, answers: Mapping[str, str]
-) -> list[model_card.WrongExample]:
-    """Returns the questions that were answered incorrectly, for the model card."""
-    scores = question_scores(squad_file, answers)
-    return [
-        model_card.WrongExample(
-            text=f"{example.question_text} ||| {example.context.text}",
-            expected=example.answers[0].text if example.answers else "",
-            predicted=answers[example.qas_id],
-        )
-        for example in squad_file.examples
-        if not scores[example.qas_id].exact
-    ]
 
 
 def question_scores(

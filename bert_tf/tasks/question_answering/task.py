@@ -321,7 +321,6 @@ class QuestionAnswering(task_module.Task):
             }
         stored = f"Stored the threshold {threshold or 0:g} in the run."
         return task_module.Details(
-            wrong=scores_module.wrong_examples(self.squad_file, answers),
             num_examples=len(answers),
             plots={"baselines": baselines},
             lines=[stored] * self.options.tune_threshold,

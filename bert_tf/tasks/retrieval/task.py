@@ -166,7 +166,7 @@ class Retrieval(task_module.Task):
         )
 
     def evaluate(self, predict: task_module.Predict) -> task_module.Evaluation:
-        """Returns the scores; the outputs are the first passage of each query."""
+        """See `Task.evaluate`."""
         right = self.corpus.relevant(self.examples["dev"])
         queries, positives = list(right), list(right.values())
         ranked = self._rank(queries, scores.MRR_DEPTH, predict)
@@ -174,29 +174,18 @@ class Retrieval(task_module.Task):
         if not self.record.is_bi_encoder:
             retrieved = self._by_text(self._candidates(tuple(queries)))
             results |= scores.all_scores(retrieved, positives, prefix=RETRIEVED)
-        firsts = dict(zip(queries, ranked.numbers[:, 0].tolist(), strict=True))
-        return task_module.Evaluation(scores=results, outputs=firsts)
+        return task_module.Evaluation(scores=results)
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
-        """Returns the queries with a wrong first passage, and scores by chance."""
-        corpus, right = self.corpus, self.corpus.relevant(self.examples["dev"])
-        expected = {row.query: row.passage for row in reversed(self.examples["dev"])}
-        num_passages = len(set(corpus.numbers))
+        """Returns the scores by chance."""
+        right = self.corpus.relevant(self.examples["dev"])
+        num_passages = len(set(self.corpus.numbers))
         by_chance = scores.scores_by_chance(num_passages, list(right.values()))
         baselines = {
             name: plots.baseline("random order", value)
             for name, value in by_chance.items()
         }
         return task_module.Details(
-            wrong=[
-                model_card.WrongExample(
-                    text=query,
-                    expected=expected[query],
-                    predicted=corpus.passages[number],
-                )
-                for query, number in evaluation.outputs.items()
-                if corpus.numbers[number] not in right[query]
-            ],
             num_examples=len(right),
             plots={"baselines": baselines},
         )

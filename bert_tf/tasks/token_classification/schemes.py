@@ -95,13 +95,6 @@ def entities(tags: Sequence[str], scheme: str) -> list[tuple[str, int, int]]:
     return ranges
 
 
-def tagged_text(words: Iterable[str], tags: Iterable[str]) -> str:
-    """Returns the words in entities, such as "Rome/B-LOC"; "O" if there are none."""
-    pairs = zip(words, tags, strict=True)
-    named = [f"{word}/{tag}" for word, tag in pairs if tag != OUTSIDE]
-    return " ".join(named) or OUTSIDE
-
-
 def breach(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
     """Returns index and description of a sentence's first violation of a scheme.
 

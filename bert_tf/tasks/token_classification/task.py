@@ -15,7 +15,6 @@ from bert_tf.checkpoints import kinds
 from bert_tf.data import batching
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import kernels
@@ -181,18 +180,9 @@ class TokenClassification(task_module.Task):
         )
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
-        """Returns the wrong sentences, in which any tag is wrong, and the plots."""
+        """Returns the baselines and the confusion matrix."""
         predicted = evaluation.outputs
         return task_module.Details(
-            wrong=[
-                model_card.WrongExample(
-                    text=" ".join(sentence.words),
-                    expected=schemes.tagged_text(sentence.words, sentence.tags),
-                    predicted=schemes.tagged_text(sentence.words, tags),
-                )
-                for sentence, tags in zip(self.examples["dev"], predicted, strict=True)
-                if list(sentence.tags) != tags
-            ],
             num_examples=len(predicted),
             plots=scores.plot_values(
                 self._true_tags("dev"), predicted, self.record.tag_scheme
