@@ -14,9 +14,7 @@ import importlib.metadata
 import json
 import logging
 import os
-import platform
 import re
-import subprocess
 from collections.abc import Collection
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +37,6 @@ _RUN_SHAPE = {
     ),
     "results?": {str: _ENTRY_SHAPE},
 }
-_CPU_INFO_FILE = "/proc/cpuinfo"
 _PACKAGES = ("bert_tf", "tensorflow", "tensorflow-text", "keras", "numpy")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
@@ -276,23 +273,8 @@ def package_versions() -> dict[str, str | None]:
     return versions
 
 
-def git_commit() -> str | None:
-    """Returns the commit of the checkout that runs; None outside a checkout."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    try:
-        done = subprocess.run(
-            ["git", "-C", folder, "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
 def describe_devices(strategy: Any) -> str:
-    """Returns the devices in words, such as "2 × NVIDIA H200" or "CPU (…, 8 cores)"."""
+    """Returns the devices in words, such as "2 × NVIDIA H200" or "CPU (8 cores)"."""
     import tensorflow as tf  # Tools that only read run.json do without it.
 
     count = strategy.num_replicas_in_sync
@@ -307,13 +289,4 @@ def describe_devices(strategy: Any) -> str:
     if "TPU" in kinds:
         return f"{count} TPU cores"
     replicas = f"{count} replicas on a " if count > 1 else ""
-    return f"{replicas}CPU ({_cpu_name()}, {os.cpu_count()} cores)"
-
-
-def _cpu_name():
-    with contextlib.suppress(OSError):  # Only Linux has the file.
-        with open(_CPU_INFO_FILE, encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return f"{replicas}CPU ({os.cpu_count()} cores)"

@@ -125,7 +125,6 @@ class RunFolder:
             "results": results | run.get("results", {}),
             "seed": settings.options.random_seed,
             "versions": run_file.package_versions(),
-            "commit": run_file.git_commit(),
         }
         self._write_json(run_file.RUN_FILE, record)
 
