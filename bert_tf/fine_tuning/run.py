@@ -89,17 +89,17 @@ def prepare(options: Any) -> task_module.Task:
     head = task_record.head_to_apply(options, task.start.source)
     if head is not None:
         task.check_head(head)
+    run_dir, source = options.output_dir, task.start.source
+    has_checkpoint = rotation.latest(run_dir) is not None
+    if source is not None and not has_checkpoint:
+        task_record.check_label_order(task.record, options, source.head)
     if options.trains:
-        run_dir = options.output_dir
-        has_checkpoint = rotation.latest(run_dir) is not None
-        if not has_checkpoint:
-            if not options_module.is_given(options.init_checkpoint):
-                logger.info(
-                    "No init_checkpoint: starting from %s (small; pass "
-                    "bert-base-uncased for better scores).",
-                    options.init_checkpoint,
-                )
-            task_record.warn_of_label_order(task.record, options, task.start.source)
+        if not has_checkpoint and not options_module.is_given(options.init_checkpoint):
+            logger.info(
+                "No init_checkpoint: starting from %s (small; pass bert-base-uncased "
+                "for better scores).",
+                options.init_checkpoint,
+            )
         if not task_record.is_run(run_dir):
             task_record.check_segments(task.config, task.record.num_segments)
         elif has_checkpoint:

@@ -316,66 +316,40 @@ def check_segments(config: config_module.BertConfig, num_segments: int) -> None:
 
 
 def check_label_order(
-    path: str, head: checkpoint_heads.Head, labels: Sequence[str], *, advice: str
+    record: TaskRecord, options: Any, head: checkpoint_heads.Head
 ) -> None:
-    """Refuses labels in another order than those of the applied head.
+    """Refuses labels in another order than those of the head of `init_checkpoint`.
 
     A head has its own order of labels, which its weights do not show. In another order,
-    every answer would get the name of another label. Names that only one side has are
-    logged, because they may be two names of one label.
+    every answer would get the name of another label. A training only has to learn them
+    anew, which is logged. So are names that only one side has, because they may be two
+    names of one label.
 
     Args:
-        path: the checkpoint, for messages.
-        head: of the checkpoint, applied without training.
-        labels: those of the task, in the order of the model's outputs.
-        advice: how to pass the labels; they follow it in the message.
+        record: of the task. Its labels are in the order of the model's outputs.
+        options: of the run.
+        head: of the checkpoint.
 
     Raises:
-        ValueError: a label is in another place.
+        ValueError: a label is in another place, and the run does not train.
     """
-    if head.labels is None or len(head.labels) != len(labels):
+    labels: Sequence[str] = getattr(record, "labels", ())
+    if options.trains and head.kind != record.KIND:
+        return  # The model gets a new head.
+    if len(head.labels or ()) != len(labels):
         return  # Unknown, or an error when the weights are loaded.
-    if _has_other_order(head.labels, labels):
-        raise ValueError(
-            f"{path} was trained with the labels {', '.join(head.labels)}, but this "
-            f"run has them in another order: {', '.join(labels)}; {advice}"
-            f"{_in_order_of(head.labels, labels)}."
-        )
-    if list(map(label_names.key, head.labels)) != list(map(label_names.key, labels)):
-        logger.warning(
-            "%s was trained with the labels %s; this run calls them %s, in this order.",
-            path,
-            ", ".join(head.labels),
-            ", ".join(labels),
-        )
-
-
-def warn_of_label_order(
-    record: TaskRecord, options: Any, source: source_module.Source | None
-) -> None:
-    """Logs that a training starts from a head with its labels in another order."""
-    labels = getattr(record, "labels", ())
-    if source is None or source.head.kind != record.KIND or not labels:
-        return
-    head = source.head
-    if len(head.labels or ()) == len(labels) and _has_other_order(head.labels, labels):
-        logger.warning(
-            "The head of %s has the labels %s, in another order than this run, so the "
-            "training has to learn them anew. For your own data, --labels=%s keeps "
-            "their order.",
-            options.init_checkpoint,
-            ", ".join(head.labels or ()),
-            _in_order_of(head.labels, labels),
-        )
-
-
-def _has_other_order(head_labels, labels):
-    """Returns whether a label that both sides have is in another place."""
     keys = list(map(label_names.key, labels))
-    head_keys = enumerate(map(label_names.key, head_labels))
-    return any(key in keys and keys[index] != key for index, key in head_keys)
-
-
-def _in_order_of(head_labels, labels):
-    """Returns the labels of a head as text, spelled like those of the run."""
-    return ",".join(label_names.same_name(name, labels) or name for name in head_labels)
+    head_keys = list(map(label_names.key, head.labels or ()))
+    path, names = options.init_checkpoint, ", ".join(labels)
+    trained = f"{path} was trained with the labels {', '.join(head.labels or ())}"
+    if any(a in keys and a != b for a, b in zip(head_keys, keys, strict=True)):
+        spelled = [label_names.same_name(x, labels) or x for x in head.labels or ()]
+        problem = (
+            f"{trained}, but this run has them in another order: {names}; pass "
+            f"--labels={','.join(spelled)} (for your own data)."
+        )
+        if not options.trains:
+            raise ValueError(problem)
+        logger.warning("%s Otherwise the training learns them anew.", problem)
+    elif keys != head_keys:
+        logger.warning("%s; this run calls them %s, in this order.", trained, names)

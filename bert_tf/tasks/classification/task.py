@@ -198,13 +198,6 @@ class Classification(task_module.Task):
                 f"{path} was trained on {head.label_kind} labels, but the data has "
                 f"{kind} labels; change --regression or --label_separator."
             )
-        advice = "pass --labels="
-        if self.options.task_name or self.options.tfds_name:
-            advice = (
-                "write the data to your own tables (--eval_file, --predict_file) and "
-                "pass --labels="
-            )
-        task_record.check_label_order(path, head, self.record.labels, advice=advice)
 
     @property
     def is_held_out(self) -> bool:

@@ -123,7 +123,8 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
             tmp_path, labels=labels, init_checkpoint=rotation.latest(str(weather_run))
         )
         fine_tuning_run.prepare(options)
-        assert ("--labels=rain,sun keeps" in caplog.text) is is_reported
+        message = "pass --labels=rain,sun (for your own data). Otherwise the training"
+        assert (message in caplog.text) is is_reported
 
 
 @pytest.mark.parametrize(
