@@ -134,8 +134,8 @@ class Run:
 
         Args:
             rows: N examples.
-            texts: the texts of each example. Examples that share one are on the same
-                side.
+            texts: the texts of each example. Examples with the same first text are on
+                the same side.
             share: share of the rows to evaluate on.
 
         Raises:

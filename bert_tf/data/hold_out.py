@@ -15,10 +15,10 @@ def held_out(
 ) -> np.ndarray:
     """Returns which examples are held out, as bool [N].
 
-    The choice depends only on the arguments. Examples that share a text, ignoring case
-    and white space, are on the same side: otherwise the model would be evaluated on
-    texts that it was trained on. Each stratum has about the same share on both sides
-    and keeps at least one text for training.
+    The choice depends only on the arguments. Examples with the same first text,
+    ignoring case and white space, are on the same side: otherwise the model would be
+    evaluated on texts that it was trained on. Each stratum has about the same share on
+    both sides and keeps at least one text for training.
 
     Args:
         texts: the texts of each of N examples.
@@ -47,8 +47,8 @@ def held_out(
     if not num_chosen:
         raise ValueError(
             f"--validation_split={share:g} of {len(texts):,} examples holds out none: "
-            "there are too few, or each class has one text, or all examples share "
-            "texts. Use a larger share, or separate examples for evaluation."
+            "there are too few, or each class has one text, or all examples have the "
+            "same first text. Use a larger share, or separate examples for evaluation."
         )
     return chosen
 
@@ -60,24 +60,11 @@ def fingerprint(texts: Sequence[Sequence[str]]) -> str:
 
 
 def _groups(keys):
-    """Returns lists of the indices of examples that are connected by equal texts."""
-    parent = list(range(len(keys)))
-
-    def root(index):
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    first_of: dict[str, int] = {}
-    for index, example in enumerate(keys):
-        # An empty text does not connect examples, unless all their texts are empty.
-        for key in filter(None, example) if any(example) else example:
-            other = root(first_of.setdefault(key, index))
-            parent[root(index)] = other
+    """Returns lists of the indices of examples with the same first text."""
     groups = collections.defaultdict(list)
-    for index in range(len(keys)):
-        groups[root(index)].append(index)
+    for index, example in enumerate(keys):
+        # Pairs without a first text are the same if their second one is.
+        groups[example[0] or tuple(example)].append(index)
     return list(groups.values())
 
 

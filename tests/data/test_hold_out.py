@@ -34,17 +34,16 @@ def test_the_choice_depends_on_the_seed_alone():
             6,
         ),
         (
-            [(f"premise {n // 3}", f"hypothesis {n}") for n in range(90)]
-            + [(f"premise {n}", f"hypothesis {n}") for n in range(20)],
-            20,
+            [(f"premise {n // 3}", f"hypothesis {n % 50}") for n in range(90)],
+            6,
         ),
     ],
 )
-def test_a_text_is_never_on_both_sides(texts, num_held):
+def test_a_first_text_is_never_on_both_sides(texts, num_held):
     chosen = hold_out.held_out(texts, [0] * len(texts), share=0.2, seed=1)
     held, kept = set(), set()
     for example, is_held in zip(texts, chosen, strict=True):
-        (held if is_held else kept).update(text.casefold() for text in example)
+        (held if is_held else kept).add(example[0].casefold())
     assert len(held) == num_held
     assert not held & kept
 

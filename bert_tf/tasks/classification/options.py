@@ -65,8 +65,8 @@ class RunClassifierOptions(
         minimum=0.0,
         maximum=0.5,
         help="Share of train_file to hold out for evaluation, instead of eval_file. "
-        "Each class has about the same share on both sides, and no text is on both. "
-        "0: nothing is held out.",
+        "Each class has about the same share on both sides, and examples with the same "
+        "text, of pairs the first one, are on one side. 0: nothing is held out.",
     )
     text_column: str | None = option(
         None, help="Column of the text. Default: the column used in training, or text."
