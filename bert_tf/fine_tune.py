@@ -293,8 +293,7 @@ classify = _function(
             * the path of such a table: .csv, .tsv or .jsonl.
 
             A label is a text or a number; a list of labels means that a text can have
-            several. With `regression=True` the labels are numbers to predict, or lists
-            of numbers; `label_column` may name one column for each.
+            several. With `regression=True` the labels are numbers to predict.
 
     Example:
         >>> frame = pandas.read_csv("reviews.csv")

@@ -320,6 +320,7 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
         ([("a", "x")], {"progress": "x"}, "progress is 'x'; expected a callback"),
         ([("a", "x"), ("b", "y")], {"validation": 0.25}, "validation=0.25 of 2"),
+        ([("a", 1)], {"label_column": ["x", "y"]}, r"label_column is .*; expected one"),
     ],
 )
 def test_bad_data_and_options_are_named_without_flags(

@@ -95,36 +95,21 @@ def all_names(cells: Iterable[str], separator: str | None) -> list[str]:
     return [name for cell in cells for name in names_in(cell, separator)]
 
 
-def number_texts(text: str) -> list[str]:
-    """Returns the texts of the numbers in a cell; only "[0.5, 2]" has several."""
-    is_list = text.startswith("[") and text.endswith("]")
-    return [one.strip() for one in text[1:-1].split(",")] if is_list else [text]
-
-
-def numbers_in(text: str) -> list[float]:
-    """Returns the numbers in a cell; see `number_texts`.
-
-    Raises:
-        ValueError: one is not a finite number.
-    """
-    values = []
-    for one in number_texts(text):
-        try:
-            values.append(float(one))
-        except ValueError:
-            values.append(math.nan)
-        if not math.isfinite(values[-1]):
-            raise ValueError(f"the label {one!r:.60} is not a finite number.")
-    return values
+def number_in(text: str) -> float:
+    """Returns the number in a cell; raises ValueError if it is not a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"the label {text!r:.60} is not a finite number.")
+    return value
 
 
 def range_of(labels: Iterable[str]) -> str:
-    """Returns the range and mean of each target: "0 to 5, mean 2.7; 1 to 2, ..."."""
-    targets = zip(*map(numbers_in, labels), strict=True)
-    return "; ".join(
-        f"{min(values):g} to {max(values):g}, mean {statistics.fmean(values):.3g}"
-        for values in targets
-    )
+    """Returns the range and the mean of numbers, such as "0 to 5, mean 2.7"."""
+    values = list(map(number_in, labels))
+    return f"{min(values):g} to {max(values):g}, mean {statistics.fmean(values):.3g}"
 
 
 def check_label(
@@ -134,21 +119,16 @@ def check_label(
 
     Args:
         text: contents of the cell.
-        known: class names, or targets. If empty, all names or one number are accepted.
+        known: class names. If empty, all names are accepted.
         kind: one of `heads.LABEL_KINDS`.
         separator: as in `names_in`.
 
     Raises:
-        ValueError: the label is empty, denotes a missing value, is not a number or too
-            many or few, is an unknown class, or contains a class twice.
+        ValueError: the label is empty, denotes a missing value, is not a number, is an
+            unknown class, or contains a class twice.
     """
     if kind == "regression":
-        count, expected = len(numbers_in(text)), max(1, len(known))
-        if count != expected:
-            numbers = f"{count} number{'s' * (count != 1)}"
-            raise ValueError(
-                f"the label {text!r:.60} has {numbers}, expected {expected}."
-            )
+        number_in(text)
         return
     if kind == "single_label" and not text.strip():
         raise ValueError("the label is empty.")

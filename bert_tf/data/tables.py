@@ -42,7 +42,6 @@ def read_table(
     header: Sequence[str] | None = None,
     list_columns: Sequence[str] = (),
     optional_lists: Sequence[str] = (),
-    number_lists: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of a table.
@@ -66,7 +65,6 @@ def read_table(
         list_columns: names of further required columns, of JSON or Parquet only, that
             hold a list of texts in each cell.
         optional_lists: names of such columns that a row may lack.
-        number_lists: those of `columns` that may hold a list, as its JSON text.
         broken_rows: a list that collects the error messages of invalid rows, which are
             skipped. None: an invalid row is an error.
 
@@ -81,7 +79,6 @@ def read_table(
     if suffix in ("jsonl", "ndjson", "json", "parquet"):
         values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
         required = [*columns, *list_columns]
-        columns = [name for name in columns if name not in number_lists]
         of_row = (columns, list_columns, optional_lists)
         rows = _json_rows(values, required, of_row, broken_rows)
     elif files.is_folder(path):

@@ -56,8 +56,7 @@ class Columns:
 
     text_column: str = "text"
     text_b_column: str | None = None  # None if the task has single texts.
-    # None: no labels. "a,b": a column for each number.
-    label_column: str | None = "label"
+    label_column: str | None = "label"  # None: no labels.
     label_kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
     label_separator: str | None = None  # Between class names. None: one class per cell.
     # Column of the row index in GLUE's test files. None for your own data, where the
@@ -67,21 +66,13 @@ class Columns:
     header: tuple[str, ...] | None = None
 
     @property
-    def label_columns(self) -> tuple[str, ...]:
-        """The names of the label's columns; only numbers can have several."""
-        if not self.label_column:
-            return ()
-        separator = "," if self.label_kind == checkpoint_heads.REGRESSION else None
-        return label_names.names_in(self.label_column, separator)
-
-    @property
     def text_columns(self) -> tuple[str, ...]:
         """The name of the text's column, or of those of both texts of a pair."""
         return tuple(filter(None, (self.text_column, self.text_b_column)))
 
     def names(self) -> list[str]:
         """Returns the names of the required columns."""
-        return [*self.text_columns, *self.label_columns]
+        return [*filter(None, (*self.text_columns, self.label_column))]
 
     def without_label(self) -> "Columns":
         """Returns the columns of a table without labels."""
@@ -101,7 +92,7 @@ class DataProcessor:
     """
 
     columns: Columns = Columns()  # Of the tables.
-    labels: tuple[str, ...] = ()  # In the order of the outputs; () for one number.
+    labels: tuple[str, ...] = ()  # In the order of the outputs; () for a number.
     task_name: str | None = None  # Determines the scores. None for your own data.
     languages: tuple[str, ...] = ()  # ISO codes of the training texts, if known.
     # Of the sets to evaluate and to predict, if the task has several languages.
@@ -211,13 +202,13 @@ class TableProcessor(DataProcessor):
             ) from None
 
     def get_labels(self) -> list[str]:
-        """Returns the class names, or the targets of regression if it has several.
+        """Returns the class names; none for regression.
 
         Raises:
             ValueError: the class names are unknown, or fewer than two.
         """
         if self.columns.label_kind == checkpoint_heads.REGRESSION:
-            return self._targets
+            return []
         return self._known_labels or self._collected_labels
 
     def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
@@ -231,19 +222,10 @@ class TableProcessor(DataProcessor):
         return hold_out.fingerprint([e.texts for e in self.get_dev_examples()])
 
     @functools.cached_property
-    def _targets(self):
-        names, path = self.columns.label_columns, self._paths.get("train")
-        if len(names) == 1 and not self._known_labels and path is not None:
-            text = next(tables.read_table(path, ())).cells.get(names[0]) or ""
-            names = tuple(map(str, range(len(label_names.number_texts(text)))))
-        return list(names) if len(names) > 1 else self._known_labels
-
-    @functools.cached_property
     def _train_examples(self):
         is_regression = self.columns.label_kind == checkpoint_heads.REGRESSION
-        labels = self._targets if is_regression else self._known_labels
-        examples = self._read("train", labels)
-        if not labels and not is_regression:
+        examples = self._read("train", self._known_labels)
+        if not self._known_labels and not is_regression:
             label_names.check_spellings(
                 self._paths["train"],
                 self._label_counts(examples),
@@ -294,7 +276,7 @@ def _strata(labels, kind):
     """Returns the index of each label or, for regression, the decile."""
     if kind != checkpoint_heads.REGRESSION:
         return np.unique(labels, return_inverse=True)[1].tolist()
-    values = [label_names.numbers_in(label)[0] for label in labels]
+    values = [label_names.number_in(label) for label in labels]
     return (np.argsort(np.argsort(values)) * 10 // len(labels)).tolist()
 
 
@@ -322,13 +304,8 @@ def read_examples(
         ValueError: a row is wrong, and `broken_rows` does not collect its error. The
             message contains file and line.
     """
-    is_regression = columns.label_kind == checkpoint_heads.REGRESSION
     rows = tables.read_table(
-        path,
-        columns.names(),
-        header=columns.header,
-        number_lists=columns.label_columns if is_regression else (),
-        broken_rows=broken_rows,
+        path, columns.names(), header=columns.header, broken_rows=broken_rows
     )
     return examples_of(rows, columns, set_type, labels=labels, broken_rows=broken_rows)
 
@@ -367,8 +344,7 @@ def examples_of(
 def _label(row, columns, labels):
     if columns.label_column is None:
         return None
-    cells = [(row.cells[name] or "").strip() for name in columns.label_columns]
-    text = cells[0] if len(cells) == 1 else f"[{', '.join(cells)}]"
+    text = (row.cells[columns.label_column] or "").strip()
     try:
         label_names.check_label(
             text, labels, kind=columns.label_kind, separator=columns.label_separator
@@ -398,15 +374,13 @@ def file_of(run: Any, data: Any, name: str) -> str:
         run.option(f"{column}_column") or column
         for column in ("text", "text_b", "label")
     )
+    if not isinstance(label, str):
+        raise ValueError(f"label_column is {label!r:.60}; expected one name.")
     separator = run.values.get("label_separator") or _LABEL_SEPARATOR
-    labels = [label]
     if run.option("regression"):
-        is_text = isinstance(label, str)
-        labels = list(label_names.names_in(label, ",") if is_text else label)
-        label = run.values["label_column"] = ",".join(labels)
         separator = None
     if (path := given_data.file_path(data)) is None:
-        rows = in_memory.rows_of(data, ((text, *labels), (text, text_b, *labels)))
+        rows = in_memory.rows_of(data, ((text, label), (text, text_b, label)))
         # If only some rows have a second text, the others are refused below.
         is_pair = any(text_b in row for row in rows)
     else:
@@ -415,7 +389,7 @@ def file_of(run: Any, data: Any, name: str) -> str:
         run.values["text_b_column"] = text_b
     if path is not None:
         return path
-    columns = (text, text_b, *labels) if is_pair else (text, *labels)
+    columns = (text, text_b, label) if is_pair else (text, label)
     labeled, has_lists = in_memory.with_label_texts(rows, label, separator)
     if has_lists:
         run.values.setdefault("label_separator", _LABEL_SEPARATOR)

@@ -113,8 +113,7 @@ def label_columns(
     |---------------|--------------------------------|---------------------------------|
     | single_label  | `label_ids` int32 [N]          | `example_weights` float32 [N]   |
     | multi_label   | `label_indicators` int32 [N, C]| `label_weights` float32 [N, C]  |
-    | regression    | `label_values` float32 [N], or |                                 |
-    |               | [N, C] with several targets    |                                 |
+    | regression    | `label_values` float32 [N]     |                                 |
 
     Examples without a label have `label_ids` 0, as in the release. `label_weights` is
     the weight of the class if the example has it, and 1 otherwise.
@@ -126,10 +125,8 @@ def label_columns(
     """
     labels = [example.label for example in examples]
     if record.label_kind == checkpoint_heads.REGRESSION:
-        unknown = [0.0] * record.num_outputs
-        rows = [unknown if x is None else label_names.numbers_in(x) for x in labels]
-        values = np.array(rows, np.float32)
-        return {"label_values": values[:, 0] if record.num_outputs == 1 else values}
+        values = [0.0 if x is None else label_names.number_in(x) for x in labels]
+        return {"label_values": np.array(values, np.float32)}
     if record.label_kind == checkpoint_heads.SINGLE_LABEL:
         columns = {"label_ids": _label_ids(examples, record.labels)}
         if weights:

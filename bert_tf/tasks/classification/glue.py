@@ -266,14 +266,12 @@ class XnliProcessor(examples_module.DataProcessor):
 def tfds_processor(
     options: classification_options.RunClassifierOptions,
     known: Any,
-    targets: Sequence[str],
 ) -> examples_module.TableProcessor:
     """Returns the reader of a TensorFlow dataset, each split of which is a table.
 
     Args:
         options: of the run.
         known: the record of the model to apply. None: the run trains a new model.
-        targets: the outputs of that model, if it predicts several numbers.
 
     Raises:
         ImportError, OSError, ValueError: the data set cannot be read.
@@ -296,13 +294,13 @@ def tfds_processor(
         *texts, label=label, label_kind=checkpoint_heads.REGRESSION, index=None
     )
     data.check_columns(columns.names())
-    labels = None if len(columns.label_columns) > 1 else data.class_names(label)
+    labels = data.class_names(label)
     if labels is not None:
         columns = dataclasses.replace(columns, label_kind=checkpoint_heads.SINGLE_LABEL)
     processor = examples_module.TableProcessor(
         named_datasets.split_tables(data, options.sets_to_read),
         columns=columns,
-        labels=targets if labels is None else labels,
+        labels=labels or (),
     )
     processor.task_name = task_name if task is not None else None
     return processor

@@ -5,7 +5,6 @@ import os
 from typing import ClassVar
 
 from bert_tf import options as options_module
-from bert_tf.data import label_names
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
@@ -88,8 +87,7 @@ class RunClassifierOptions(
     )
     regression: bool = option(
         False,
-        help="Predict numbers: the label column contains a number, or a list of them "
-        "in JSON. Several numbers may also have a column each: --label_column=a,b.",
+        help="Predict a number: the label column contains numbers, not classes.",
     )
     class_weights: tuple[str, ...] = option(
         (),
@@ -138,14 +136,13 @@ class RunClassifierOptions(
             )
         flag_of: dict[str, str] = {}
         for flag in _COLUMNS:
-            value = getattr(self, flag) or ""
-            separator = "," if self.regression and flag == "label_column" else None
-            for column in filter(None, label_names.names_in(value, separator)):
-                if column in flag_of:
-                    raise options_module.OptionError(
-                        f"--{flag}={column} is also --{flag_of[column]}; expected "
-                        "another column."
-                    )
+            column = getattr(self, flag)
+            if column in flag_of:
+                raise options_module.OptionError(
+                    f"--{flag}={column} is also --{flag_of[column]}; expected another "
+                    "column."
+                )
+            if column:
                 flag_of[column] = flag
         if self.task_name is None:
             if self.tfds_name is None:

@@ -38,7 +38,8 @@ class Record(task_record.TaskRecord):
 
     KIND = "classification"
 
-    # In the order of the outputs. Empty for regression with one target.
+    # In the order of the outputs. Empty for regression, unless it is an external model
+    # with several outputs.
     labels: tuple[str, ...]
     task_name: str | None = None  # GLUE task or XNLI. None for your own data.
     # Columns of the training tables, and the defaults for other tables.
@@ -82,9 +83,7 @@ class Record(task_record.TaskRecord):
         texts = "a pair of texts" if self.is_pair else "a text"
         of_task = f" ({self.task_name.upper()})" if self.task_name else ""
         if self.label_kind == checkpoint_heads.REGRESSION:
-            names = ", ".join(self.labels)
-            numbers = f"{len(self.labels)} numbers ({names})" if names else "a number"
-            return f"Predicts {numbers} for {texts}{of_task}."
+            return f"Predicts a number for {texts}{of_task}."
         if self.label_kind == checkpoint_heads.MULTI_LABEL:
             return (
                 f"Assigns {texts} to any number of {len(self.labels)} classes"
@@ -138,7 +137,7 @@ def answers_of(logits: np.ndarray, record: Record) -> list[dict[str, Any]]:
 
     For one class: `label`, and `probabilities` by class. For several classes: `labels`,
     the classes whose probability reaches `THRESHOLD`, and `probabilities`. For
-    regression: `value`, a number or, with several targets, a list.
+    regression: `value`, a number or, for an external model with several, a list.
     """
     if record.label_kind == checkpoint_heads.REGRESSION:
         return [{"value": value} for value in predicted_of(logits, record).tolist()]
@@ -166,9 +165,7 @@ def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
 
 
 def label_text(answer: Mapping) -> str:
-    """Returns the answer in the format of a label: a class, several, or numbers."""
-    if "value" in answer:
-        return ", ".join(f"{value:.3f}" for value in np.ravel(answer["value"]))
+    """Returns the answer in the format of a label: a class or several."""
     return answer["label"] if "label" in answer else ", ".join(answer["labels"])
 
 
@@ -195,8 +192,9 @@ def submission_lines(
     """
     yield "index\tprediction\n"
     for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
-        text = label_text(answer)
-        if "value" in answer:
+        if "value" not in answer:
+            text = label_text(answer)
+        else:
             text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
         yield f"{number if index is None else index}\t{text}\n"
 

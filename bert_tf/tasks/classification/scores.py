@@ -137,38 +137,24 @@ def task_scores(
     predicted: np.ndarray,
     *,
     kind: str = checkpoint_heads.SINGLE_LABEL,
-    labels: Sequence[str] = (),
 ) -> dict[str, float]:
     """Returns a task's scores by name.
-
-    Those of several targets are the means of the targets' scores, which follow as
-    NAME_TARGET.
 
     Args:
         task_name: GLUE task, "xnli", or None for your own data.
         truth: the labels. int [N] for one class, int [N, C] for several classes,
-            float [N] for regression, [N, C] with several targets.
+            float [N] for regression.
         predicted: the predictions, of the same shape.
         kind: of the labels, one of `heads.LABEL_KINDS`.
-        labels: of the outputs; names of the targets.
     """
     names = SCORES_OF_TASK.get(task_name or "", SCORES_OF_KIND[kind])
-    if kind != checkpoint_heads.REGRESSION or not labels:
-        return {name: SCORES[name](truth, predicted) for name in names}
-    by_target = {
-        f"{name}_{target}": SCORES[name](truth[:, index], predicted[:, index])
-        for name in names
-        for index, target in enumerate(labels)
-    }
-    values = np.reshape([*by_target.values()], (len(names), -1))
-    return dict(zip(names, values.mean(axis=1).tolist(), strict=True)) | by_target
+    return {name: SCORES[name](truth, predicted) for name in names}
 
 
 def baseline_scores(
     task_name: str | None,
     truth: np.ndarray,
     kind: str,
-    labels: Sequence[str] = (),
 ) -> dict[str, float]:
     """Returns the scores of always giving the most frequent answer.
 
@@ -183,7 +169,7 @@ def baseline_scores(
         if kind == checkpoint_heads.MULTI_LABEL:
             constant = constant >= 0.5
     predicted = np.broadcast_to(constant.astype(truth.dtype), truth.shape)
-    return task_scores(task_name, truth, predicted, kind=kind, labels=labels)
+    return task_scores(task_name, truth, predicted, kind=kind)
 
 
 def named(

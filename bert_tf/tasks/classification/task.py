@@ -55,7 +55,7 @@ class Classification(task_module.Task):
         """The reader of the data; default columns and labels: a trained model's."""
         options, trained = self.options, self.trained
         if options.tfds_name is not None:
-            return glue.tfds_processor(options, trained, self._targets)
+            return glue.tfds_processor(options, trained)
         processor: examples_module.DataProcessor
         if options.task_name is None:
             labels = trained.labels if trained else options.labels
@@ -68,7 +68,7 @@ class Classification(task_module.Task):
             processor = examples_module.TableProcessor(
                 self.paths(),
                 columns=dataclasses.replace(columns, label_kind=kind),
-                labels=self._targets if options.regression else labels,
+                labels=labels,
                 validation_split=options.validation_split,
             )
             processor.task_name = trained and trained.task_name
@@ -80,16 +80,6 @@ class Classification(task_module.Task):
             processor = glue.PROCESSORS[task_name]()
         processor.task_name = task_name
         return processor
-
-    @property
-    def _targets(self) -> tuple[str, ...]:
-        """Names of the outputs of an applied model; () if they are not known."""
-        if self.trained or self.options.trains:
-            return self.trained.labels if self.trained else ()
-        source, kind = self.start.source, checkpoint_heads.REGRESSION
-        if source is None or source.head.kind != self.RECORD.KIND:
-            return ()
-        return classification_predictions.output_names(source.head, kind)
 
     @property
     def _folder(self) -> str:
@@ -198,6 +188,11 @@ class Classification(task_module.Task):
                 f"{path} was trained on {head.label_kind} labels, but the data has "
                 f"{kind} labels; change --regression or --label_separator."
             )
+        if kind == checkpoint_heads.REGRESSION and (head.num_labels or 1) > 1:
+            raise ValueError(
+                f"{path} predicts {head.num_labels} numbers, but tables have one; use "
+                f"bert_tf.load({path!r}).predict in Python."
+            )
 
     @property
     def is_held_out(self) -> bool:
@@ -250,12 +245,12 @@ class Classification(task_module.Task):
 
     def _scores(self, part, logits):
         name, record = self.processor.task_name, self.record
-        kind, labels = record.label_kind, record.labels
+        kind = record.label_kind
         columns = features_module.label_columns(self.examples[part], record)
         [truth] = columns.values()
         predicted = classification_predictions.predicted_of(logits, record)
         losses = classifier.MODELS[kind].example_losses(columns, logits)
-        values = scores.task_scores(name, truth, predicted, kind=kind, labels=labels)
+        values = scores.task_scores(name, truth, predicted, kind=kind)
         return values | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
@@ -268,7 +263,7 @@ class Classification(task_module.Task):
             [truth] = features_module.label_columns(examples, record).values()
             predicted = classification_predictions.predicted_of(logits, record)
             baselines[part] = scores.baseline_scores(
-                self.processor.task_name, truth, record.label_kind, record.labels
+                self.processor.task_name, truth, record.label_kind
             )
             if record.label_kind != checkpoint_heads.REGRESSION:
                 answers = classification_predictions.answers_of(logits, record)
@@ -389,11 +384,10 @@ class Classification(task_module.Task):
             text_checks.check_labels(findings, named)
             return
         for part, of_part in labels.items():
-            values = zip(*map(label_names.numbers_in, of_part), strict=True)
             findings.judge(
                 "label range",
                 f"{part}: {label_names.range_of(of_part)}",
-                is_good=min(map(len, map(set, values))) > 1,
+                is_good=len(set(map(label_names.number_in, of_part))) > 1,
             )
 
     @classmethod

@@ -60,31 +60,6 @@ def test_a_number_is_learned_scored_and_written(tmp_path, learn):
     assert "Predicts a number for a text." in card
 
 
-def test_two_numbers_are_learned_scored_and_written(tmp_path, learn, weather_options):
-    labels = {"rain": "[2, 0]", "sun": "[-1, 3]"}
-    table = learn(tmp_path / "run", lambda _, label: labels[label], **NUMBERS)
-    results = runs.scores(tmp_path / "run")
-    both = [results["eval_pearson_0"], results["eval_pearson_1"]]
-    assert results["eval_pearson"] == pytest.approx(np.mean(both))
-    assert min(both) > 0.9
-    answers = runs.json_lines(tmp_path / "run" / "predictions.jsonl")
-    assert [len(answer["value"]) for answer in answers] == [2] * 5
-    assert np.loadtxt(tmp_path / "run" / "test_results.tsv").shape == (5, 2)
-    # The checkpoint alone says how many numbers there are.
-    applied = weather_options(
-        tmp_path / "applied",
-        do_train=False,
-        do_eval=True,
-        regression=True,
-        eval_file=table,
-        train_file=None,
-        init_checkpoint=rotation.latest(str(tmp_path / "run")),
-    )
-    fine_tuning_run.run(applied)
-    again = runs.scores(tmp_path / "applied")
-    assert again["eval_pearson_1"] == pytest.approx(results["eval_pearson_1"])
-
-
 @pytest.fixture(scope="module")
 def several_run(tmp_path_factory, learn):
     """Folder of a multi-label run: rain, and cloud where the text mentions it."""

@@ -17,11 +17,6 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
             {**OWN, "do_train": True, "text_column": "a", "text_b_column": "a"},
             "--text_b_column=a is also --text_column; expected another column",
         ),
-        (
-            {**OWN, "do_train": True, "regression": True}
-            | {"text_column": "a", "label_column": "b, a"},
-            "--label_column=a is also --text_column",
-        ),
         ({**OWN, "do_train": True, "data_dir": "x"}, "--data_dir requires --task_name"),
         ({**TASK, "do_eval": True, "language": "de"}, "requires --task_name=XNLI"),
         ({**TASK, "do_train": True, "task_name": "XNLI", "language": "all"}, "alone"),

@@ -45,14 +45,6 @@ def test_a_score_has_its_value(score, truth, predicted, expected):
     assert score(truth, np.array(predicted)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_scores_of_several_numbers_are_means_over_the_targets():
-    truth = np.array([[0, 1], [1, 0], [2, 5.0]])
-    guess = np.array([[0, 1], [1, 2], [2, 3.0]])
-    by_name = scores.task_scores(None, truth, guess, kind="regression", labels="ab")
-    assert by_name["pearson_a"] == pytest.approx(1)
-    assert by_name["pearson"] == pytest.approx((1 + by_name["pearson_b"]) / 2)
-
-
 @pytest.mark.parametrize(
     "task_name, kind, truth, names",
     [

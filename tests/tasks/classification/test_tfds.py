@@ -1,12 +1,9 @@
 """TensorFlow datasets by name, prepared from records that the test makes."""
 
-import types
-
 import numpy as np
 import pytest
 
 from bert_tf import options as options_module
-from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.tasks.classification import task as classification_task
 
 
@@ -93,35 +90,6 @@ def test_glue_by_its_name_has_its_columns_sets_and_scores(named, glue_datasets):
     assert (stsb.task_name, stsb.columns.label_kind) == ("sts-b", "regression")
     [row] = stsb.get_train_examples("")
     assert row.label == "2.5"
-    several = processor(named("glue/stsb", glue_datasets, label_column="label, idx"))
-    [row] = several.get_train_examples("")
-    assert (row.label, several.get_labels()) == ("[2.5, 0]", ["label", "idx"])
-
-
-@pytest.mark.parametrize("num_labels, names", [(1, []), (2, ["0", "1"])])
-def test_an_applied_head_says_how_many_numbers_there_are(
-    tfds, prepared, named, num_labels, names
-):
-    features = {
-        "text": tfds.features.Text(),
-        "label": tfds.features.Sequence(np.float32),
-    }
-    row = {"text": "a", "label": [2.5, 1.5][:num_labels]}
-    folder = prepared(f"numbers/{num_labels}", features, {"test": [row]})
-    options = named(
-        f"numbers/{num_labels}",
-        folder,
-        do_train=False,
-        do_eval=True,
-        init_checkpoint="x",
-    )
-    task = classification_task.Classification(options)
-    # A checkpoint may leave the kind of its labels out.
-    head = checkpoint_heads.Head(kind="classification", num_labels=num_labels)
-    task.start = types.SimpleNamespace(source=types.SimpleNamespace(head=head))
-    assert task.processor.get_labels() == names
-    [example] = task.processor.get_dev_examples("")
-    assert example.label == str(row["label"])
 
 
 def test_data_without_one_column_of_text_is_refused(tfds, prepared, named):

@@ -127,6 +127,19 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
         assert (message in caplog.text) is is_reported
 
 
+def test_a_head_with_several_numbers_is_refused(tmp_path, weather_run, weather_options):
+    options = weather_options(
+        tmp_path,
+        do_train=False,
+        do_predict=True,
+        train_file=None,
+        regression=True,
+        init_checkpoint=rotation.latest(str(weather_run)),
+    )
+    with pytest.raises(ValueError, match="predicts 2 numbers, but tables have one;"):
+        fine_tuning_run.prepare(options)
+
+
 @pytest.mark.parametrize(
     "values, message",
     [
