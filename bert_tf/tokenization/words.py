@@ -101,29 +101,6 @@ def joined(words: Sequence[str]) -> Words:
     )
 
 
-def placed(text: str, words: Iterable[str]) -> Words:
-    """Returns the words into which a text was divided elsewhere, without white space.
-
-    Raises:
-        ValueError: a word is not in the text, after the word before.
-
-    Example:
-        >>> placed("Anna,Bob", ["Anna", ",", "Bob"]).starts
-        (0, 4, 5)
-    """
-    kept, starts, end = tuple(filter(str.strip, words)), [], 0
-    for word in kept:
-        starts.append(text.find(word, end))
-        if starts[-1] < 0:
-            raise ValueError(
-                f"The word splitter returned {word!r:.60}, which does not follow in "
-                f"{text!r:.60}; expected the words of the text, in their order."
-            )
-        end = starts[-1] + len(word)
-    ends = tuple(start + len(word) for start, word in zip(starts, kept, strict=True))
-    return Words(text=text, words=kept, starts=tuple(starts), ends=ends)
-
-
 def warn_of_undivided(
     texts: Iterable[Words], whole_words: Collection[str], longest: int, *, advice: str
 ) -> None:

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import itertools
 import statistics
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -308,7 +307,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         inputs: Iterable[Any],
         *,
         entities: bool = False,
-        word_splitter: Callable[[str], Iterable[str]] | None = None,
         progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns one answer per sentence; see `Predictor.predict`.
@@ -318,39 +316,32 @@ class Predictor(fine_tuning_predictor.Predictor):
             entities: whether answers also have `probabilities`, one per tag, and
                 `entities`, dicts of `label`, `text`, `start`, `end` (characters of the
                 sentence) and `score`, the mean of the probabilities of its tags.
-            word_splitter: divides a string into the words that get tags, for scripts
-                without spaces, such as `jieba.lcut`. None: `words.split_text`.
             progress: see `bert_tf.progress`.
         """
         return self._answered(
-            self.items(inputs, word_splitter),
+            self.items(inputs),
             functools.partial(self.answers, entities=entities),
             progress=progress,
             length_of=lambda item: given_data.total_length(item.words),
         )
 
-    def items(
-        self,
-        inputs: Iterable[Any],
-        word_splitter: Callable[[str], Iterable[str]] | None = None,
-    ) -> list[words_module.Words]:
-        """See `Predictor.items`; `word_splitter` as in `predict`."""
+    def items(self, inputs: Iterable[Any]) -> list[words_module.Words]:
+        """See `Predictor.items`."""
         whole_words = frozenset(self.task.whole_words)
         sentences = given_data.read(inputs, "a list of sentences")
         words = [
-            _words_of(index, sentence, whole_words, word_splitter)
+            _words_of(index, sentence, whole_words)
             for index, sentence in enumerate(sentences)
         ]
         words_module.warn_of_undivided(
             (
                 w
                 for w, one in zip(words, sentences, strict=True)
-                if isinstance(one, str) and word_splitter is None
+                if isinstance(one, str)
             ),
             whole_words,
             self.task.longest_word,
-            advice='Pass the words as a list, such as predict([["Anna", ",", "Bob"]]), '
-            "or a function that divides a text: predict(texts, word_splitter=...).",
+            advice='Pass the words as a list, such as predict([["Anna", ",", "Bob"]]).',
         )
         return words
 
@@ -384,10 +375,8 @@ class Predictor(fine_tuning_predictor.Predictor):
         return tagged(logits, labels)
 
 
-def _words_of(index, item, whole_words, word_splitter):
+def _words_of(index, item, whole_words):
     if isinstance(item, str):
-        if word_splitter is not None:
-            return words_module.placed(item, word_splitter(item))
         return words_module.split_text(item, whole_words)
     if not isinstance(item, Sequence) or not all(
         isinstance(word, str) and word for word in item

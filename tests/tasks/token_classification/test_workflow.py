@@ -90,14 +90,6 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
     assert "probably several words" not in caplog.text
     tagger.predict(["Anna,Otto"])
     assert "1 words of the text, such as 'Anna,Otto'" in caplog.text
-    caplog.clear()
-    [answer] = tagger.predict(
-        ["Anna,Otto"], word_splitter=lambda text: text.partition(",")
-    )
-    assert (answer["words"], answer["starts"]) == (["Anna", ",", "Otto"], [0, 4, 5])
-    assert "probably several words" not in caplog.text
-    with pytest.raises(ValueError, match="returned 'Otto', which does not follow in"):
-        tagger.predict(["Anna,Lund"], word_splitter=lambda text: ["Anna", "Otto"])
 
 
 @pytest.mark.slow
