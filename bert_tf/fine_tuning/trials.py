@@ -39,7 +39,6 @@ SWEEP_FILE = "sweep.tsv"
 # the checkpoint in best/ and the best run of a search.
 BEST_METRICS = (
     "eval_mrr",
-    "eval_character_f1",
     "eval_micro_f1",
     "eval_f1",
     "eval_matthews",

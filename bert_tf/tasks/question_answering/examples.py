@@ -15,7 +15,6 @@ from bert_tf import files
 from bert_tf.data import squad_json
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.tasks.question_answering import alignment
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +71,6 @@ class SquadFile:
     examples: list[SquadExample]
     is_version_2: bool  # Its questions have `is_impossible`.
     has_answers: bool  # Every question has answers or is marked impossible.
-    # Scores have an F1 over characters, because most answers have no spaces.
-    counts_characters: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,8 +120,6 @@ def parsed(content: Any, path: str) -> SquadFile:
             is_version_2 |= "is_impossible" in question.record
     if not examples:
         raise ValueError(f"{path} contains no questions.")
-    answers = [answer.text for example in examples for answer in example.answers]
-    num_without_spaces = sum(map(alignment.is_without_spaces, answers))
     return SquadFile(
         path=path,
         examples=examples,
@@ -132,7 +127,6 @@ def parsed(content: Any, path: str) -> SquadFile:
         has_answers=all(
             example.answers or example.is_impossible for example in examples
         ),
-        counts_characters=2 * num_without_spaces > len(answers),
     )
 
 

@@ -155,12 +155,6 @@ class EvaluateSquadOptions(options_module.Options):
         "threshold counts as predicted to have no answer. Default: predictions are "
         "scored as they are.",
     )
-    character_f1: bool = option(
-        False,
-        help="Add character_f1, the F1 over characters, and over words in scripts with "
-        "spaces. Without this flag, it is added if most correct answers are in scripts "
-        "without spaces, such as Chinese, Japanese or Thai.",
-    )
 
     def __post_init__(self):
         super().__post_init__()

@@ -11,22 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from bert_tf import files
+from bert_tf.tasks.question_answering import alignment
 from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import options as question_answering_options
 from bert_tf.tasks.question_answering import predictions as predictions_module
-from bert_tf.tokenization import characters
 
 logger = logging.getLogger(__name__)
 
+_METRICS = ("exact", "f1")
 # The default of --na-prob-thresh in evaluate-v2.0.py.
 OFFICIAL_NA_PROB_THRESH = 1.0
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_PUNCTUATION_OF_ALL_SCRIPTS = dict.fromkeys(characters.PUNCTUATION)
-_UNIT = re.compile(
-    f"[{characters.SCRIPTS_WITHOUT_SPACES}]"
-    rf"|[^{characters.SCRIPTS_WITHOUT_SPACES}\s]+"
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +31,6 @@ class QuestionScore:
 
     exact: float  # 1 if the answer equals a correct one, else 0.
     f1: float  # The highest F1 over the words of the correct answers.
-    character_f1: float  # The same over `units_of` the answers.
     has_answer: bool  # The question has a correct answer.
 
 
@@ -63,10 +58,9 @@ def squad_scores(
     Returns:
         For version 1.1 `exact_match` and `f1`. For version 2.0 `exact`, `f1` and
         `total`, also separately for the questions with and without an answer
-        (`HasAns_exact`, `NoAns_f1`, ...). If the file `counts_characters`, also
-        `character_f1`. With `null_odds` also `best_exact` and `best_f1`, the scores at
-        the threshold of the null odds that is best for each, and these thresholds,
-        `best_exact_thresh` and `best_f1_thresh`.
+        (`HasAns_exact`, `NoAns_f1`, ...). With `null_odds` also `best_exact` and
+        `best_f1`, the scores at the threshold of the null odds that is best for each,
+        and these thresholds, `best_exact_thresh` and `best_f1_thresh`.
 
     Raises:
         ValueError: the file lacks the answers to a question, `answers` has none of the
@@ -81,7 +75,6 @@ def squad_scores(
             f"{squad_file.path} has questions without answers, so predictions cannot "
             "be scored; expected a training or development file."
         )
-    metrics = ["exact", "f1", *["character_f1"] * squad_file.counts_characters]
     by_id = question_scores(squad_file, answers)
     missing = len(squad_file.examples) - len(by_id)
     if missing:
@@ -94,10 +87,10 @@ def squad_scores(
             "predictions for this file."
         )
     if not squad_file.is_version_2:
-        means = _means(by_id.values(), metrics, len(squad_file.examples))
+        means = _means(by_id.values(), len(squad_file.examples))
         return {"exact_match": means.pop("exact"), **means}
     if null_odds is None:
-        return _version_2_scores(by_id.values(), metrics)
+        return _version_2_scores(by_id.values())
     _check_ids("null odds", null_odds, by_id)
     shown = by_id
     if na_prob_thresh is not None:
@@ -105,7 +98,7 @@ def squad_scores(
             qas_id: _unanswered(score) if null_odds[qas_id] > na_prob_thresh else score
             for qas_id, score in by_id.items()
         }
-    scores = _version_2_scores(shown.values(), metrics)
+    scores = _version_2_scores(shown.values())
     if best_answers is None:
         return scores | _best_scores(squad_file, answers, null_odds, by_id)
     _check_ids("best answers", best_answers, by_id)
@@ -183,10 +176,7 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
         ValueError: a file has the wrong format, or they contradict each other.
     """
     squad_file = examples_module.read_squad(options.data_file)
-    if options.character_f1:
-        squad_file = dataclasses.replace(squad_file, counts_characters=True)
-    else:
-        log_units(squad_file)
+    warn_without_spaces(squad_file)
     answers, null_odds = read_by_id(options.predictions_file, str), None
     if options.null_odds_file is not None:
         if not squad_file.is_version_2:
@@ -203,13 +193,14 @@ def report(options: question_answering_options.EvaluateSquadOptions) -> str:
     return json.dumps(scores, indent=2)
 
 
-def log_units(squad_file: examples_module.SquadFile) -> None:
+def warn_without_spaces(squad_file: examples_module.SquadFile) -> None:
     """Logs a warning if F1 over words says little about the answers of a file."""
-    if squad_file.counts_characters:
+    answers = [one.text for example in squad_file.examples for one in example.answers]
+    if 2 * sum(map(alignment.is_without_spaces, answers)) > len(answers):
         logger.warning(
             "%s: most correct answers are in scripts without spaces, so f1, which "
-            "compares words, is hardly more than exact_match; character_f1 compares "
-            "characters.",
+            "compares words, is hardly more than exact_match; score the predictions "
+            "with the script of the data set.",
             squad_file.path,
         )
 
@@ -245,17 +236,6 @@ def normalized(answer: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def units_of(answer: str) -> list[str]:
-    """Returns the units of F1 over characters.
-
-    They are the characters in scripts without spaces, and the words in other scripts,
-    in lower case, without the punctuation of any script.
-
-    Source: mlqa_evaluation_v1.py for Chinese, extended to Japanese, Thai and so on.
-    """
-    return _UNIT.findall(answer.lower().translate(_PUNCTUATION_OF_ALL_SCRIPTS))
-
-
 def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
     """Returns the F1 of the words that two answers have in common.
 
@@ -265,10 +245,7 @@ def word_f1(truth: str, answer: str, *, empty_is_word: bool) -> float:
         empty_is_word: whether two empty answers have an F1 of 1 (version 2.0) or of 0
             (version 1.1).
     """
-    return _f1(normalized(truth).split(), normalized(answer).split(), empty_is_word)
-
-
-def _f1(expected, predicted, empty_is_word):
+    expected, predicted = normalized(truth).split(), normalized(answer).split()
     if empty_is_word and not (expected and predicted):
         return float(expected == predicted)
     common = collections.Counter(expected) & collections.Counter(predicted)
@@ -286,34 +263,31 @@ def _question_score(example, answer, is_version_2):
     return QuestionScore(
         exact=max(float(normalized(truth) == normalized(answer)) for truth in truths),
         f1=max(word_f1(truth, answer, empty_is_word=is_version_2) for truth in truths),
-        character_f1=max(
-            _f1(units_of(truth), units_of(answer), is_version_2) for truth in truths
-        ),
         has_answer=bool(example.answers),
     )
 
 
-def _version_2_scores(scores, metrics):
+def _version_2_scores(scores):
     means: dict[str, float] = {}
     for prefix, kinds in (("", (0, 1)), ("HasAns_", (1,)), ("NoAns_", (0,))):
         part = [score for score in scores if score.has_answer in kinds]
         if part:
-            part_means = _means(part, metrics, len(part)) | {"total": len(part)}
+            part_means = _means(part, len(part)) | {"total": len(part)}
             means |= {f"{prefix}{name}": mean for name, mean in part_means.items()}
     return means
 
 
-def _means(scores, metrics, count):
+def _means(scores, count):
     # Summed as in the official script, so that the last digits are equal too.
     return {
         name: 100 * sum(getattr(score, name) for score in scores) / count
-        for name in metrics
+        for name in _METRICS
     }
 
 
 def _unanswered(score):
     points = float(not score.has_answer)
-    return dataclasses.replace(score, exact=points, f1=points, character_f1=points)
+    return dataclasses.replace(score, exact=points, f1=points)
 
 
 def _check_ids(what, given, expected):
@@ -366,7 +340,7 @@ def _best_scores(squad_file, answers, null_odds, by_id, *, is_official=True):
     ranked = sorted(filter(by_id.__contains__, null_odds), key=null_odds.get)
     num_without = sum(not example.answers for example in squad_file.examples)
     best_scores = {}
-    for name in ("exact", "f1"):
+    for name in _METRICS:
         best = current = num_without
         threshold = 0.0 if is_official else null_odds[ranked[0]] - 1
         for qas_id, following in zip(ranked, [*ranked[1:], None], strict=True):

@@ -206,7 +206,7 @@ class QuestionAnswering(task_module.Task):
                 "--eval_every_steps."
             )
         if self.options.evaluates:
-            scores_module.log_units(squad_file)
+            scores_module.warn_without_spaces(squad_file)
         self.squad_file = squad_file
         return squad_file.examples
 

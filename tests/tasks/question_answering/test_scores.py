@@ -8,7 +8,7 @@ from bert_tf.tasks.question_answering import examples as examples_module
 from bert_tf.tasks.question_answering import scores as scores_module
 
 
-def squad_file(*answers, is_version_2=False, counts_characters=False):
+def squad_file(*answers, is_version_2=False):
     """Returns a file of questions "0", "1", ...; each has the answers given for it."""
     context = examples_module.Context("some text")
     return examples_module.SquadFile(
@@ -27,7 +27,6 @@ def squad_file(*answers, is_version_2=False, counts_characters=False):
         ],
         is_version_2=is_version_2,
         has_answers=True,
-        counts_characters=counts_characters,
     )
 
 
@@ -63,47 +62,12 @@ def test_f1_is_that_of_the_words(truth, answer, version_1, version_2):
 
 
 @pytest.mark.parametrize(
-    "answer, units",
-    [
-        ("《红楼梦》第 12 回。", ["红", "楼", "梦", "第", "12", "回"]),
-        ("iPhone・エックス", ["iphone", "エ", "ッ", "ク", "ス"]),
-        ("the Nile", ["the", "nile"]),  # Articles are words.
-    ],
-)
-def test_units_are_characters_in_scripts_without_spaces(answer, units):
-    assert scores_module.units_of(answer) == units
-
-
-def test_f1_over_characters_is_that_of_mlqas_script():
-    """The expected values were computed with mlqa_evaluation_v1.py, language zh."""
-    answers = ["北京大学", "1984年春天", "《红楼梦》"]
-    given = squad_file(*([one] for one in answers), counts_characters=True)
-    predicted = ["北京", "1984年", "红楼梦。"]
-    results = scores_module.squad_scores(
-        given, dict(zip("012", predicted, strict=True))
-    )
-    assert results == pytest.approx(
-        {"exact_match": 0.0, "f1": 0.0, "character_f1": 100 * (2 / 3 + 2 / 3 + 1) / 3}
-    )
-
-
-@pytest.mark.parametrize(
-    "texts, is_counted",
+    "texts, is_warned",
     [(["北京", "1984年", "Rom"], True), (["Rom", "Bonn", "北京", "Paris"], False)],
 )
-def test_characters_count_if_most_answers_are_in_scripts_without_spaces(
-    caplog, texts, is_counted
-):
-    questions = [
-        {"id": text, "question": "?", "answers": [{"text": text, "answer_start": 0}]}
-        for text in texts
-    ]
-    paragraph = {"context": "北京", "qas": questions}
-    given = examples_module.parsed({"data": [{"paragraphs": [paragraph]}]}, "quiz.json")
-    scores_module.log_units(given)
-    results = scores_module.eval_scores(given, {"北京": "北京"})
-    assert ("eval_character_f1" in results) == is_counted
-    assert ("character_f1 compares characters" in caplog.text) == is_counted
+def test_f1_over_words_says_little_in_scripts_without_spaces(caplog, texts, is_warned):
+    scores_module.warn_without_spaces(squad_file(*([text] for text in texts)))
+    assert ("score the predictions with the script of" in caplog.text) == is_warned
 
 
 def test_version_1_takes_the_nearest_true_answer_and_counts_what_is_missing(caplog):
