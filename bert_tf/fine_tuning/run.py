@@ -181,7 +181,6 @@ class Run:
         """
         folder, data_set = self.trainer.folder, self.task.identities["dev"]
         suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
-        self.task.before_final_evaluation()
         evaluation = self.task.evaluate(self.trainer.predict)
         results = self._write_results(evaluation.scores, data_set)
         details = self.task.details(evaluation)

@@ -310,9 +310,6 @@ class Task(fine_tuning_checks.CheckedTask):
 
     # Evaluation and prediction.
 
-    def before_final_evaluation(self) -> None:
-        """Prepares the evaluation after the training, with the final weights."""
-
     @abc.abstractmethod
     def evaluate(self, predict: Predict) -> Evaluation:
         """Returns the scores of the development sets with the current weights."""

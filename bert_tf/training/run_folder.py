@@ -128,11 +128,6 @@ class RunFolder:
         }
         self._write_json(run_file.RUN_FILE, record)
 
-    def update_task(self, values: Mapping[str, Any]) -> None:
-        """Replaces values in task.json; raises ValueError if there is none."""
-        if self.is_written:
-            self._write_json(companion_files.TASK_FILE, {**self.read_task(), **values})
-
     def check_same_run(
         self, settings: Settings, *, step: int = 0, has_steps_left: bool = True
     ) -> None:

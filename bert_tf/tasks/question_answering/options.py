@@ -69,15 +69,9 @@ class RunSquadOptions(fine_tuning_options.PredictionOptions):
     null_score_diff_threshold: float = option(
         options_module.implicit(0.0),
         help="Predict that there is no answer if the score in null_odds.json is above "
-        "this threshold, usually between -5 and -1 for SQuAD 2.0. A trained run uses "
-        "its own threshold unless this flag is given.",
-        group="evaluation",
-    )
-    tune_threshold: bool = option(
-        False,
-        help="With --do_eval: find the null_score_diff_threshold with the best F1 on "
-        "predict_file, use it for this evaluation and prediction, and store it in "
-        "the run for later predictions and exports.",
+        "this threshold, usually between -5 and -1 for SQuAD 2.0. Evaluating prints "
+        "the best one as eval_best_f1_thresh. A trained run uses its own threshold "
+        "unless this flag is given.",
         group="evaluation",
     )
     bilstm_on_top: bool = option(
@@ -103,8 +97,6 @@ class RunSquadOptions(fine_tuning_options.PredictionOptions):
                 "word pieces and at least one piece of the context; increase it, or "
                 "decrease --max_query_length."
             )
-        if self.tune_threshold:
-            self._check_tuning()
 
     def _check_files(self):
         if self.do_train or self.dry_run:
@@ -113,15 +105,6 @@ class RunSquadOptions(fine_tuning_options.PredictionOptions):
             self._require("predict_file", "Predicting")
         if self.do_eval or self.eval_every_steps:
             self._require("predict_file", "Evaluating")
-
-    def _check_tuning(self):
-        if not self.do_eval:
-            raise options_module.OptionError("--tune_threshold needs --do_eval.")
-        if options_module.is_given(self.null_score_diff_threshold):
-            raise options_module.OptionError(
-                "--tune_threshold finds the threshold; omit "
-                "--null_score_diff_threshold."
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -144,17 +144,6 @@ def prediction_scores(
     )
 
 
-def tuned_threshold(
-    scores: Mapping[str, float], predictions: Sequence[predictions_module.Prediction]
-) -> float:
-    """Returns the threshold with the best F1, given the `prediction_scores`."""
-    best = scores["eval_best_f1_thresh"]
-    above = [one.null_odds for one in predictions if one.null_odds > best]
-    # The best threshold is the null odds of one of the questions. If it were used
-    # itself, rounding in later predictions could remove the answer to that one.
-    return (best + min(above)) / 2 if above else best + 1.0
-
-
 def question_scores(
     squad_file: examples_module.SquadFile, answers: Mapping[str, str]
 ) -> dict[str, QuestionScore]:

@@ -295,19 +295,6 @@ class QuestionAnswering(task_module.Task):
             outputs={one.qas_id: one.answer(threshold).text for one in predictions},
         )
 
-    def before_final_evaluation(self) -> None:
-        """With `tune_threshold`, stores the threshold with the best F1 in the run."""
-        if not self.options.tune_threshold:
-            return
-        predictions, record = self.predictions(), self.record
-        scores = scores_module.prediction_scores(
-            self.squad_file, predictions, record.threshold
-        )
-        threshold = scores_module.tuned_threshold(scores, predictions)
-        values = {"null_score_diff_threshold": threshold}
-        self.record = dataclasses.replace(record, **values)
-        self.trainer.folder.update_task(values)
-
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         answers, threshold = evaluation.outputs, self.record.threshold
         baselines: dict[str, Any] = {}
@@ -319,11 +306,9 @@ class QuestionAnswering(task_module.Task):
                 name: plots.baseline("no answer", without[name], perfect=100)
                 for name in ("eval_exact_match", "eval_f1")
             }
-        stored = f"Stored the threshold {threshold or 0:g} in the run."
         return task_module.Details(
             num_examples=len(answers),
             plots={"baselines": baselines},
-            lines=[stored] * self.options.tune_threshold,
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
@@ -382,25 +367,12 @@ class QuestionAnswering(task_module.Task):
             run.values |= {"predict_file": paths[1], "do_eval": True}
 
     def _check_threshold(self, record):
-        """Refuses a threshold without effect, and tuning that lacks a requirement."""
-        options, threshold = self.options, self.options.null_score_diff_threshold
+        """Refuses a threshold without effect."""
+        threshold = self.options.null_score_diff_threshold
         if threshold and record.threshold is None:
             raise ValueError(
                 f"--null_score_diff_threshold={threshold:g} has no effect on a model "
                 "that always answers; omit it, or train with --version_2_with_negative."
-            )
-        if not options.tune_threshold:
-            return
-        if not self.trained and not options.trains:
-            raise ValueError(
-                "--tune_threshold stores the threshold in a run, but "
-                f"{options.output_dir} contains none; use the output_dir of the "
-                "training."
-            )
-        if record.threshold is None or not self.squad_file.is_version_2:
-            raise ValueError(
-                "--tune_threshold needs a model trained with --version_2_with_negative "
-                "and a file of SQuAD 2.0; the file or the model is of version 1.1."
             )
 
     def _with_stored_rules(self, record, stored):
