@@ -376,7 +376,7 @@ retrieve = _function(
               `negatives` is a list of wrong passages; or a tuple of columns;
             * a DataFrame, a dictionary of columns, or a list of dictionaries, with the
               columns `query`, `passage` and optionally `negatives`;
-            * the path of such a table (.csv, .tsv or .jsonl), or of a SQuAD file.
+            * the path of such a table: .csv, .tsv or .jsonl.
 
         corpus: the passages to search: a list of texts, a table with `passage` and
             optionally `id`, or the path of a file as in bert_tf retrieve. Default: the

@@ -35,9 +35,6 @@ class Paragraph:
 
     record: Mapping[str, Any]  # As it is in the file.
     context: str  # Neither blank nor too long.
-    title: str | None  # Title of its article, if it has one.
-    article: int  # Number of its article, from 1.
-    number: int  # Its number within the article, from 1.
     place: str  # "file: article 1 (title), paragraph 2", for messages.
 
     def questions(self) -> Iterator[Question]:
@@ -68,14 +65,7 @@ def paragraphs(content: Any, path: str) -> Iterator[Paragraph]:
             place = f"{article_place}, paragraph {number}"
             context = value(paragraph, "context", str, place)
             check_context(context, place)
-            yield Paragraph(
-                record=paragraph,
-                context=context,
-                title=title if isinstance(title, str) and title.strip() else None,
-                article=article,
-                number=number,
-                place=place,
-            )
+            yield Paragraph(record=paragraph, context=context, place=place)
 
 
 def value(record: Any, key: str, kind: type, place: str) -> Any:

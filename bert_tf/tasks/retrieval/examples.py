@@ -1,4 +1,4 @@
-"""Reads queries, passages and the corpus, from tables, text and SQuAD files."""
+"""Reads queries, passages and the corpus, from tables and text files."""
 
 import dataclasses
 import functools
@@ -14,7 +14,6 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf.data import in_memory
-from bert_tf.data import squad_json
 from bert_tf.data import tables
 
 ID_COLUMN = "id"
@@ -50,7 +49,6 @@ def read_examples(
     * `.jsonl`: one object per line with `query`, `passage`, and optionally `id` and
       `negatives`, a list of texts.
     * `.tsv`, `.csv`: columns with these names, except `negatives`.
-    * `.json`: a SQuAD file.
     * any other, only without passages: text with one query per line; blank lines are
       ignored.
 
@@ -79,9 +77,11 @@ def read_examples(
 def _read(path, columns, prefix, broken_rows):
     """Returns the examples of a file with different ids; only `columns` are read."""
     if path.lower().endswith(".json"):
-        read = _questions if QUERY_COLUMN in columns else _squad_passages
-        examples = read(path, PASSAGE_COLUMN in columns)
-    elif len(columns) == 2 or path.lower().endswith(_TABLES):
+        raise ValueError(
+            f"{path}: .json files are not read; write a file of JSON lines (.jsonl) "
+            f"with {' and '.join(columns)} in each line."
+        )
+    if len(columns) == 2 or path.lower().endswith(_TABLES):
         examples = _rows(path, columns, prefix, broken_rows)
     else:
         examples = []
@@ -221,8 +221,7 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
     """Returns the passages of a file, in one of the formats of `read_examples`.
 
     Tables have the column `passage` and optionally `id`. A text file has one passage
-    per line. The passages of a SQuAD file are its paragraphs. A passage without an id
-    has its line number as id.
+    per line. A passage without an id has its line number as id.
 
     Args:
         path: the file.
@@ -241,67 +240,6 @@ def read_corpus(path: str, *, broken_rows: list[str] | None = None) -> Corpus:
         ids=tuple(row.guid for row in rows),
         passages=tuple(row.passage for row in rows),
     )
-
-
-def _squad_passages(path, _):
-    """Returns the paragraphs of a SQuAD file.
-
-    The id is title and number of the paragraph: "Super_Bowl_50/1". If an article has
-    no title, or that of an earlier article, the id contains the article's number:
-    "article 3/1", "Rivers (article 3)/1".
-    """
-    article_of: dict[str, int] = {}  # Title -> number of the first article with it.
-    passages = []
-    for paragraph in _paragraphs(path):
-        name, number = paragraph.title, f"article {paragraph.article}"
-        if name is None:
-            name = number
-        elif article_of.setdefault(name, paragraph.article) != paragraph.article:
-            name += f" ({number})"
-        passages.append(
-            RankingExample(
-                guid=f"{name}/{paragraph.number}",
-                passage=paragraph.context,
-                place=paragraph.place,
-            )
-        )
-    return passages
-
-
-def _questions(path, with_passages):
-    """Returns the questions of a SQuAD file with their paragraphs.
-
-    A warning says how many questions of SQuAD 2.0 have no answer in their paragraph if
-    the paragraphs count as right ones.
-    """
-    asked = [
-        (question, paragraph.context)
-        for paragraph in _paragraphs(path)
-        for question in paragraph.questions()
-    ]
-    examples = [
-        RankingExample(guid=one.id, query=one.text, passage=context, place=path)
-        for one, context in asked
-    ]
-    num_impossible = sum(one.record.get("is_impossible") is True for one, _ in asked)
-    if num_impossible and with_passages:
-        logger.warning(
-            "%s: %d of %d questions have no answer in their paragraph (is_impossible), "
-            "but count as queries for it.",
-            path,
-            num_impossible,
-            len(examples),
-        )
-    return examples
-
-
-def _paragraphs(path):
-    content = files.parse_json(
-        "\n".join(files.read_lines(path)),
-        path,
-        advice="a file of JSON lines needs the extension .jsonl",
-    )
-    return squad_json.paragraphs(content, path)
 
 
 def given_rows(data: Any) -> list[dict[str, Any]]:

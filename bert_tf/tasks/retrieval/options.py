@@ -25,7 +25,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     cross_encoder reads query and passage together and ranks what a bi_encoder found
     (--retrieve_with). Queries with their passages are JSON lines with `query` and
     `passage`. The corpus is a text file with one passage per line, or JSON lines with
-    `id` and `passage`. SQuAD files (.json) work as both.
+    `id` and `passage`.
     """
 
     TASK: ClassVar[str] = "retrieval"
@@ -49,8 +49,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     train_file: str | None = option(
         None,
         help="Queries with their passages: .jsonl, .tsv or .csv with `query`, "
-        "`passage` and optionally `id`, or a SQuAD .json file. JSON lines may "
-        "also have `negatives`, a list of wrong passages.",
+        "`passage` and optionally `id`. JSON lines may also have `negatives`, a list "
+        "of wrong passages.",
         on_resume=options_module.FREE,
     )
     eval_file: str | None = option(
@@ -68,8 +68,8 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
     corpus_file: str | None = option(
         None,
         help="Passages to search: a text file with one passage per line; .jsonl, .tsv "
-        "or .csv with `passage` and optionally `id`; or a SQuAD .json file. "
-        "Training also draws wrong passages from it.",
+        "or .csv with `passage` and optionally `id`. Training also draws wrong "
+        "passages from it.",
     )
     do_lower_case: bool | None = option(  # type: ignore[assignment]
         None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP

@@ -1,31 +1,8 @@
 """Queries and passages are read from every format; invalid files are refused."""
 
-import json
-
 import pytest
 
 from bert_tf.tasks.retrieval import examples as examples_module
-
-SQUAD = {
-    "data": [
-        {
-            "title": "Rivers",
-            "paragraphs": [
-                {
-                    "context": "The river was cold.",
-                    "qas": [{"id": "a", "question": "What was cold?", "answers": []}],
-                },
-                {"context": "A lamp.", "qas": []},
-            ],
-        }
-    ]
-}
-
-
-def squad_of(context, **changes):
-    question = {"id": "q", "question": "Who?"} | changes
-    paragraph = {"context": context, "qas": [question]}
-    return json.dumps({"data": [{"title": "x", "paragraphs": [paragraph]}]})
 
 
 def test_rows_of_json_lines_are_examples(write):
@@ -54,24 +31,6 @@ def test_tables_and_text_files_are_read(write):
     ]
 
 
-def test_squad_files_give_queries_and_passages(write):
-    path = write("squad.json", json.dumps(SQUAD, indent=1))
-    [example] = examples_module.read_examples(path, "train")
-    assert (example.guid, example.query) == ("a", "What was cold?")
-    assert example.passage == "The river was cold."
-    corpus = examples_module.read_corpus(path)
-    assert corpus.ids == ("Rivers/1", "Rivers/2")
-    assert corpus.passages == ("The river was cold.", "A lamp.")
-
-
-def test_questions_without_an_answer_in_their_paragraph_are_counted(write, caplog):
-    path = write("squad.json", squad_of("A lamp.", is_impossible=True))
-    examples_module.read_examples(path, "test", with_passages=False)
-    assert caplog.text == ""
-    examples_module.read_examples(path, "train")
-    assert "1 of 1 questions have no answer in their paragraph" in caplog.text
-
-
 @pytest.mark.parametrize(
     "name, content, message",
     [
@@ -92,8 +51,7 @@ def test_questions_without_an_answer_in_their_paragraph_are_counted(write, caplo
             '{"query": "a", "passage": "b", "negatives": "c"}\n',
             r"a\.jsonl:1: column 'negatives' is \"c\"; expected a list",
         ),
-        ("a.json", '{"data": [', r"a\.json is not JSON: .* line 1"),
-        ("a.json", squad_of("c", question=" \n"), r"1 \(q\): its question is blank"),
+        ("a.json", "{}", r"a\.json: \.json files are not read; .* with query and pas"),
     ],
 )
 def test_an_error_in_queries_names_its_place(write, name, content, message):
@@ -120,6 +78,7 @@ def test_equal_texts_share_a_number_and_different_corpora_differ_in_fingerprint(
     "name, content, message",
     [
         ("a.txt", "\n\n", r"a\.txt has no passages"),
+        ("a.json", "{}", r"a\.json: \.json files are not read; .* with passage in"),
         ("a.jsonl", '{"passage": ""}\n', r"a\.jsonl:1: the passage is empty"),
         ("a.jsonl", '{"text": "a"}\n', r"a\.jsonl:1: there is no column 'passage'"),
         (
