@@ -19,7 +19,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from collections.abc import Sequence
 from typing import Any
 from typing import cast
 
@@ -68,42 +67,6 @@ def run(
         texts = _reported(extractor.extract_each(lines), num_lines)
         write(texts, known, extractor.vocabulary)
     return f"Vectors of {num_lines} lines are in {options.output_file}."
-
-
-def extract(
-    init_checkpoint: str, texts: Iterable[str | Sequence[str]], **values: Any
-) -> np.ndarray | list[extraction.Extracted]:
-    """Returns the vectors of some texts.
-
-    Args:
-        init_checkpoint: a checkpoint in any format, or the name of a released model.
-        texts: texts, or pairs (text, second text).
-        **values: other fields of `options.ExtractionOptions`: layers, pooling,
-            normalize, max_seq_length and so on.
-
-    Returns:
-        With pooling float32 [N, D], one row per text. Otherwise a list of `Extracted`,
-        with `input_ids` int32 [S] and `vectors` float32 [S, L, H] of each text.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: an option or a text is wrong, or as for `Extractor`.
-
-    Example:
-        >>> bert_tf.tasks.feature_extraction.extract(
-        ...     "bert-base-uncased", ["Rain.", "Sun."], layers=(-1,), pooling="mean"
-        ... ).shape
-        (2, 768)
-    """
-    options = feature_extraction_options.ExtractionOptions(
-        init_checkpoint=init_checkpoint, **values
-    )
-    items = given_data.read(texts, "a list of texts")
-    lines = [_line(index, item) for index, item in enumerate(items)]
-    extractor = extraction.Extractor(options)
-    if options.pooling == "none":
-        return list(extractor.extract_each(lines))
-    return extractor.embed(lines)
 
 
 def embed(
