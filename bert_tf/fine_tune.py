@@ -57,7 +57,7 @@ _SET_BY_CALL = frozenset(
         *("init_checkpoint", "output_dir", "do_train", "do_eval", "do_predict"),
         *("check", "dry_run", "data_dir", "train_file", "eval_file", "predict_file"),
         *("corpus_file", "validation_split", "task_name", "tfds_name"),
-        *("language", "word_column", "tag_column", "header"),
+        *("language", "word_column", "tag_column"),
         "top_k",
     )
 )

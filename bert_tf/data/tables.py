@@ -264,7 +264,7 @@ def _without_header_line(path, records, columns, header):
         if len(columns) > 1 and all(names.get(column) == column for column in columns):
             raise ValueError(
                 f"{path}:{number}: the line names the columns, but the names are "
-                "already given, by --header or by the data of the run; remove the line."
+                "already given by the data of the run; remove the line."
             )
         yield number, cells
     yield from records

@@ -15,7 +15,6 @@ _OWN = (
     "start_column",
     "ending_columns",
     "label_column",
-    "header",
 )
 
 
@@ -30,6 +29,7 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
 
     TASK: ClassVar[str] = "multiple_choice"
     OTHER_FLAGS: ClassVar[Mapping[str, str]] = {
+        "header": "write the names of the columns into the first line of the table",
         "tfds_name": "write the data to tables for --train_file and --eval_file",
     }
 
@@ -62,9 +62,6 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
         None,
         help="Column with the number of the correct ending, counted from 0. Default: "
         "the column used in training, or label.",
-    )
-    header: tuple[str, ...] = option(
-        (), help="Names of all columns, for files without a header line."
     )
     do_lower_case: bool | None = option(  # type: ignore[assignment]
         None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP

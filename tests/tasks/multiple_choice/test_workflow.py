@@ -1,7 +1,5 @@
 """What only multiple choice does; see `tests/tasks/test_contract.py` for the rest."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -21,9 +19,8 @@ from tests import runs
         ),
         (
             ("own.csv",),
-            "x,He,d,3,c,b,a\n",
+            "id,begin,four,right,three,two,one\nx,He,d,3,c,b,a\n",
             {
-                "header": "id,begin,four,right,three,two,one",
                 "start_column": "begin",
                 "ending_columns": "one,two,three,four",
                 "label_column": "right",
@@ -60,20 +57,3 @@ def test_both_files_of_predictions_have_the_same_probabilities(trained):
     by_number = [[one["probabilities"][str(i)] for i in range(3)] for one in answers]
     np.testing.assert_allclose(rows, by_number, rtol=1e-6)
     assert [one["label"] for one in answers] == [str(row.argmax()) for row in rows]
-
-
-def test_a_run_is_applied_to_a_table_without_a_header_line(
-    trained, tmp_path, choice_options, write
-):
-    folder = shutil.copytree(trained("multiple_choice"), tmp_path / "run")
-    path = write("plain.csv", "the bee,queen queen,and honey,wheel wheel\n")
-    options = choice_options(
-        folder,
-        do_train=False,
-        do_predict=True,
-        predict_file=path,
-        header="startphrase,ending0,ending1,ending2",
-    )
-    fine_tuning_run.run(options)
-    [answer] = runs.json_lines(folder / "predictions-plain.jsonl")
-    assert answer["ending"] in ("queen queen", "and honey", "wheel wheel")
