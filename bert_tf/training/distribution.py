@@ -195,26 +195,20 @@ def _iterator(strategy, host_share):
 
     def per_replica(context):
         hosts = context.num_input_pipelines
-        return _split_among_replicas(
-            host_share(context.input_pipeline_id, hosts), context
+        dataset = host_share(context.input_pipeline_id, hosts)
+        replicas = context.num_replicas_in_sync // hosts
+        if replicas == 1:
+            return dataset
+        return dataset.flat_map(
+            lambda batch: tf.data.Dataset.from_tensor_slices(
+                {name: _split(column, replicas) for name, column in batch.items()}
+            )
         )
 
     # Prefetching to a device starts a tuner that cannot be switched off and can delay
     # the end of an iterator by up to a minute. A CPU gains nothing from prefetching.
     fetching = tf.distribute.InputOptions(experimental_fetch_to_device=not on_cpus)
     return iter(strategy.distribute_datasets_from_function(per_replica, fetching))
-
-
-def _split_among_replicas(dataset, context):
-    """Returns a dataset of replicas' batches from one of a host's batches."""
-    replicas = context.num_replicas_in_sync // context.num_input_pipelines
-    if replicas == 1:
-        return dataset
-    return dataset.flat_map(
-        lambda batch: tf.data.Dataset.from_tensor_slices(
-            {name: _split(column, replicas) for name, column in batch.items()}
-        )
-    )
 
 
 def runs_on(strategy: tf.distribute.Strategy, kind: str) -> bool:
