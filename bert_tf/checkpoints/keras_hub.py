@@ -151,7 +151,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         head=head,
         config=config,
         text=text,
-        own_names=_places(config.num_hidden_layers, head.kind),
         unread_head=unread_head,
         notes=() if is_read else (note,),
         warnings=tuple(

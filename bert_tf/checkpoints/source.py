@@ -45,10 +45,6 @@ class Source:
     # What the format calls a head that bert_tf does not have.
     unread_head: str | None = None
     optimizer: tuple[str, ...] = ()  # Names of slots and counters.
-    # Release's name -> the format's own name, if it differs; for reports.
-    own_names: collections.abc.Mapping[str, str] = dataclasses.field(
-        default_factory=dict
-    )
     # Sentences about settings of the checkpoint that give different results here.
     # They are shown whenever it is opened.
     warnings: tuple[str, ...] = ()

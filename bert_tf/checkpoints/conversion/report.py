@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -57,8 +56,7 @@ def text(conversion: Conversion) -> str:
         f"target       {conversion.target_path} ({conversion.target_format})",
         f"model        {_model(converted)}",
         f"parameters   {num_parameters:,}",
-        f"mapped       {len(mapped)} weights, the same bits when read back:",
-        *_counts(_mapping(mapped, conversion)),
+        f"mapped       {len(mapped)} weights, the same bits when read back",
         *_counted("missing", set(written.shapes) - set(converted.shapes)),
         *_counted("left over", {*lost, *conversion.source.unmapped}),
         *_counted("dropped", conversion.dropped),
@@ -92,21 +90,10 @@ def _model(source: source_module.Source) -> str:
     )
 
 
-def _mapping(names: Collection[str], conversion: Conversion) -> Iterator[str]:
-    places, own_names = conversion.placement.places, conversion.source.own_names
-    for name, place in ((own_names.get(n, n), places.get(n, n)) for n in names):
-        name, place = _starred(name), _starred(place)
-        yield name if name == place else f"{name} -> {place}"
-
-
 def _counted(title: str, names: Collection[str]) -> Iterator[str]:
     if names:
         yield f"{title:<12} {len(names)} weights:"
-    yield from _counts(map(_starred, sorted(names)))
-
-
-def _counts(names: Iterable[str]) -> Iterator[str]:
-    for name, count in collections.Counter(names).items():
+    for name, count in collections.Counter(map(_starred, sorted(names))).items():
         yield f"{count:>4} x {name}"
 
 

@@ -101,7 +101,6 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         text=encoding,
         unmapped=tuple(sorted(o.name for n, o in tensors.items() if n not in known)),
         unread_head=unread_head,
-        own_names={name: tensor.name for name, tensor in by_name.items()},
         warnings=(*described.warnings, *text.warnings),
         notes=(*notes, *head_notes, *text.notes),
     )

@@ -187,11 +187,6 @@ def open_weights(prefix: str) -> tuple[source_module.Source, int | None]:
         head=checkpoint_heads.head_of(shapes),
         unmapped=placed.unmapped,
         optimizer=tuple(key.removesuffix(_SUFFIX) for key in sorted(optimizer)),
-        own_names={
-            name: variables[key]
-            for name, key in placed.keys.items()
-            if variables[key] != name
-        },
         notes=placed.notes,
     )
     return source, num_heads

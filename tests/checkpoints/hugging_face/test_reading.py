@@ -22,7 +22,6 @@ def test_what_goes_along_with_the_weights_is_read(foreign):
     assert source.vocabulary.tokens[:3] == ("[PAD]", "[UNK]", "[CLS]")
     assert source.vocabulary["Cat"] == 32
     assert source.shapes["bert/encoder/layer_1/intermediate/dense/kernel"] == (16, 24)
-    assert source.own_names["output_weights"] == "classifier.weight"
     assert source.optimizer == source.unmapped == ()
 
 

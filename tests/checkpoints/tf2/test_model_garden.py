@@ -25,8 +25,6 @@ def test_sizes_come_from_shapes_and_what_they_leave_open_is_reported():
     )
     assert "pass --bert_config_file" in source.notes[0]
     assert "dropout" in source.notes[0]
-    own_name = source.own_names["bert/encoder/layer_1/attention/self/key/kernel"]
-    assert own_name == "transformer/layer_1/self_attention/key/kernel"
 
 
 def test_a_configuration_and_a_vocabulary_beside_it_are_taken(tmp_path):
