@@ -50,7 +50,6 @@ _HIDDEN = (
     "init_checkpoint",
     "iterations_per_loop",
     "keep_checkpoint_max",
-    "log_every_steps",
     "predict_batch_size",
     "save_checkpoints_steps",
 )

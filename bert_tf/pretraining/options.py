@@ -37,13 +37,6 @@ class RunPretrainingOptions(
     keep_checkpoint_max: int = option(
         5, minimum=1, group="saving", help="Number of recent checkpoints to keep."
     )
-    log_every_steps: int = option(
-        0,
-        minimum=0,
-        group="saving",
-        help="Number of steps between lines in metrics.jsonl. 0: a fiftieth of the "
-        "run, at most 100.",
-    )
     jit_compile: bool | None = option(
         None,
         group="devices",

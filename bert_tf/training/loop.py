@@ -350,8 +350,7 @@ class Trainer:
             step = self.step + index + 1
             # With a time limit, the number of steps is unknown.
             total = step if self.budget.schedule else self.num_train_steps
-            every = self.options.log_every_steps
-            if step in self._logged_steps or timing.is_logged(step, total, every=every):
+            if step in self._logged_steps or timing.is_logged(step, total):
                 values = {n: float(column[index]) for n, column in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)

@@ -26,8 +26,7 @@ class CheckpointOptions(options_module.Options):
     """Where a run is saved, how often, and which weights it starts from."""
 
     flag_group: ClassVar[str] = "saving"
-    # Not fields: only pretraining has options for them.
-    keep_checkpoint_max, log_every_steps = 5, 0
+    keep_checkpoint_max = 5  # Not a field: only pretraining has an option for it.
 
     output_dir: str = option(
         group=options_module.TASK_AND_DATA,

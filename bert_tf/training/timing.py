@@ -50,7 +50,7 @@ class Pace:
         return statistics.median(self._speeds) if self._speeds else None
 
 
-def is_logged(step: int, num_steps: int, *, every: int = 0) -> bool:
+def is_logged(step: int, num_steps: int) -> bool:
     """Returns whether a step is among those that a run logs.
 
     A short run logs 50 steps or more, so that its curves show something, and a long run
@@ -59,9 +59,8 @@ def is_logged(step: int, num_steps: int, *, every: int = 0) -> bool:
     Args:
         step: from 1.
         num_steps: of the run.
-        every: number of steps between two logged ones; 0: as described above.
     """
-    return step % (every or min(100, max(1, num_steps // 50))) == 0
+    return step % min(100, max(1, num_steps // 50)) == 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,6 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
         do_eval=True,
         save_checkpoints_steps=2,
         keep_checkpoint_max=2,
-        log_every_steps=2,
         vocab_file=golden / "vocab.txt",
     )
     assert "The evaluation uses the training data" in done.stderr
@@ -53,7 +52,7 @@ def test_training_and_evaluating_leave_a_whole_run_folder(pretrain, golden, tmp_
         "model.ckpt-6.data-00000-of-00001",
     } <= names
     assert "model.ckpt-2.index" not in names
-    assert [line["step"] for line in runs.metrics(run)] == [1, 2, 4, 6]
+    assert [line["step"] for line in runs.metrics(run)] == [1, 2, 3, 4, 5, 6]
     assert tf.train.latest_checkpoint(str(run)) == str(run / "model.ckpt-6")
     assert sorted(runs.scores(run)) == [
         "global_step",
