@@ -26,7 +26,7 @@ MAX_SHOWN = 10
 TRUNCATED_SHARE = 0.05
 UNKNOWN_SHARE = 0.01
 TEXTS_PER_CALL = 2048
-MAX_LABELS_SHOWN = 20
+MAX_LABELS_SHOWN = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,12 @@ class Findings:
     warning = functools.partialmethod(add, WARNING)
     # It found a problem that must be fixed.
     error = functools.partialmethod(add, ERROR)
+
+    def log_warnings(self) -> None:
+        """Logs the warnings, for a run that goes on in spite of them."""
+        for finding in self.all:
+            if finding.severity == WARNING:
+                logger.warning("%s: %s", finding.check, finding.message)
 
     def judge(self, check: str, message: str, *, is_good: bool) -> None:
         """Adds a passed check or a warning, with the same message."""
@@ -104,7 +110,9 @@ class Item:
 def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None:
     """Counts the examples of each part, and finds those that are also training data."""
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
-    findings.passed("examples", counts)
+    is_swapped = 0 < len(parts.get("train", ())) < len(parts.get("dev", ()))
+    counts += ": are the files swapped?" if is_swapped else ""
+    findings.judge("examples", counts, is_good=not is_swapped)
     place_of = {_key(item): item.place for item in parts.get("train", ())}
     for part, items in parts.items():
         shared = [item for item in items if part != "train" and _key(item) in place_of]
@@ -163,7 +171,7 @@ def balance(labels: Iterable[str] | Mapping[str, int]) -> str:
     counts = collections.Counter(labels)
     total = sum(counts.values())
     shares = ", ".join(
-        f"{label} {count / total:.1%} ({count:,})"
+        f"{label:.60} {count / total:.1%} ({count:,})"
         for label, count in counts.most_common(MAX_LABELS_SHOWN)
     )
     rest = len(counts) - MAX_LABELS_SHOWN

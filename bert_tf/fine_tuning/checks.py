@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
+from bert_tf import progress as progress_module
 from bert_tf.data import text_checks
+from bert_tf.optimization import create
 from bert_tf.tokenization import in_graph
 
 
@@ -28,10 +30,36 @@ def run(declaration: Any, options: Any) -> text_checks.Findings:
     if (source := task.start.source) is not None:
         for sentence in source.warnings:
             findings.warning("checkpoint", f"{source.path}: {sentence}")
+    # The number of steps, on which further advice depends, is not known yet.
+    advice = create.advice_on_rate(options.learning_rate, 0, 0, is_corrected=True)
+    if advice is not None:
+        findings.warning("learning rate", advice)
     task.read_for_check(findings)
     if task.examples:
         _check_examples(task, findings)
     return findings
+
+
+def warn_of_training_data(task: Any) -> None:
+    """Logs what --check finds about the texts of a run, at the cost of a moment.
+
+    [UNK] is counted in a sample of the training texts.
+    """
+    findings = text_checks.Findings()
+    items = {
+        name: list(map(task.item, rows))
+        for name, rows in task.examples.items()
+        if not name.startswith("test")
+    }
+    text_checks.check_texts(findings, items)
+    train = items["train"]
+    sample = train[:: 1 + len(train) // text_checks.TEXTS_PER_CALL]
+    with progress_module.reporting_to(None):
+        lengths, unknown = _count_pieces(sample, task.tokenizer)
+    text_checks.check_unknown(
+        findings, "train", lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
+    )
+    findings.log_warnings()
 
 
 def _check_examples(task, findings):
@@ -55,13 +83,18 @@ def _check_examples(task, findings):
         findings.error("length", error)
 
 
-def _check_pieces(task, findings, name, items, tokenizer):
-    """Reports truncated texts and [UNK]."""
+def _count_pieces(items, tokenizer):
+    """Returns the pieces and [UNK] of each text: int64 [N, texts of an item] twice."""
     texts = [text for item in items for text in item.texts]
     index = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     counts = text_checks.count_pieces(tokenizer, list(index))
     rows = np.array([index[text] for text in texts]).reshape(-1, len(items[0].texts))
-    lengths, unknown = (count[rows] for count in counts)
+    return [count[rows] for count in counts]
+
+
+def _check_pieces(task, findings, name, items, tokenizer):
+    """Reports truncated texts and [UNK]."""
+    lengths, unknown = _count_pieces(items, tokenizer)
     longest = task.row_lengths(lengths)
     windows = task.num_windows(longest)
     if windows is not None:

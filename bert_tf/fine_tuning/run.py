@@ -82,10 +82,8 @@ def prepare(options: Any) -> task_module.Task:
     task.find_start()
     task.record = task.read()
     task.identities = task.data_sets()
-    sizes = [len(task.examples.get(name) or ()) for name in ("train", "dev")]
-    if 0 < sizes[0] < sizes[1]:
-        message = "Training on %d examples, evaluating on %d: are the files swapped?"
-        logger.warning(message, *sizes)
+    if task.examples.get("train"):
+        fine_tuning_checks.warn_of_training_data(task)
     head = task_record.head_to_apply(options, task.start.source)
     if head is not None:
         task.check_head(head)

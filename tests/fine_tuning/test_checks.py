@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bert_tf.fine_tuning import checks as fine_tuning_checks
+from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.tasks.question_answering import examples as examples_module
 
@@ -13,7 +14,7 @@ from bert_tf.tasks.question_answering import examples as examples_module
 def check(golden, tmp_path):
     """Runs the checks of a task with the small model's vocabulary and size."""
 
-    def run(task, **flags):
+    def run(task, prepares=False, **flags):
         defaults = {
             "output_dir": str(tmp_path / "run"),
             "check": True,
@@ -22,6 +23,8 @@ def check(golden, tmp_path):
             "max_seq_length": 24,
         }
         options = tasks.options_class(task)(**defaults | flags)
+        if prepares:
+            return fine_tuning_run.prepare(options)
         return fine_tuning_checks.run(tasks.declaration(task), options)
 
     return run
@@ -88,6 +91,40 @@ def test_every_invalid_row_is_named_and_the_rest_is_checked(check, table):
     for name, path, line in (("dev", dev, 3), ("test", test, 2)):
         overlap = f"overlap: 1 of 1 texts of {name} are also in train (such as"
         assert f"{overlap} {path}:{line} as" in warnings
+
+
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        ([f"a text {i}" for i in range(12)], "each of the 12 labels occurs once"),
+        (["home"] * 4, "all rows have the label 'home'"),
+        (["0.5", "1.5", "0.5", "2"], "all labels are numbers, such as 0.5"),
+    ],
+)
+def test_labels_that_training_refuses_are_an_error(check, table, labels, message):
+    train = table("train.tsv", HEAD, *((f"the {i}", x) for i, x in enumerate(labels)))
+    flags = {"train_file": train, "eval_file": train}
+    [error] = lines_of(check("classification", **flags), "error")
+    assert error.startswith(f"labels: {train}: {message}")
+    with pytest.raises(ValueError, match=message):
+        check("classification", prepares=True, check=False, do_train=True, **flags)
+
+
+def test_a_run_that_trains_logs_what_the_check_warns_of(check, table, caplog):
+    train = table("train.tsv", HEAD, ("the house", "home"), ("ŋ ŋ ŋ", "town"))
+    dev = table("dev.tsv", HEAD, ("The house", "home"), ("sea", "town"), ("a", "home"))
+    flags = {"train_file": train, "eval_file": dev, "learning_rate": 0.5}
+    warnings = lines_of(check("classification", **flags), "warning")
+    assert [line[:30] for line in warnings] == [
+        "learning rate: --learning_rate",
+        "examples: 2 in train, 3 in dev",
+        "overlap: 1 of 3 texts of dev a",
+        "unknown words: train: 33.33% o",
+    ]
+    trains = {"check": False, "do_train": True, "do_eval": True}
+    check("classification", prepares=True, **trains, **flags)
+    # The trainer, which is not created here, advises on the learning rate.
+    assert [record.message for record in caplog.records] == warnings[1:]
 
 
 def test_a_model_that_is_too_short_is_an_error(check, table):

@@ -339,6 +339,7 @@ class Classification(task_module.Task):
         return 2 if self.processor.columns.text_b_column is None else 3
 
     def read_for_check(self, findings: text_checks.Findings) -> None:
+        knows_labels = True
         for name in ("train", "dev", "test"):
             paths = self._files(name)
             # The folder of a task may lack some of its files.
@@ -346,18 +347,23 @@ class Classification(task_module.Task):
             if not (paths and is_there):
                 findings.passed("files", f"there is no {name} file")
                 continue
-            if name == "dev" and self._files("train") and not self._knows_labels():
+            if name == "dev" and not knows_labels:
                 findings.passed("files", "dev is not checked, because train failed")
                 continue
             read = functools.partial(self.read_set, name, "")
             sets = fine_tuning_checks.read_file(findings, name, ", ".join(paths), read)
             self.examples |= {part: rows for part, rows in (sets or {}).items() if rows}
+            if name == "train":
+                knows_labels = sets is not None and self._knows_labels(findings)
 
-    def _knows_labels(self):
+    def _knows_labels(self, findings):
+        """Returns whether training accepts the classes; reports why it does not."""
         try:
-            return self.processor.get_labels() is not None
-        except (OSError, ValueError):
+            self.processor.get_labels()
+        except ValueError as error:
+            findings.error("labels", error)
             return False
+        return True
 
     def item(self, example: examples_module.InputExample) -> text_checks.Item:
         place = example.place or example.guid
