@@ -24,9 +24,6 @@ VOCAB_FILE = "vocab.txt"
 TASK_FILE = "task.json"
 # Key of task.json: `Vocabulary.fingerprint` of the vocab.txt beside it.
 FINGERPRINT = "vocab_fingerprint"
-# Key in the metadata of the vectors of passages that we write: the SHA-256 of the data
-# after the header. It is compared when the data is read.
-DATA_CHECKSUM = "data_sha256"
 _LFS_POINTER = b"version https://git-lfs"
 # Key of task.json: the folder is that of a conversion, not of a run.
 CONVERTED = "converted"

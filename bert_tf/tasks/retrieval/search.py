@@ -1,9 +1,8 @@
 """Text vectors of a bi-encoder: computed, stored in a file, and searched.
 
 The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
-metadata the checkpoint and the hashes of its weights, of the corpus and of the vectors.
-The hashes ensure that damaged vectors, or those of another model or corpus, are never
-used.
+metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
+ensure that vectors of another model or corpus are never used.
 
 Shape letters: N queries, K results per query, M passages, H hidden.
 """
@@ -59,10 +58,9 @@ def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
         ):
             recorded, vectors = file.metadata() or {}, file.get_tensor(TENSOR)
     except (OSError, safetensors.SafetensorError):
-        return None  # A damaged file is recomputed. Another process removes old ones.
+        return None  # A truncated file is recomputed. Another process removes old ones.
     names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
     known = {name: made_by[name] for name in names}
-    known[companion_files.DATA_CHECKSUM] = hashlib.sha256(vectors.data).hexdigest()
     return vectors if known.items() <= recorded.items() else None
 
 
@@ -93,8 +91,7 @@ def write(
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    checksum = {companion_files.DATA_CHECKSUM: hashlib.sha256(vectors.data).hexdigest()}
-    content = safetensors.numpy.save({TENSOR: vectors}, made_by | checksum)
+    content = safetensors.numpy.save({TENSOR: vectors}, made_by)
     with files.complete_or_absent(path, "wb") as file:
         file.write(content)
 

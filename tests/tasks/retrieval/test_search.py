@@ -41,7 +41,7 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
     path = tmp_path / "passage_embeddings.safetensors"
     with safetensors.safe_open(path, framework="numpy") as file:
         np.testing.assert_array_equal(file.get_tensor("embeddings"), index)
-        assert MADE_BY.items() < file.metadata().items()
+        assert file.metadata() == MADE_BY
     vectors = search_module.find(str(tmp_path), MADE_BY)
     np.testing.assert_array_equal(vectors, index)
     lines = (tmp_path / "passages.jsonl").read_text().splitlines()
@@ -56,18 +56,10 @@ def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, change
     assert search_module.find(str(tmp_path / "none"), MADE_BY) is None
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: content[:4],
-        lambda content: content[:100],
-        lambda content: content[:1000],
-        lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
-    ],
-)
-def test_a_damaged_file_is_recomputed(index, tmp_path, damage):
+@pytest.mark.parametrize("size", [4, 100, 1000, -1])
+def test_a_truncated_file_is_recomputed(index, tmp_path, size):
     path = tmp_path / "passage_embeddings.safetensors"
-    path.write_bytes(damage(path.read_bytes()))
+    path.write_bytes(path.read_bytes()[:size])
     assert search_module.find(str(tmp_path), MADE_BY) is None
 
 
