@@ -139,7 +139,8 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line "
-                f"is 0x{line[error.start]:02x}); convert the text to UTF-8."
+                f"is 0x{line[error.start]:02x}); convert the text to UTF-8 "
+                "(in Excel: 'CSV UTF-8')."
             ) from None
 
 

@@ -220,8 +220,8 @@ class TableOptions(PredictionOptions):
             self._require("train_file", f"Training without --{flag}")
         if not has_dev and (self.do_eval or self.eval_every_steps):
             has_split = hasattr(self, "validation_split")
-            others = f"{flag} or --validation_split" if has_split else flag
-            self._require("eval_file", f"Evaluating without --{others}")
+            others = f"--validation_split or --{flag}" if has_split else f"--{flag}"
+            self._require("eval_file", f"--do_eval without {others}")
         if self.do_predict:
             self._require("predict_file", f"Predicting without --{flag}")
 
@@ -306,7 +306,10 @@ class TrialOptions(TaskOptions):
             if declaration.kind is tuple or name in _NEVER_SWEPT:
                 raise OptionError(f"--sweep: {name} cannot be varied.")
             texts = [text.strip() for text in values.split(",")]
-            axes[name] = [options_module.parse(declaration, text) for text in texts]
+            try:
+                axes[name] = [options_module.parse(declaration, text) for text in texts]
+            except OptionError as error:
+                raise OptionError(f"--sweep={self.sweep}: {error}") from None
             if len(set(axes[name])) != len(texts):
                 raise OptionError(f"--sweep: {name} has the same value twice.")
         if not axes:

@@ -63,7 +63,13 @@ def from_pretrained(
         if checkpoint_heads.HEADS[head].has_labels and "num_labels" in kwargs:
             name = checkpoint_heads.HEADS[head].models[checkpoint_heads.SINGLE_LABEL]
             return _load(checkpoint_heads.model_class(name), source, **kwargs)
-        source, _ = source.with_head(head, argument="head")
+        try:
+            source, _ = source.with_head(head, argument="head")
+        except ValueError as error:
+            row = checkpoint_heads.HEADS[head]
+            name = row.models[checkpoint_heads.SINGLE_LABEL]
+            new = "num_labels=..." if row.has_labels else f"head=bert_tf.{name}"
+            raise ValueError(f"{error} For a new head, pass {new}.") from None
     tokenizer = tokenizer_module.FullTokenizer(source)
     kwargs = _with_preprocessor(kwargs, stored, tokenizer)
     return loading.model_of(source, **kwargs), tokenizer

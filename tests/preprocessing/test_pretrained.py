@@ -45,8 +45,9 @@ def test_head_and_dtype_can_be_chosen(hugging_face):
     "head, message",
     [
         ("classifier", "head is 'classifier'; expected one of encoder, masked_lm"),
-        ("question_answering", "^head=question_answering, but .* has no such head"),
-        ("token_classification", "its head is classification"),
+        ("question_answering", "no such head .* pass head=bert_tf.BertSpanPredictor"),
+        ("multiple_choice", "is classification.* pass head=bert_tf.BertMultipleChoice"),
+        ("token_classification", "is classification.* new head, pass num_labels="),
     ],
 )
 def test_a_head_that_the_checkpoint_lacks_is_refused(hugging_face, head, message):

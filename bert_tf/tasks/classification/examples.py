@@ -22,6 +22,7 @@ from bert_tf.fine_tuning import given_data
 logger = logging.getLogger(__name__)
 
 ID_COLUMN = "id"
+TEXT_B = "text_b"  # Default column of the second texts in Python calls.
 _LABEL_SEPARATOR = "|"  # Of labels that a Python call gives as lists.
 # All runs hold out the same examples, whatever their random_seed, so that their scores
 # can be compared.
@@ -225,6 +226,7 @@ class TableProcessor(DataProcessor):
     def _train_examples(self):
         is_regression = self.columns.label_kind == checkpoint_heads.REGRESSION
         examples = self._read("train", self._known_labels)
+        self._warn_of_unused_text()
         if not self._known_labels and not is_regression:
             label_names.check_spellings(
                 self._paths["train"],
@@ -232,6 +234,15 @@ class TableProcessor(DataProcessor):
                 "Correct them, or list all classes in --labels.",
             )
         return examples
+
+    def _warn_of_unused_text(self):
+        path, columns = self._paths["train"], self.columns
+        rows = tables.read_table(path, (), header=columns.header, broken_rows=[])
+        row = next(rows, None)
+        is_unused = columns.text_b_column is None and TEXT_B not in columns.names()
+        if row is not None and is_unused and TEXT_B in row.cells:
+            message = "%s: the column %s is not used; for pairs pass --text_b_column=%s"
+            logger.warning(message, path, TEXT_B, TEXT_B)
 
     @functools.cached_property
     def _is_held_out(self):
@@ -371,8 +382,7 @@ def file_of(run: Any, data: Any, name: str) -> str:
         name: "train" or "validation".
     """
     text, text_b, label = (
-        run.option(f"{column}_column") or column
-        for column in ("text", "text_b", "label")
+        run.option(f"{column}_column") or column for column in ("text", TEXT_B, "label")
     )
     if not isinstance(label, str):
         raise ValueError(f"label_column is {label!r:.60}; expected one name.")

@@ -228,6 +228,8 @@ class Extractor(fine_tuning_predictor.Predictor):
         ids_b = packing.token_ids(self.tokenizer, [line.text_b or "" for line in lines])
         rows = []
         for line, first, second in zip(lines, ids_a, ids_b, strict=True):
+            num_pieces = len(first) + len(second) + (2 if line.text_b is None else 3)
+            self._num_truncated += num_pieces > self.options.max_seq_length
             try:
                 task_record.check_segments(self.config, 1 if line.text_b is None else 2)
             except ValueError as error:

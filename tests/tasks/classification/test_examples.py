@@ -74,6 +74,14 @@ def test_classes_of_many_are_those_that_any_row_names(write):
         processor.get_labels()
 
 
+@pytest.mark.parametrize("text_b, is_unused", [(None, True), ("text_b", False)])
+def test_a_second_text_that_is_not_used_is_reported(write, caplog, text_b, is_unused):
+    columns = examples_module.Columns(text_b_column=text_b)
+    path = write("a.tsv", "text\ttext_b\tlabel\nx\tw\t1\ny\tz\t2\n")
+    examples_module.TableProcessor({"train": path}, columns=columns).get_labels()
+    assert ("pass --text_b_column=text_b" in caplog.text) is is_unused
+
+
 def test_numbers_have_no_names(write):
     columns = examples_module.Columns(label_kind="regression")
     path = write("a.tsv", "text\tlabel\nx\t1.5\n")

@@ -176,7 +176,9 @@ def test_cls_of_a_left_to_right_model_is_refused(released, tmp_path):
     assert extract(checkpoint, ["the bee"], pooling="mean").shape == (1, 32)
 
 
-def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint, reported):
+def test_embed_gives_normalized_means_in_the_order_of_the_texts(
+    checkpoint, reported, caplog
+):
     texts = [LONG, "the bee", *["the lamp is slow"] * 3, ("the lamp", "is slow")]
     values = {"layers": (-1,), "pooling": "mean", "max_seq_length": 64}
     expected = extract(checkpoint, texts, normalize=True, **values)
@@ -194,6 +196,9 @@ def test_embed_gives_normalized_means_in_the_order_of_the_texts(checkpoint, repo
     same = bert_tf.embed(checkpoint, texts, dtype="bfloat16")
     np.testing.assert_array_equal(same, half)
     assert bert_tf.embed(checkpoint, []).shape == (0, 16)
+    assert "truncated" not in caplog.text
+    bert_tf.embed(checkpoint, [LONG, "the " * 99])
+    assert "1 of 2 inputs are longer than max_seq_length=64 and" in caplog.text
 
 
 def test_embed_and_load_compute_with_openvino(checkpoint):
