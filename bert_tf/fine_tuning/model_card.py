@@ -92,10 +92,9 @@ class Card:
     data: tuple[DataFile, ...] = ()
     training: run_file.TrainingFacts | None = None
     training_data: tuple[str, ...] = ()  # Sentences about labels and lengths.
-    # Of an evaluation: the contents of eval_results.txt, the number of examples, and
-    # what was evaluated (None: the run's own data).
+    # Of an evaluation: the contents of eval_results.txt, and what was evaluated (None:
+    # the run's own data).
     results: Mapping[str, float] | None = None
-    num_examples: int | None = None
     data_set: run_file.DataSet | None = None
 
 
@@ -213,7 +212,7 @@ def _seal(text):
 
 def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
     """Returns the contents of model_card.json."""
-    evaluation = {"options", "results", "num_examples", "data_set"}
+    evaluation = {"options", "results", "data_set"}
     facts = {k: v for k, v in dataclasses.asdict(card).items() if k not in evaluation}
     options, results = card.options, card.results
     start = options.init_checkpoint
@@ -224,7 +223,6 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "settings": settings(options),
         # Lists, because a search records one value per seed.
         "scores": {name: [value] for name, value in (results or {}).items()},
-        "num_evaluated": card.num_examples,
     }
     return json.loads(json.dumps(facts))  # Lists in place of tuples.
 
@@ -236,12 +234,11 @@ def _merged(earlier, facts):
         return facts
     if training and training["num_steps"] != earlier["training"]["num_steps"]:
         return facts  # Steps of a process that was killed before it wrote a card.
-    if facts["num_evaluated"] is None:
+    if not facts["scores"]:
         return earlier
     evaluated = [file for file in facts["data"] if file["part"] != "train"]
     facts["data"] = [f for f in earlier["data"] if f["part"] == "train"] + evaluated
-    changed = ("data", "scores", "num_evaluated")
-    return earlier | {name: facts[name] for name in changed}
+    return earlier | {name: facts[name] for name in ("data", "scores")}
 
 
 def _text(name, facts):

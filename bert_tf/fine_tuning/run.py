@@ -185,7 +185,6 @@ class Run:
         self._write_card(
             results=results,
             data_set=data_set,
-            num_examples=details.num_examples,
         )
         if folder.is_written:
             self._write_files(details.files, suffix)

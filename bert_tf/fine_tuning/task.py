@@ -59,7 +59,6 @@ class Evaluation:
 class Details:
     """What the files of a run say about an evaluation, besides its scores."""
 
-    num_examples: int
     plots: Mapping[str, Any]  # See `training.plots`.
     lines: Sequence[str] = ()  # For the report, after the scores.
     # Lines or larger pieces of text of further result files, by name.

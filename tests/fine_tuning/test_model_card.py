@@ -62,7 +62,7 @@ RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
 
 def evaluated(**values):
-    return card(results=RESULTS, num_examples=120, **values)
+    return card(results=RESULTS, **values)
 
 
 @pytest.fixture
@@ -117,7 +117,6 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
         "| recompute_layers | True |",
         "| max_seq_length | 128 |",
         "| eval_accuracy | 0.9000 |",
-        "On 120 examples.",
         "| devices | 2 × Abacus |",
         "| optimizer steps | 60 |",
         "| training speed | 123.5 examples/s |",
@@ -171,7 +170,6 @@ def test_scores_of_an_earlier_step_are_dropped(run_dir):
     write(run_dir, card(training=longer))
     text = (run_dir / "README.md").read_text()
     assert "0.9000" not in text
-    assert "On 120 examples" not in text
 
 
 def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
@@ -182,7 +180,6 @@ def test_an_evaluation_on_other_data_leaves_the_card_as_it_is(run_dir):
     before = [(run_dir / name).read_bytes() for name in NAMES]
     found = card(
         results={"eval_accuracy": 0.1},
-        num_examples=3,
         data_set=run_file.DataSet(name="moods"),
     )
     assert write(run_dir, found) is None

@@ -97,8 +97,7 @@ class Bees(task_module.Task):
         return task_module.Evaluation(scores={"eval_accuracy": accuracy})
 
     def details(self, evaluation):
-        num_examples = len(self.examples["dev"])
-        return task_module.Details(num_examples=num_examples, plots={})
+        return task_module.Details(plots={})
 
     def predict(self, predict):
         rows = self.outputs(predict, "test", "probabilities")

@@ -285,7 +285,6 @@ class Classification(task_module.Task):
         if has_tables:
             contents[scores.CLASSES_FILE] = [text + "\n"]
         return task_module.Details(
-            num_examples=sum(map(len, evaluation.outputs.values())),
             plots=plot_values,
             lines=text.split("\n") if has_tables else (),
             files=contents,

@@ -205,7 +205,6 @@ class MultipleChoice(task_module.Task):
         share = float(np.max(np.bincount(label_ids)) / len(label_ids))
         baseline = plots.baseline(plots.MAJORITY_CLASS, share)
         return task_module.Details(
-            num_examples=len(label_ids),
             plots={"baselines": {"eval_accuracy": baseline}},
         )
 

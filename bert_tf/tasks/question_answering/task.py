@@ -307,7 +307,6 @@ class QuestionAnswering(task_module.Task):
                 for name in ("eval_exact_match", "eval_f1")
             }
         return task_module.Details(
-            num_examples=len(answers),
             plots={"baselines": baselines},
         )
 

@@ -186,7 +186,6 @@ class Retrieval(task_module.Task):
             for name, value in by_chance.items()
         }
         return task_module.Details(
-            num_examples=len(right),
             plots={"baselines": baselines},
         )
 

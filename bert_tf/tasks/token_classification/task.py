@@ -178,7 +178,6 @@ class TokenClassification(task_module.Task):
         """Returns the baselines and the confusion matrix."""
         predicted = evaluation.outputs
         return task_module.Details(
-            num_examples=len(predicted),
             plots=scores.plot_values(
                 self._true_tags("dev"), predicted, self.record.tag_scheme
             ),
