@@ -22,6 +22,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.modeling import keras_model
+from bert_tf.modeling import pretrained_model
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -206,7 +207,10 @@ def add_words(
         **values["config"],
         "vocab_size": added.num_rows(model.config.vocab_size),
     }
+    if text := values.get(pretrained_model.PREPROCESSOR):
+        text["vocabulary"] = list(added.vocabulary)
     grown = type(model).from_config(values)
+    grown.is_pretrained, grown.label_names = model.is_pretrained, model.label_names
     before = checkpoint_names.checkpoint_variables(model)
     after = checkpoint_names.checkpoint_variables(grown)
     if before.keys() != after.keys():

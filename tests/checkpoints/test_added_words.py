@@ -13,6 +13,7 @@ from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from tests import ring
 from tests.checkpoints import sources
+from tests.modeling import small_config
 
 FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
@@ -127,6 +128,18 @@ def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
     for name in ("sequence_output", "pooled_output", "next_sentence_logits"):
         np.testing.assert_array_equal(outputs[name], outputs_again[name])
     assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
+
+
+def test_a_model_that_takes_texts_also_knows_the_words(tokenizer):
+    model = bert_tf.BertClassifier(
+        small_config.create(vocab_size=NUM_PIECES),
+        num_labels=2,
+        preprocessor=bert_tf.TextPreprocessor(tokenizer, max_seq_length=8),
+    )
+    model.is_pretrained, model.label_names = True, ("bad", "good")
+    grown, grown_tokenizer = bert_tf.add_words(model, tokenizer, WORDS)
+    assert grown.preprocessor.tokenizer.vocab == grown_tokenizer.vocab
+    assert (grown.is_pretrained, grown.label_names) == (True, ("bad", "good"))
 
 
 @pytest.mark.parametrize(
