@@ -123,7 +123,10 @@ class PretrainedModel(keras_model.KerasModel):
             self._text.preprocessor = (create.from_config if is_config else create)(
                 value
             )
-        return self._text.preprocessor
+        if (text := self._text.preprocessor) is not None:
+            last_id = len(text.tokenizer.vocabulary) - 1
+            self._check_rows({"input_ids": np.array([0, last_id])})
+        return text
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments; see `KerasModel.get_config`."""
@@ -204,13 +207,17 @@ class PretrainedModel(keras_model.KerasModel):
             contexts, choices = (np.asarray(one, object) for one in texts)
             texts = np.repeat(contexts, choices.shape[-1]), choices.ravel()
             shape = choices.shape
-        features = self.preprocessor(texts)
-        return {
+        is_pair = isinstance(texts, tuple) and len(texts) == 2
+        if is_pair or getattr(texts, "shape", ())[1:] == (2,):  # May be symbolic.
+            self._check_rows({"segment_ids": np.array([0, 1])})
+        features = {
             name: column.numpy().reshape(*shape, column.shape[-1])
             if hasattr(column, "numpy")
             else column
-            for name, column in features.items()
+            for name, column in self.preprocessor(texts).items()
         }
+        self._check_rows(features)
+        return features
 
     def _check_rows(self, features):
         config = self.config

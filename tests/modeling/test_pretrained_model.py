@@ -1,6 +1,7 @@
 """What a call and the other methods of a model take besides features."""
 
 import collections
+import dataclasses
 
 import keras
 import numpy as np
@@ -265,6 +266,31 @@ def test_each_context_has_several_choices():
     swapped = model.predict((TEXTS, np.fliplr(choices)), verbose=0)["logits"]
     np.testing.assert_allclose(swapped[:, ::-1], logits, rtol=1e-5)
     assert logits[0, 0] != logits[0, 1]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (TEXTS, TEXTS),
+        [TEXTS, TEXTS],
+        tf.data.Dataset.from_tensors((TEXTS, TEXTS)).map(lambda *pair: (pair, 0)),
+        tf.data.Dataset.from_tensors([TEXTS, TEXTS]),
+    ],
+)
+def test_pairs_need_a_model_with_two_segments(pairs):
+    config = dataclasses.replace(CONFIG, type_vocab_size=1)
+    text = bert_tf.TextPreprocessor(bert_tf.Vocabulary(PIECES), max_seq_length=6)
+    model = bert_tf.BertModel(config, preprocessor=text)
+    with pytest.raises(ValueError, match="segment_ids has values from 0 to 1, but the"):
+        model.prepared(pairs)
+
+
+def test_a_preprocessor_has_no_more_pieces_than_the_model():
+    vocabulary = bert_tf.Vocabulary([*PIECES, "dog"])
+    text = bert_tf.TextPreprocessor(vocabulary, max_seq_length=6)
+    model = bert_tf.BertModel(CONFIG, preprocessor=text)
+    with pytest.raises(ValueError, match="input_ids has values from 0 to 30, but the"):
+        model.prepared(["the"])
 
 
 def test_texts_need_a_preprocessor(model):
