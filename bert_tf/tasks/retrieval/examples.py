@@ -167,9 +167,11 @@ class Corpus:
     def relevant(self, examples: Iterable[RankingExample]) -> dict[str, set[int]]:
         """Returns the numbers of the passages that answer each query."""
         numbers: dict[str, set[int]] = {}
+        first: dict[str, str] = {}  # The first spelling of each query.
         for example in examples:
+            query = first.setdefault(key(example.query), example.query)
             number = self.number_of[key(example.passage)]
-            numbers.setdefault(example.query, set()).add(number)
+            numbers.setdefault(query, set()).add(number)
         return numbers
 
     def missing(self, examples: Iterable[RankingExample]) -> list[RankingExample]:
