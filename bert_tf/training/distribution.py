@@ -159,7 +159,7 @@ def distribute(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy) -> An
             return dataset
         return dataset.map(
             lambda batch: {
-                name: _split(column, hosts)[host] for name, column in batch.items()
+                name: split(column, hosts)[host] for name, column in batch.items()
             }
         )
 
@@ -201,7 +201,7 @@ def _iterator(strategy, host_share):
             return dataset
         return dataset.flat_map(
             lambda batch: tf.data.Dataset.from_tensor_slices(
-                {name: _split(column, replicas) for name, column in batch.items()}
+                {name: split(column, replicas) for name, column in batch.items()}
             )
         )
 
@@ -223,8 +223,8 @@ def _devices(strategy):
         return ("/device:CPU:0",)
 
 
-def _split(column, parts):
-    """[B, ...] -> [parts, B / parts, ...], static where possible."""
+def split(column: tf.Tensor, parts: int) -> tf.Tensor:
+    """Returns [B, ...] as [parts, B / parts, ...], static where possible."""
     shape = tf.shape(column)
     split = tf.reshape(
         column, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0)

@@ -331,15 +331,9 @@ def _accumulate(compute_gradients, batch, weights, micro_batches):
     """Returns loss terms and gradients, summed over a replica's micro-batches."""
     if micro_batches == 1:
         return compute_gradients(batch, weights)
+    # A mirrored iterator does not know the rows of a batch if lengths differ.
     parts = {
-        name: tf.reshape(
-            column,
-            [micro_batches, column.shape[0] // micro_batches]
-            + [
-                tf.shape(column)[axis] if size is None else size
-                for axis, size in list(enumerate(column.shape))[1:]
-            ],
-        )
+        name: distribution.split(column, micro_batches)
         for name, column in batch.items()
     }
 

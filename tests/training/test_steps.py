@@ -10,6 +10,8 @@ from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer as pretraining_model
 from bert_tf.optimization import create
+from bert_tf.training import distribution
+from bert_tf.training import options
 from bert_tf.training import steps
 
 
@@ -83,6 +85,30 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
 
 
 @pytest.mark.slow
+def test_replicas_have_micro_batches_of_several_lengths():
+    strategy = distribution.create_strategy(
+        options.DeviceOptions(device="mirrored", num_replicas=2)
+    )
+    batches = tf.data.Dataset.range(3, 5, output_type=tf.int32).map(
+        lambda length: {"ids": tf.zeros([8, length]), "example_index": tf.range(8)}
+    )
+
+    def multiply(part, _):
+        return part["example_index"] * tf.shape(part["ids"])[1]
+
+    @tf.function
+    def take_step(batch):
+        return strategy.run(
+            lambda rows: steps._accumulate(multiply, rows, {}, 2), (batch,)
+        )
+
+    iterator = distribution.distribute(batches, strategy)
+    for length in (3, 4):
+        sums = strategy.experimental_local_results(take_step(next(iterator)))
+        assert sums[0].numpy().tolist() == [(0 + 2) * length, (1 + 3) * length]
+        assert sums[1].numpy().tolist() == [(4 + 6) * length, (5 + 7) * length]
+
+
 def test_weights_that_no_loss_reaches_stay_as_they_are(small, batches):
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
