@@ -107,6 +107,7 @@ class OptimizerOptions(options_module.Options):
     random_seed: int = option(
         12345,
         minimum=0,
+        maximum=2**32 - 1,  # NumPy takes no larger one.
         help="Seed of the initial weights, the order of the examples and dropout.",
     )
 

@@ -28,6 +28,12 @@ def test_what_does_not_go_together_is_refused():
         fine_tuning(tpu_name="local")
 
 
+def test_a_seed_that_numpy_does_not_take_is_refused():
+    assert fine_tuning(random_seed=2**32 - 1)
+    with pytest.raises(options_module.OptionError, match="at most 4294967295"):
+        fine_tuning(random_seed=2**32)
+
+
 @pytest.mark.parametrize("tpu_name", ["my-tpu", "grpc://10.0.0.2:8470"])
 def test_a_tpu_of_another_machine_is_refused(tpu_name):
     with pytest.raises(options_module.OptionError, match="--tpu_name=local or without"):
