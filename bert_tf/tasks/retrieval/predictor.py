@@ -13,6 +13,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
+from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import rankers
@@ -142,12 +143,16 @@ class EncoderPredictor(RetrievalPredictor):
         embeddings = self._compiled(
             lambda batch: self.model(batch)["embeddings"], ("input_ids", "input_mask")
         )
+        backend = self._settings.backend
+        if backend == backends.OPENVINO:  # The model itself is in float32.
+            backend += f" {self._settings.dtype or 'float32'}"
         return search_module.Retriever(
             self.model,
             functools.partial(self._applied, embeddings),
             self.tokenizer,
             self.task,
             checkpoint=self.checkpoint,
+            backend=backend,
         )
 
     def predict(

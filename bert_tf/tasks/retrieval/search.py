@@ -28,6 +28,7 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
 from bert_tf.data import text_checks
+from bert_tf.fine_tuning import backends
 from bert_tf.modeling import numerics
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
@@ -59,8 +60,8 @@ def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
             recorded, vectors = file.metadata() or {}, file.get_tensor(TENSOR)
     except (OSError, safetensors.SafetensorError):
         return None  # A truncated file is recomputed. Another process removes old ones.
-    names = ("weights_sha256", "corpus_sha256", "vocabulary", "task")
-    known = {name: made_by[name] for name in names}
+    without_effect = ("checkpoint", "corpus")
+    known = {n: value for n, value in made_by.items() if n not in without_effect}
     return vectors if known.items() <= recorded.items() else None
 
 
@@ -151,6 +152,7 @@ class Retriever:
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
         task: the model's task.
         checkpoint: name of the checkpoint, recorded for information only.
+        backend: what computes `apply`, with its precision if it is not the model's.
     """
 
     def __init__(
@@ -161,12 +163,14 @@ class Retriever:
         task: features.Record,
         *,
         checkpoint: str,
+        backend: str = backends.TENSORFLOW,
     ):
         self._model = model
         self._apply = apply
         self._tokenizer = tokenizer
         self._task = task
         self._checkpoint = checkpoint
+        self._backend = backend
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors of N queries, at least one: float32 [N, H]."""
@@ -205,6 +209,8 @@ class Retriever:
             "weights_sha256": digest.hexdigest(),
             "corpus": corpus.path,
             "corpus_sha256": corpus.fingerprint,
+            "dtype": self._model.dtype_policy.name,
+            "backend": self._backend,
             "vocabulary": str(self._tokenizer.vocabulary.fingerprint),
             "task": json.dumps(self._task.to_dict(), sort_keys=True),
         }

@@ -1,7 +1,9 @@
 """Passage vectors on disk, and the search for the nearest ones."""
 
 import json
+from unittest import mock
 
+import keras
 import numpy as np
 import pytest
 import safetensors
@@ -15,6 +17,8 @@ MADE_BY = {
     "corpus_sha256": "2",
     "vocabulary": "3",
     "task": "{}",
+    "dtype": "float32",
+    "backend": "tensorflow",
 }
 
 
@@ -48,12 +52,27 @@ def test_the_safetensors_file_records_what_made_it(index, tmp_path):
     assert json.loads(lines[1]) == {"id": "2", "passage": "passage 1"}
 
 
-@pytest.mark.parametrize("changed", ["weights_sha256", "corpus_sha256", "task"])
+@pytest.mark.parametrize(
+    "changed", ["weights_sha256", "corpus_sha256", "task", "dtype", "backend"]
+)
 def test_vectors_of_another_model_or_corpus_are_not_used(index, tmp_path, changed):
     made_by = MADE_BY | {"checkpoint": "there"}
     assert search_module.find(str(tmp_path), made_by) is not None
     assert search_module.find(str(tmp_path), MADE_BY | {changed: "other"}) is None
     assert search_module.find(str(tmp_path / "none"), MADE_BY) is None
+
+
+def test_the_fingerprint_says_in_what_precision_vectors_are_computed():
+    vocabulary = mock.Mock(vocabulary=mock.Mock(fingerprint="3"))
+    record = mock.Mock(to_dict=dict)
+    for dtype in ("float32", "mixed_bfloat16"):
+        model = keras.layers.Identity(dtype=dtype)
+        retriever = search_module.Retriever(
+            model, np.asarray, vocabulary, record, checkpoint="step 3"
+        )
+        fingerprint = retriever.fingerprint(corpus_of("a passage"))
+        assert fingerprint.keys() == {*MADE_BY, "corpus"}
+        assert (fingerprint["dtype"], fingerprint["backend"]) == (dtype, "tensorflow")
 
 
 @pytest.mark.parametrize("size", [4, 100, 1000, -1])
