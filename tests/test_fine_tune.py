@@ -299,6 +299,7 @@ def test_retrieve_finds_passages_of_the_training_data_or_of_a_file(quick, tmp_pa
 @pytest.mark.parametrize(
     "values, message",
     [
+        ({"batch_size": 3}, "did you mean 'train_batch_size'"),
         ({"learning_rat": 1e-3}, "'learning_rat'; did you mean 'learning_rate'"),
         ({"do_train": True}, "omit do_train"),
         ({"qqqqq": 1}, r"classify\(\) has no argument 'qqqqq'; see its tool's flags"),

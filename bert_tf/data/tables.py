@@ -83,6 +83,8 @@ def read_table(
         rows = _json_rows(values, required, of_row, broken_rows)
     elif files.is_folder(path):
         raise ValueError(f"{path} is a folder; expected a file.")
+    elif suffix not in ("tsv", "txt", "csv") and not files.exists(path):
+        raise ValueError(f"{path}: no such file.")
     elif suffix not in ("tsv", "txt", "csv"):
         raise ValueError(
             f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "
@@ -337,7 +339,15 @@ def _check_columns(place: str, columns: Sequence[str], names: Sequence[str]) -> 
     """Refuses a table that lacks columns."""
     missing = [name for name in columns if name not in names]
     if missing:
+        hint = ""
+        if near := [name for name in names if name.lower() == missing[0].lower()]:
+            hint = f" Did you mean {near[0]!r}?"
+        elif len(names) == 1 and (separators := set(names[0]) & set(";,\t")):
+            hint = (
+                f" The cells seem to be separated by {quoted(sorted(separators))}; "
+                "save the table as .csv with commas, or as .tsv with tabs."
+            )
         raise MissingColumnError(
             f"{place}: there is no column {quoted(missing)}; the columns are "
-            f"{quoted(names)}."
+            f"{quoted(names)}.{hint}"
         )

@@ -101,12 +101,16 @@ def test_equal_values_of_json_have_the_same_text(name, labels):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("semicolons.csv", "no column 'text', 'label'; the columns are '.*;"),
-        ("commas.tsv", "no column 'text', 'label'; the columns are '.*,"),
+        (
+            "semicolons.csv",
+            "no column 'text', 'label'; the columns are '.*by ';'; save",
+        ),
+        ("commas.tsv", "no column 'text', 'label'; the columns are '.*by ','; save"),
         ("utf_16.csv", r"utf_16\.csv:1: the text is UTF-16; expected UTF-8"),
         ("utf_16_le.csv", "the text is UTF-16; expected UTF-8"),
         ("utf_16_be.csv", "the text is UTF-16; expected UTF-8"),
         ("utf_32.csv", "the text is UTF-32; expected UTF-8"),
+        ("missing", "missing: no such file"),
         ("windows.csv", r"windows\.csv:2: not UTF-8 .*convert the text to UTF-8"),
         ("null_label.jsonl", r":2: column 'label' is null; expected text or a number"),
     ],

@@ -98,6 +98,7 @@ def test_numbers_have_no_names(write):
     "label, message",
     [
         ("joy,anger", "there is no column 'joy,anger'; the columns are 'text', 'joy'"),
+        ("Joy", "the columns are .* Did you mean 'joy'?"),
         ("joy", r"a\.jsonl:1: column 'joy' is \[1, 2\]; expected text or a number"),
     ],
 )
