@@ -30,7 +30,6 @@ RAISED: tuple[type[OSError], ...] = (OSError, *_SENTENCES)
 # How a file begins that gzip or bzip2 compressed: bzip2 after "BZh" and a digit.
 _GZIP_MARK = b"\x1f\x8b"
 _BZIP2_MARK = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
-STANDARD_INPUT = "standard input"  # Shown in place of a file's name.
 
 
 class _NamedFile(io.FileIO):
@@ -120,7 +119,7 @@ class _Counted(io.RawIOBase):
         return len(data)
 
 
-def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
+def decoded_lines(lines: Iterable[bytes], name: object) -> Iterator[str]:
     """Yields lines as text without their line ends, for `files.read_lines`.
 
     Raises:
@@ -128,8 +127,6 @@ def decoded_lines(lines: Iterable[bytes | str], name: object) -> Iterator[str]:
             the `name` of the text and the line's number.
     """
     for number, line in enumerate(lines, start=1):
-        if isinstance(line, str):
-            line = line.encode("utf-8", "surrogateescape")
         if number == 1:
             _check_not_utf_16(line, name)
             line = line.removeprefix(b"\xef\xbb\xbf")

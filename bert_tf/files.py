@@ -327,18 +327,6 @@ def read_lines(path: AnyPath) -> Iterator[str]:
         yield from file_errors.decoded_lines(lines, path)
 
 
-def read_stdin_lines() -> Iterator[str]:
-    """Yields the lines of standard input in the same way as `read_lines`.
-
-    Raises:
-        ValueError: a line is not UTF-8. The message has its number.
-    """
-    # Notebooks and tests may replace sys.stdin by a text stream without a buffer.
-    return file_errors.decoded_lines(
-        getattr(sys.stdin, "buffer", sys.stdin), file_errors.STANDARD_INPUT
-    )
-
-
 def read_json(
     path: AnyPath, *, advice: str = "correct or remove it", shape: Any = None
 ) -> dict[str, Any]:

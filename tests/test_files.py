@@ -1,4 +1,3 @@
-import io
 import os
 
 import pytest
@@ -142,18 +141,6 @@ def test_expand_names_the_pattern_that_matches_nothing(tmp_path):
 def test_read_lines(tmp_path, content, lines):
     (tmp_path / "text").write_bytes(content)
     assert list(files.read_lines(tmp_path / "text")) == lines
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])  # Of the terminal.
-def test_standard_input_is_utf_8_whatever_the_terminal_is(monkeypatch, encoding):
-    stdin = io.TextIOWrapper(io.BytesIO("é\r\nb\n".encode()), encoding=encoding)
-    monkeypatch.setattr("sys.stdin", stdin)
-    assert list(files.read_stdin_lines()) == ["é", "b"]
-    stdin = io.TextIOWrapper(io.BytesIO(b"good\nb\xe4d\n"), encoding=encoding)
-    monkeypatch.setattr("sys.stdin", stdin)
-    message = r"standard input:2: not UTF-8 .byte 2 .*convert the text to UTF-8\.$"
-    with pytest.raises(ValueError, match=message):
-        list(files.read_stdin_lines())
 
 
 @pytest.mark.parametrize(

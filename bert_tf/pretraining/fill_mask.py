@@ -9,8 +9,6 @@ from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import predictor as mask_predictor
 
-STANDARD_INPUT = "-"
-
 
 def run(
     options: pretraining_options.FillMaskOptions,
@@ -35,21 +33,16 @@ def run(
 
 def _read_texts(options):
     """Returns (place for messages, text) of each line that is not blank."""
-    if options.text and options.text != (STANDARD_INPUT,):
+    path = options.input_file
+    if path is None:
         return [("", text) for text in options.text]
-    place = options.input_file or "standard input"
-    lines = (
-        files.read_stdin_lines()
-        if options.input_file is None
-        else files.read_lines(options.input_file)
-    )
     texts = [
-        (f"{place}:{number}: ", line.strip())
-        for number, line in enumerate(lines, start=1)
+        (f"{path}:{number}: ", line.strip())
+        for number, line in enumerate(files.read_lines(path), start=1)
         if line.strip()
     ]
     if not texts:
-        raise ValueError(f"{place} has no text; expected one text per line.")
+        raise ValueError(f"{path} has no text; expected one text per line.")
     return texts
 
 

@@ -233,8 +233,7 @@ class FillMaskOptions(options_module.Options):
     text: tuple[str, ...] = option(
         (),
         repeated=True,
-        help="Text with one or more [MASK]. The value - reads one text per line from "
-        "standard input.",
+        help="Text with one or more [MASK]; repeat the flag for several texts.",
     )
     input_file: str | None = option(
         None, help="File with one text per line, instead of text."
@@ -272,6 +271,10 @@ class FillMaskOptions(options_module.Options):
         super().__post_init__()
         if bool(self.text) == (self.input_file is not None):
             raise options_module.OptionError("Pass either --text or --input_file.")
+        if "-" in self.text:
+            raise options_module.OptionError(
+                "--text=- does not read standard input; pass an --input_file."
+            )
         if self.output_file is not None and self.input_file is not None:
             options_module.check_not_overwritten(
                 {"output_file": [self.output_file]}, {"input_file": [self.input_file]}
