@@ -22,8 +22,6 @@ from bert_tf.data import tables
 FOLDER = "data"
 CORPUS = "corpus.jsonl"
 TABLES = (".csv", ".tsv", ".jsonl")
-# What the calls that embed, fill or score texts expect.
-TEXTS = "a list of texts, a table, or the path of a .csv, .tsv or .jsonl file"
 
 
 def read(inputs: Iterable[Any], expected: str) -> list[Any]:
@@ -63,28 +61,6 @@ def read(inputs: Iterable[Any], expected: str) -> list[Any]:
                 "whole characters."
             )
     return items
-
-
-def texts_of(inputs: Any, text_column: str) -> list[Any]:
-    """Returns the texts of a table, or other inputs as `read` returns them.
-
-    Args:
-        inputs: a data frame, a dictionary of columns, the path of a .csv, .tsv or
-            .jsonl file, or what `read` takes.
-        text_column: column of a table with the texts.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: the table lacks the column or has no rows; or as for `read`.
-    """
-    path = file_path(inputs)
-    if path is not None and is_table_or_in_memory(path):
-        rows = tables.read_table(path, [text_column])
-        inputs = [row.cells[text_column] for row in rows]
-    elif in_memory.is_table(inputs):
-        values = in_memory.json_rows(in_memory.rows_of(inputs, ()), [text_column])
-        inputs = [row[text_column] for row in values]
-    return read(inputs, TEXTS)
 
 
 def total_length(item: Any) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from bert_tf.fine_tuning import given_data
 from bert_tf.serving import predictors
 
 _HEAD = "masked_lm"
@@ -13,7 +12,6 @@ def fill_masks(
     texts: Any,
     top_k: int = 5,
     *,
-    text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
 ) -> list[dict[str, Any]]:
@@ -22,10 +20,8 @@ def fill_masks(
     Args:
         source: a pretrained checkpoint in any format (folder or file), the name of a
             released model, or the output_dir of a pretraining run.
-        texts: texts with at least one [MASK] each, as a list or another iterable; or a
-            table of them: a data frame, or the path of a .csv, .tsv or .jsonl file.
+        texts: texts with at least one [MASK] each, as a list or another iterable.
         top_k: number of pieces per mask.
-        text_column: column of a table with the texts.
         dtype: "mixed_bfloat16" and "mixed_float16" are faster on accelerators.
         batch_size: texts per batch.
 
@@ -41,16 +37,14 @@ def fill_masks(
         >>> bert_tf.fill_masks("bert-base-uncased", ["Paris is in [MASK]."], top_k=1)
         [{'masks': [[{'token': 'france', 'probability': 0.8}]]}]
     """
-    items = given_data.texts_of(texts, text_column)
     model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
-    return model.predict(items, top_k=top_k)
+    return model.predict(texts, top_k=top_k)
 
 
 def score_texts(
     source: str,
     texts: Any,
     *,
-    text_column: str = "text",
     dtype: str = "float32",
     batch_size: int = 32,
 ) -> list[dict[str, Any]]:
@@ -61,8 +55,7 @@ def score_texts(
 
     Args:
         source: see `fill_masks`.
-        texts: texts without [MASK], in any of the forms of `fill_masks`.
-        text_column: see `fill_masks`.
+        texts: texts without [MASK], as a list or another iterable.
         dtype: see `fill_masks`.
         batch_size: sequences per batch. A text of n pieces becomes n sequences.
 
@@ -80,6 +73,5 @@ def score_texts(
         >>> a["pseudo_log_likelihood"] > b["pseudo_log_likelihood"]
         True
     """
-    items = given_data.texts_of(texts, text_column)
     model = predictors.load(source, head=_HEAD, dtype=dtype, batch_size=batch_size)
-    return model.score(items)
+    return model.score(texts)

@@ -51,7 +51,6 @@ def test_all_texts_are_checked_before_any_is_computed(released, reported):
     [
         (bert_tf.fill_masks, "the [MASK]", "Expected a list of texts.*got one string"),
         (bert_tf.score_texts, ["the [MASK]"], r"Cannot score a text with \[MASK\]"),
-        (bert_tf.score_texts, {"text": []}, "The data has no rows"),
         (bert_tf.score_texts, ["a", "the " * 99], "Input 1: The text has 101 word p"),
         (bert_tf.score_texts, ["a", 7], "Input 1 is 7; expected a text"),
     ],

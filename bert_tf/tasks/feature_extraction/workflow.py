@@ -73,7 +73,6 @@ def embed(
     source: str,
     texts: Any,
     *,
-    text_column: str = "text",
     dtype: str = "float32",
     backend: str = backends.TENSORFLOW,
     batch_size: int = 32,
@@ -94,11 +93,9 @@ def embed(
     Args:
         source: a checkpoint in any format (folder or file), the name of a released
             model, or the output_dir of a run.
-        texts: N texts, or pairs (text, second text), as a list or another iterable; or
-            a table of texts: a data frame, or the path of a .csv, .tsv or .jsonl file.
+        texts: N texts, or pairs (text, second text), as a list or another iterable.
             The vectors are computed in batches of similar length and returned in the
             order of the texts.
-        text_column: column of a table with the texts.
         dtype: of the computation: "float32", "bfloat16" or "float16", or with OpenVINO
             "int8" weights. The vectors are always float32.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
@@ -117,7 +114,7 @@ def embed(
         >>> bert_tf.embed("bert-base-uncased", ["Rain.", "Sun."]).shape
         (2, 768)
     """
-    items = given_data.texts_of(texts, text_column)
+    items = given_data.read(texts, "a list of texts")
     lines = [_line(index, item) for index, item in enumerate(items)]
     backends.check(backend, backends.policy_of(dtype))
     batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
