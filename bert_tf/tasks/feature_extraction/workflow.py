@@ -51,8 +51,7 @@ def run(
     if options.input_file.lower().endswith((".csv", ".tsv", ".jsonl", ".parquet")):
         raise ValueError(
             f"{options.input_file} is a table; expected one text per line. Save the "
-            "column with the texts as a .txt file, or pass the table to bert_tf.embed, "
-            "which has text_column."
+            "column with the texts as a .txt file, or pass it to bert_tf.embed."
         )
     # Reads the file once in advance, so that errors in it are reported before any work.
     num_lines = sum(1 for _ in files.read_lines(options.input_file))
