@@ -1,14 +1,11 @@
 """Data sets of TensorFlow Datasets by name, for the flag --tfds_name.
 
-A data set is downloaded and prepared on first use. Its records are dictionaries of
-plain Python values:
+A data set is downloaded and prepared on first use. Each split becomes a table, with a
+checksum and line numbers like any other file:
 
     data = named_datasets.open_data_set("glue/mrpc", data_dir)
-    next(data.records("train"))
-    # {"idx": 0, "label": "equivalent", "sentence1": "...", "sentence2": "..."}
-
-Each split becomes a table (`split_tables`), with a checksum and line numbers like any
-other file.
+    named_datasets.split_tables(data, needed=["train"])["train"]  # Path of a .jsonl.
+    # {"idx": 0, "id": 0, "label": "equivalent", "sentence1": "...", ...}
 """
 
 import dataclasses
@@ -17,7 +14,6 @@ import logging
 import os
 import urllib.parse
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,21 +143,6 @@ class DataSet:
             )
         return names
 
-    def records(self, split: str) -> Iterator[dict[str, Any]]:
-        """Yields the examples of a split, always in the same order.
-
-        A class is its name, or None if it is unknown.
-        """
-        import tensorflow_datasets
-
-        # Files are read one after the other, without shuffling.
-        config = tensorflow_datasets.ReadConfig(
-            interleave_cycle_length=1, try_autocache=False
-        )
-        dataset = self.builder.as_dataset(split=split, read_config=config)
-        for record in dataset.as_numpy_iterator():
-            yield _plain(record, self.features)
-
 
 def split_tables(data: DataSet, needed: Iterable[str]) -> dict[str, str | None]:
     """Returns the path of each set as a table, which is written if there is none yet.
@@ -189,8 +170,19 @@ def split_tables(data: DataSet, needed: Iterable[str]) -> dict[str, str | None]:
 
 
 def _lines(data, split):
-    """Yields the lines of a table whose column `id` names the examples."""
-    for record in data.records(split):
+    """Yields the lines of a table, always in the same order.
+
+    A class is its name, or None if it is unknown. The column `id` names the examples.
+    """
+    import tensorflow_datasets
+
+    # Files are read one after the other, without shuffling.
+    config = tensorflow_datasets.ReadConfig(
+        interleave_cycle_length=1, try_autocache=False
+    )
+    dataset = data.builder.as_dataset(split=split, read_config=config)
+    for values in dataset.as_numpy_iterator():
+        record = _plain(values, data.features)
         if "idx" in record:
             record["id"] = record["idx"]
         yield json.dumps(record, ensure_ascii=False) + "\n"

@@ -97,7 +97,7 @@ def test_data_without_one_column_of_text_is_refused(tfds, prepared, named):
     row = {"premise": "a", "hypothesis": "b", "label": 2.5}
     features = {"premise": text, "hypothesis": text, "label": np.float32}
     options = named("pairs", prepared("pairs", features, {"train": [row]}))
-    with pytest.raises(ValueError, match="one column of text, got hypothesis, premise"):
+    with pytest.raises(ValueError, match=r"expected one column of text, got .*premise"):
         _ = processor(options)
     with pytest.raises(ValueError, match="no_such: the data set does not exist"):
         _ = processor(named("no_such", options.data_dir))
