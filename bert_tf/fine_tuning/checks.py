@@ -14,6 +14,7 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import text_checks
 from bert_tf.optimization import create
+from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 
 
@@ -54,8 +55,10 @@ def warn_of_training_data(task: Any) -> None:
     text_checks.check_texts(findings, items)
     train = items["train"]
     sample = train[:: 1 + len(train) // text_checks.TEXTS_PER_CALL]
+    # TensorFlow must not start before the strategy divides the CPU or finds workers.
+    tokenizer = full.FullTokenizer(task.vocabulary, **task.record.tokenizer_arguments())
     with progress_module.reporting_to(None):
-        lengths, unknown = _count_pieces(sample, task.tokenizer)
+        lengths, unknown = _count_pieces(sample, tokenizer)
     text_checks.check_unknown(
         findings, "train", lengths=lengths.sum(axis=1), num_unknown=unknown.sum(axis=1)
     )
