@@ -84,7 +84,6 @@ def test_a_step_is_traced_once_whatever_the_number_of_steps(pretrainer, batches)
     assert int(optimizer.iterations.numpy()) == 6
 
 
-@pytest.mark.slow
 def test_replicas_have_micro_batches_of_several_lengths():
     strategy = distribution.create_strategy(
         options.DeviceOptions(device="mirrored", num_replicas=2)
@@ -109,6 +108,7 @@ def test_replicas_have_micro_batches_of_several_lengths():
         assert sums[1].numpy().tolist() == [(4 + 6) * length, (5 + 7) * length]
 
 
+@pytest.mark.slow
 def test_weights_that_no_loss_reaches_stay_as_they_are(small, batches):
     model = pretraining_model.BertPretrainer(small, next_sentence=False)
     model.build()
