@@ -184,7 +184,7 @@ STAGES = {
         Subcommand(
             name="evaluate-glue",
             tool="evaluate_glue",
-            options="bert_tf.fine_tuning.glue_table:EvaluateGlueOptions",
+            options="bert_tf.fine_tuning.options:EvaluateGlueOptions",
             work="bert_tf.fine_tuning.glue_table:glue_table",
             summary="Collect GLUE scores in one table, with the paper's average",
             example="--input_dir=runs",

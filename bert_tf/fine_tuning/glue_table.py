@@ -6,17 +6,9 @@ import os
 import numpy as np
 
 from bert_tf import files
-from bert_tf import options as options_module
-from bert_tf.options import option
+from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class EvaluateGlueOptions(options_module.Options):
-    """Collects the scores of the GLUE tasks in one table, with the paper's average."""
-
-    input_dir: str = option(help="Folder of the run folders of bert_tf classify.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +43,7 @@ GLUE_SCORES = (
 IN_AVERAGE = tuple(column.name for column in GLUE_SCORES[:-1])
 
 
-def glue_table(options: EvaluateGlueOptions) -> str:
+def glue_table(options: fine_tuning_options.EvaluateGlueOptions) -> str:
     """Returns the scores of the runs in a folder in percent, as the paper does.
 
     Raises:

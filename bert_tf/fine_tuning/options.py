@@ -315,3 +315,10 @@ class TrialOptions(TaskOptions):
         if not axes:
             raise OptionError("--sweep is empty; omit it for a single run.")
         return axes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluateGlueOptions(options_module.Options):
+    """Collects the scores of the GLUE tasks in one table, with the paper's average."""
+
+    input_dir: str = option(help="Folder of the run folders of bert_tf classify.")
