@@ -221,7 +221,7 @@ class TableOptions(PredictionOptions):
         if not has_dev and (self.do_eval or self.eval_every_steps):
             has_split = hasattr(self, "validation_split")
             others = f"--validation_split or --{flag}" if has_split else f"--{flag}"
-            self._require("eval_file", f"--do_eval without {others}")
+            self._require("eval_file", f"Evaluating without {others}")
         if self.do_predict:
             self._require("predict_file", f"Predicting without --{flag}")
 
