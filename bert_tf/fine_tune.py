@@ -221,7 +221,7 @@ def _check_names(name, options, options_class):
         if option not in declared:
             names = sorted(declared - _SET_BY_CALL)
             near = [one for one in names if len(option) > 3 and option in one]
-            # batch_size is train_batch_size, not eval_batch_size.
+            # batch_size is taken for train_batch_size, not for eval_batch_size.
             near.sort(key=lambda name: not name.startswith("train_"))
             near += difflib.get_close_matches(option, names, n=1)
             hint = f"did you mean {near[0]!r}?" if near else "see its tool's flags."

@@ -1,6 +1,6 @@
 """Every flag of the 2018 release is there, under its name and with its default.
 
-Flags of the TPU plumbing became --device and --tpu_name; see test_command_line.py.
+--device replaces the flags of the TPU plumbing; see test_command_line.py.
 """
 
 import pytest

@@ -84,7 +84,7 @@ def read_table(
     elif files.is_folder(path):
         raise ValueError(f"{path} is a folder; expected a file.")
     elif suffix not in ("tsv", "txt", "csv") and not files.exists(path):
-        raise ValueError(f"{path}: no such file.")
+        raise FileNotFoundError(f"No such file: {path}.")
     elif suffix not in ("tsv", "txt", "csv"):
         raise ValueError(
             f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "
@@ -266,7 +266,7 @@ def _without_header_line(path, records, columns, header):
         if len(columns) > 1 and all(names.get(column) == column for column in columns):
             raise ValueError(
                 f"{path}:{number}: the line names the columns, but the names are "
-                "already given by the data of the run; remove the line."
+                "already known from the training data; remove the line."
             )
         yield number, cells
     yield from records

@@ -108,7 +108,10 @@ class Item:
 
 
 def check_texts(findings: Findings, parts: Mapping[str, Sequence[Item]]) -> None:
-    """Counts the examples of each part, and finds those that are also training data."""
+    """Counts the examples of each part, and finds those that are also training data.
+
+    More examples of "dev" than of "train" are a sign of swapped files.
+    """
     counts = ", ".join(f"{len(items):,} in {part}" for part, items in parts.items())
     is_swapped = 0 < len(parts.get("train", ())) < len(parts.get("dev", ()))
     counts += ": are the files swapped?" if is_swapped else ""

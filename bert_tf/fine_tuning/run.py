@@ -182,10 +182,7 @@ class Run:
         evaluation = self.task.evaluate(self.trainer.predict)
         results = self._write_results(evaluation.scores, data_set)
         details = self.task.details(evaluation)
-        self._write_card(
-            results=results,
-            data_set=data_set,
-        )
+        self._write_card(results=results, data_set=data_set)
         if folder.is_written:
             self._write_files(details.files, suffix)
         plots.update_data(folder, details.plots, data_set)

@@ -55,7 +55,10 @@ _RECORD_SHAPE = {
 }
 # Beginnings of the names of result files.
 _RESULTS = {
-    *("eval_results", "predictions", "test_results", "eval_classes"),
+    "eval_classes",
+    "eval_results",
+    "predictions",
+    "test_results",
     "wrong_examples",
 }
 # Flags that a resumed run may change, but not a finished one: the contents of these

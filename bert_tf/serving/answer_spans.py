@@ -1,8 +1,8 @@
 """Windows over contexts, the best answer in them, and its characters, in a graph.
 
 The TensorFlow version of `question_answering.features`, `predictions` and `alignment`,
-which explain the steps. A SavedModel cannot call them, and `predict` would otherwise
-wait for TensorFlow to trace a graph.
+which explain the steps. A SavedModel cannot call them, and if `predict` used this
+graph, it would wait for TensorFlow to trace it.
 
 Shape letters: B questions, P pieces of a context, W windows, S sequence, K the best
 starts (or ends) of a window; in `answers` also N words, T tokens, C characters.

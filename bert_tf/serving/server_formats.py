@@ -179,7 +179,8 @@ def _framed(rows, model):
         raise ValueError("input must be texts: the model has no word pieces of a text.")
     size = len(vocabulary)
     for number, row in enumerate(rows):
-        if not isinstance(row, list) or not all(map(range(size).__contains__, row)):
+        is_list = isinstance(row, list)
+        if not is_list or any(type(x) is not int or not 0 <= x < size for x in row):
             raise ValueError(
                 f"input[{number}] must be a list of word piece ids below {size}."
             )

@@ -80,7 +80,8 @@ class ServedModel(loaded_model.LoadedModel):
         most = config.get("max_position_embeddings", 512)
         task = files.read_json(path, advice="export the model again")
         self.task = {"max_seq_length": most, **task}
-        for name, least in (("max_seq_length", _NUM_SPECIAL), ("doc_stride", 0)):
+        limits = {"max_seq_length": (_NUM_SPECIAL, most), "doc_stride": (0, 2**31)}
+        for name, (least, most) in limits.items():
             value = self.task.get(name, least)
             if type(value) is not int or not least <= value <= most:
                 raise ValueError(
@@ -89,6 +90,9 @@ class ServedModel(loaded_model.LoadedModel):
                 )
         if files.exists(path := os.path.join(folder, "vocab.txt")):
             self.vocabulary = vocabulary_module.Vocabulary.load(path)
+            fingerprint = self.vocabulary.fingerprint
+            if task.get("vocab_fingerprint", fingerprint) != fingerprint:
+                raise ValueError(f"{path} was changed; export the model again.")
 
     def warm_up(self) -> None:
         """Answers the warm-up requests; raises OSError if the model cannot."""
@@ -116,6 +120,7 @@ class ServedModel(loaded_model.LoadedModel):
         length = self.task["max_seq_length"]
         positions = np.minimum(pieces, length)
         if stride := self.task.get("doc_stride"):  # Of overlapping windows.
+            stride = min(stride, length)
             positions += -(-np.maximum(pieces - length, 0) // stride) * length
         return positions.sum(axis=1)
 

@@ -1,7 +1,7 @@
 """The SavedModel of a tagger: texts to words and their tags.
 
-`tokenization.words` does the same in Python: a SavedModel cannot call it, and `predict`
-would otherwise wait for TensorFlow to trace a graph.
+`tokenization.words` does the same in Python: a SavedModel cannot call it, and if
+`predict` used this graph, it would wait for TensorFlow to trace it.
 
 Shape letters: B texts, P pieces, N windows, S sequence, W words, C classes.
 """

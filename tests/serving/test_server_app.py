@@ -180,6 +180,7 @@ def test_float32_has_no_digits_of_float64():
         ("/v1/embeddings", '{"input": "a", "input_type": "query"}', 400, ":predict"),
         ("/v1/embeddings", '{"input": [[1], 2]}', 400, "input[1] must be a list of"),
         ("/v1/embeddings", '{"input": [[4]]}', 400, "word piece ids below 4"),
+        ("/v1/embeddings", '{"input": [[1.0]]}', 400, "word piece ids below 4"),
         ("/v1/embeddings", '{"input": "a", "encoding_format": "x"}', 400, "or base64"),
         ("/v1/embeddings", '{"input": ' + "[" * 90_000, 400, "not JSON: depth"),
         ("/v1/models/m/versions/2:predict", "{}", 404, "Expected model m, version 3."),

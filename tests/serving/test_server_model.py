@@ -195,6 +195,7 @@ def test_a_model_that_can_no_longer_answer_ends_the_server(
         ({"max_seq_length": 16}, "a " * 9, 9),
         ({"max_seq_length": 16}, "雨" * 99, 16),
         ({"max_seq_length": 64}, "..." * 9, 3 + 27),
+        ({"max_seq_length": 16, "doc_stride": 99}, "雨" * 23, 16 + 16),
         ({"max_seq_length": 16, "doc_stride": 5}, "雨" * 23, 16 + 2 * 16),
         ({"max_seq_length": 16}, ["a", "雨" * 99], 4 + 16),
     ],

@@ -37,7 +37,7 @@ WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
 
 
 class Classification(task_module.Task):
-    """Which class, classes or numbers does a text have? GLUE, XNLI, your own tables."""
+    """Which class, classes or number does a text have? GLUE, XNLI, your own tables."""
 
     RECORD = classification_predictions.Record
     PREDICTOR = classification_predictions.Predictor

@@ -69,9 +69,9 @@ class RunSquadOptions(fine_tuning_options.PredictionOptions):
     null_score_diff_threshold: float = option(
         options_module.implicit(0.0),
         help="Predict that there is no answer if the score in null_odds.json is above "
-        "this threshold, usually between -5 and -1 for SQuAD 2.0. Evaluating prints "
-        "the best one as eval_best_f1_thresh. A trained run uses its own threshold "
-        "unless this flag is given.",
+        "this threshold, usually between -5 and -1 for SQuAD 2.0. Pass a number "
+        "slightly above eval_best_f1_thresh, which an evaluation writes. A trained run "
+        "uses its own threshold unless this flag is given.",
         group="evaluation",
     )
     bilstm_on_top: bool = option(

@@ -20,7 +20,7 @@ ID_COLUMN = "id"
 QUERY_COLUMN = "query"
 PASSAGE_COLUMN = "passage"
 NEGATIVES_COLUMN = "negatives"
-_TABLES = (".jsonl", ".tsv", ".csv")
+_TABLES = (".jsonl", ".tsv", ".csv", ".parquet")
 logger = logging.getLogger(__name__)
 
 
