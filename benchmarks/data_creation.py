@@ -46,9 +46,10 @@ def run(options, flags, folder):
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
     if status:
         raise RuntimeError(f"{' '.join(command)} failed.")
-    wall = time.perf_counter() - started
     return wall, used.ru_utime + used.ru_stime, round(used.ru_maxrss / 1000)
 
 

@@ -52,7 +52,7 @@ _ENVIRONMENT = {
 _GARBAGE_THRESHOLDS = (10_000, 10, 50)
 
 
-_TPU_VM = "run the command with --device=tpu on the TPU VM"
+_TPU_VM = "omit it, and run the command with --device=tpu on the TPU VM"
 # Flags of the 2018 release that no longer exist -> the value that requests what we do
 # anyway, and for all other values what to type instead.
 _REPLACED_FLAGS = {

@@ -41,7 +41,7 @@ if importlib.util.find_spec("bert_tf") is None:  # As on Colab.
     has_tpu = any(map(glob.glob, ("/dev/accel[0-9]*", "/dev/vfio/[0-9]*")))
     is_checkout = os.path.exists("../setup.py")
     install = functools.partial(get_ipython().run_line_magic, "pip")
-    if has_tpu or "TPU_NAME" in os.environ:
+    if has_tpu:
         # tensorflow-tpu replaces TensorFlow, which the others would install.
         install(
             "install --quiet tensorflow-tpu==2.20.0 scipy safetensors tqdm "

@@ -23,7 +23,6 @@ def test_a_notebook_keeps_its_files_in_the_given_folder(tmp_path, monkeypatch):
     ],
 )
 def test_a_tpu_is_found_by_the_files_of_its_chips(file, device, tmp_path, monkeypatch):
-    monkeypatch.delenv("TPU_NAME", raising=False)
     monkeypatch.setattr(
         notebook.glob, "glob", lambda pattern: fnmatch.filter([file], pattern)
     )

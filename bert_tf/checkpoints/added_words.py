@@ -208,6 +208,11 @@ def add_words(
         "vocab_size": added.num_rows(model.config.vocab_size),
     }
     if text := values.get(pretrained_model.PREPROCESSOR):
+        if text["vocabulary"] != list(tokenizer.vocabulary):
+            raise ValueError(
+                "The tokenizer has another vocabulary than the model's preprocessor; "
+                "pass the tokenizer that came with the model."
+            )
         text["vocabulary"] = list(added.vocabulary)
     grown = type(model).from_config(values)
     grown.is_pretrained, grown.label_names = model.is_pretrained, model.label_names

@@ -105,13 +105,14 @@ class Source:
             )
 
     def with_head(
-        self, kind: str | None, *, argument: str = "--head"
+        self, kind: str | None, *, argument: str = "--head", advice: str = ""
     ) -> tuple["Source", tuple[str, ...]]:
         """Returns a source with one head, and the names of the other heads' weights.
 
         Args:
             kind: kind of head to keep; None keeps everything.
             argument: name of the flag or argument with the kind, for messages.
+            advice: what to do if there is no such head, for the message.
 
         Raises:
             ValueError: the source has no such head, its head cannot be read, or it is
@@ -138,7 +139,7 @@ class Source:
             detail = f" ({missing} is missing)" if missing else ""
             raise ValueError(
                 f"{argument}={kind}, but {self.path} has no such head{detail}; its "
-                f"head is {self.head.kind}."
+                f"head is {self.head.kind}.{advice}"
             )
         removed = [
             name

@@ -207,9 +207,13 @@ class PretrainedModel(keras_model.KerasModel):
             contexts, choices = (np.asarray(one, object) for one in texts)
             texts = np.repeat(contexts, choices.shape[-1]), choices.ravel()
             shape = choices.shape
-        is_pair = isinstance(texts, tuple) and len(texts) == 2
-        if is_pair or getattr(texts, "shape", ())[1:] == (2,):  # May be symbolic.
-            self._check_rows({"segment_ids": np.array([0, 1])})
+        are_pairs = isinstance(texts, tuple) and len(texts) == 2
+        are_pairs |= getattr(texts, "shape", ())[1:] == (2,)  # May be symbolic.
+        if are_pairs and self.config.type_vocab_size < 2:
+            raise ValueError(
+                "The model has vectors for one segment (type_vocab_size); expected "
+                "single texts, got pairs."
+            )
         features = {
             name: column.numpy().reshape(*shape, column.shape[-1])
             if hasattr(column, "numpy")

@@ -60,16 +60,13 @@ def from_pretrained(
         if head not in checkpoint_heads.HEADS:
             kinds = ", ".join(checkpoint_heads.KINDS)
             raise ValueError(f"head is {head!r}; expected one of {kinds}.")
-        if checkpoint_heads.HEADS[head].has_labels and "num_labels" in kwargs:
-            name = checkpoint_heads.HEADS[head].models[checkpoint_heads.SINGLE_LABEL]
+        row = checkpoint_heads.HEADS[head]
+        name = row.models[checkpoint_heads.SINGLE_LABEL]
+        if row.has_labels and "num_labels" in kwargs:
             return _load(checkpoint_heads.model_class(name), source, **kwargs)
-        try:
-            source, _ = source.with_head(head, argument="head")
-        except ValueError as error:
-            row = checkpoint_heads.HEADS[head]
-            name = row.models[checkpoint_heads.SINGLE_LABEL]
-            new = "num_labels=..." if row.has_labels else f"head=bert_tf.{name}"
-            raise ValueError(f"{error} For a new head, pass {new}.") from None
+        new = "num_labels=..." if row.has_labels else f"head=bert_tf.{name}"
+        advice = f" For a new head, pass {new}."
+        source, _ = source.with_head(head, argument="head", advice=advice)
     tokenizer = tokenizer_module.FullTokenizer(source)
     kwargs = _with_preprocessor(kwargs, stored, tokenizer)
     return loading.model_of(source, **kwargs), tokenizer

@@ -168,9 +168,7 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
     max_predictions_per_seq: int = option(
         20, minimum=1, help="Maximum number of masked pieces per example."
     )
-    random_seed: int = option(
-        12345, minimum=0, maximum=2**32 - 1, help="Seed of the random draws."
-    )
+    random_seed: int = option(12345, minimum=0, help="Seed of the random draws.")
     dupe_factor: int = option(
         10,
         minimum=1,

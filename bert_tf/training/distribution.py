@@ -226,9 +226,9 @@ def _devices(strategy):
 def split(column: tf.Tensor, parts: int) -> tf.Tensor:
     """Returns [B, ...] as [parts, B / parts, ...], static where possible."""
     shape = tf.shape(column)
-    split = tf.reshape(
+    parted = tf.reshape(
         column, tf.concat([[parts, shape[0] // parts], shape[1:]], axis=0)
     )
     size = column.shape[0]
-    split.set_shape([parts, size // parts if size else None, *column.shape[1:]])
-    return split
+    parted.set_shape([parts, size // parts if size else None, *column.shape[1:]])
+    return parted

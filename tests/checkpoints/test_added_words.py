@@ -140,6 +140,8 @@ def test_a_model_that_takes_texts_also_knows_the_words(tokenizer):
     grown, grown_tokenizer = bert_tf.add_words(model, tokenizer, WORDS)
     assert grown.preprocessor.tokenizer.vocab == grown_tokenizer.vocab
     assert (grown.is_pretrained, grown.label_names) == (True, ("bad", "good"))
+    with pytest.raises(ValueError, match="pass the tokenizer that came with the model"):
+        bert_tf.add_words(grown, tokenizer, ["more"])
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_pairs_need_a_model_with_two_segments(pairs):
     config = dataclasses.replace(CONFIG, type_vocab_size=1)
     text = bert_tf.TextPreprocessor(bert_tf.Vocabulary(PIECES), max_seq_length=6)
     model = bert_tf.BertModel(config, preprocessor=text)
-    with pytest.raises(ValueError, match="segment_ids has values from 0 to 1, but the"):
+    with pytest.raises(ValueError, match="expected single texts, got pairs"):
         model.prepared(pairs)
 
 

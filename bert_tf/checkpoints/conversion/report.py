@@ -46,7 +46,7 @@ class Conversion:
 
 
 def text(conversion: Conversion) -> str:
-    """Returns the report of a conversion, with one line for all layers."""
+    """Returns the report of a conversion."""
     converted, written = conversion.converted, conversion.written
     mapped = [name for name in converted.shapes if name in written.shapes]
     lost = set(converted.shapes) - set(conversion.placement.places)

@@ -1,8 +1,8 @@
 """Text vectors of a bi-encoder: computed, stored in a file, and searched.
 
 The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
-metadata the checkpoint and the hashes of its weights and of the corpus. The hashes
-ensure that vectors of another model or corpus are never used.
+metadata everything that they depend on, such as the hashes of the weights and of the
+corpus. So vectors of another model, corpus or precision are never used.
 
 Shape letters: N queries, K results per query, M passages, H hidden.
 """
