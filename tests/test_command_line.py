@@ -150,7 +150,7 @@ def test_the_environment_suits_tensorflow(variable, before, expected, monkeypatc
         (["--do-train"], "Unknown flag --do-train; did you mean --do_train?"),
         (["--xyzzy=3"], "Unknown flag --xyzzy; --help lists all flags."),
         (["--use_tpu"], "--use_tpu=true is no longer supported: use --device=tpu."),
-        (["--master=grpc://x"], "--master=grpc://x is no longer supported: run "),
+        (["--master=grpc://x"], "--master=grpc://x is no longer supported: omit it, "),
         (["--num_tpu_cores=32"], "--num_tpu_cores=32 is no longer supported: omit it"),
         (["--use_tpu=maybe"], "--use_tpu: expected true or false, got 'maybe'."),
         (["a.txt"], "Unexpected 'a.txt'; write every option as --flag=value."),
