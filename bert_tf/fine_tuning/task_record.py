@@ -346,8 +346,8 @@ def check_label_order(
         spelled = [label_names.same_name(x, labels) or x for x in head.labels or ()]
         problem = (
             f"{trained}, but this run has them in another order: {names}; pass "
-            f"--labels={','.join(spelled)}, with tables of your own (--eval_file, "
-            "--predict_file) instead of a named task."
+            f"--labels={','.join(spelled)} (with tables of your own, not with "
+            "--task_name)."
         )
         if not options.trains:
             raise ValueError(problem)

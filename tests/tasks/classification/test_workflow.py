@@ -123,7 +123,7 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
             tmp_path, labels=labels, init_checkpoint=rotation.latest(str(weather_run))
         )
         fine_tuning_run.prepare(options)
-        message = "pass --labels=rain,sun (for your own data). Otherwise the training"
+        message = "not with --task_name). Otherwise the training learns them anew"
         assert (message in caplog.text) is is_reported
 
 
