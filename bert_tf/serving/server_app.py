@@ -219,10 +219,8 @@ class Application:
         body = await self._body(request)
         try:
             job = await run_in_thread(self._thread, self._job, read, body, model)
-            state.signature, state.log_line["rows"] = (
-                job.signature.name,
-                len(job.positions),
-            )
+            state.signature = job.signature.name
+            state.log_line["rows"] = len(job.positions)
             self._hold(state, server_model.num_bytes(job.inputs))
             parts = await self._outputs(request, job)
         except orjson.JSONDecodeError as error:

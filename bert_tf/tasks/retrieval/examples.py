@@ -48,7 +48,7 @@ def read_examples(
 
     * `.jsonl`: one object per line with `query`, `passage`, and optionally `id` and
       `negatives`, a list of texts.
-    * `.tsv`, `.csv`: columns with these names, except `negatives`.
+    * `.tsv`, `.csv`, `.parquet`: columns with these names, except `negatives`.
     * any other, only without passages: text with one query per line; blank lines are
       ignored.
 
