@@ -388,9 +388,9 @@ def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch, lines
         return [reply.status_code for reply in replies]
 
     assert asyncio.run(talk()) == [504, 504]
-    computed, waited = sorted(lines, key=lambda line: line["queue_ms"])
-    assert computed["compute_ms"] > 900 > computed["queue_ms"]
-    assert waited["compute_ms"] < 900 < waited["queue_ms"]
+    # The second one waits, or is computed together with the first.
+    assert max(line["compute_ms"] for line in lines) > 900
+    assert all(line["queue_ms"] + line["compute_ms"] > 900 for line in lines)
 
 
 def test_a_wide_row_does_not_widen_the_others(monkeypatch):
