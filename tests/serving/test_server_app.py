@@ -389,8 +389,8 @@ def test_an_answer_that_is_late_gets_504_and_leaves_the_queue(monkeypatch, lines
 
     assert asyncio.run(talk()) == [504, 504]
     # The second one waits, or is computed together with the first.
-    assert max(line["compute_ms"] for line in lines) > 900
-    assert all(line["queue_ms"] + line["compute_ms"] > 900 for line in lines)
+    assert max(line["compute_ms"] for line in lines) > 500
+    assert all(line["queue_ms"] + line["compute_ms"] > 500 for line in lines)
 
 
 def test_a_wide_row_does_not_widen_the_others(monkeypatch):
