@@ -87,16 +87,6 @@ STAGES = {
             example="--input_file='corpus/*.txt' --output_file=train.tfrecord "
             "--vocab_file=vocab.txt",
         ),
-        Subcommand(
-            name="triviaqa",
-            tool="convert_triviaqa",
-            options="bert_tf.data.triviaqa:ConvertTriviaqaOptions",
-            work="bert_tf.data.triviaqa:convert",
-            summary="Convert TriviaQA into the format of SQuAD",
-            example="--qa_file=triviaqa-rc/qa/wikipedia-train.json "
-            "--evidence_dir=triviaqa-rc/evidence/wikipedia "
-            "--output_file=triviaqa.json",
-        ),
     ),
     "Pretrain": (
         Subcommand(
