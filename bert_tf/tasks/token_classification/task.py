@@ -191,7 +191,6 @@ class TokenClassification(task_module.Task):
             str(self.paths()["test"]) if is_plain else self.examples["test"],
             tagged,
             self.record,
-            entities=self.options.entities,
         )
         test_scores: dict[str, float] = {}
         if self.examples["test"][0].tags is not None:

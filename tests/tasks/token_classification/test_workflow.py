@@ -107,7 +107,6 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
         num_train_epochs=1.0,
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
-        entities=True,
     )
     fine_tuning_run.run(options)
     words = [word for word, _ in sentence]
@@ -120,8 +119,6 @@ def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
     [of_text, of_words] = tagger.predict([text, words])
     assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
     assert written["tags"] == of_text["tags"]
-    assert len(written["probabilities"]) == len(words)
-    assert {one["label"] for one in written["entities"]} <= {"LOC", "PER"}
 
 
 def conll(*sentences):
