@@ -34,6 +34,8 @@ ROWS_PER_CALL = 32
 ROW_LENGTH = 128
 # Items are sorted by length within groups of this many batches.
 BATCHES_SORTED = 16
+# Of the pieces that are [UNK]; more means another language or script.
+_UNKNOWN_SHARE = 0.2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,6 +120,7 @@ class Predictor:
     # Whether the answers depend on the pooler, which some checkpoints lack.
     uses_pooler = False
     _num_truncated = 0  # Inputs of a call of `predict`, which `answers` counts.
+    _num_pieces = _num_unknown = 0  # Of these inputs; the latter are [UNK].
 
     def __init__(
         self,
@@ -221,12 +224,22 @@ class Predictor:
         """Returns `backends.compiled` with the backend of this predictor."""
         if self._has_constant_weights:
             function = backends.with_constant_weights(function, self.model)
-        return backends.compiled(
+        apply = backends.compiled(
             function,
             columns,
             backend=self._settings.backend,
             policy=self._settings.dtype,
         )
+
+        return lambda features: apply(self._counted(features))
+
+    def _counted(self, features: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns features, whose [UNK] are counted for the warning of `_answered`."""
+        is_real = np.asarray(features["input_mask"]) == 1
+        pieces = np.asarray(features["input_ids"])[is_real]
+        self._num_pieces += len(pieces)
+        self._num_unknown += int(np.sum(pieces == self.vocabulary.unk_id))
+        return features
 
     def _answered(
         self,
@@ -250,7 +263,7 @@ class Predictor:
             length_of: approximate length of an item.
             batches_sorted: see `answers_of`.
         """
-        self._num_truncated = 0
+        self._num_truncated = self._num_pieces = self._num_unknown = 0
         lengths = [length_of(item) for item in items]
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
@@ -269,6 +282,15 @@ class Predictor:
                 self._num_truncated,
                 len(items),
                 self.task.max_seq_length,
+            )
+        share = self._num_unknown / max(self._num_pieces, 1)
+        if share > _UNKNOWN_SHARE:
+            logger.warning(
+                "%.0f %% of the word pieces of the %s are [UNK]; the vocabulary of %s "
+                "does not suit them.",
+                100 * share,
+                self.UNIT,
+                self.run_dir,
             )
         return answers
 

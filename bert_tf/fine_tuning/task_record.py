@@ -66,7 +66,7 @@ class TaskRecord:
         if values.get("task") != cls.KIND:
             raise ValueError(
                 f"{source} describes the task {values.get('task')!r}; expected "
-                f"{cls.KIND!r}."
+                f"{cls.KIND!r}. Use the tool of that task, or another folder."
             )
         hints = typing.get_type_hints(cls)
         known: dict[str, Any] = {}
@@ -286,6 +286,10 @@ def head_to_apply(
 def read_config(run_dir: str) -> config_module.BertConfig:
     """Returns the model size recorded in a run's folder."""
     path = os.path.join(run_dir, companion_files.CONFIG_FILE)
+    if not files.exists(path):
+        raise FileNotFoundError(
+            f"No such file: {path}; copy the run's configuration there again."
+        )
     return config_module.BertConfig.from_json_file(path)
 
 
@@ -299,7 +303,9 @@ def read_vocabulary(run_dir: str) -> vocabulary_module.Vocabulary:
     vocabulary = companion_files.read_vocabulary(run_dir)
     if vocabulary is None:
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
-        raise FileNotFoundError(f"No such file: {path}.")
+        raise FileNotFoundError(
+            f"No such file: {path}; copy the run's vocabulary there again."
+        )
     return vocabulary
 
 

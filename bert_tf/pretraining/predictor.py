@@ -248,12 +248,14 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
 
     def _followings(self, rows):
         """Yields the record of each row of a pair."""
-        for probability in self._follow(_features(rows)).numpy().tolist():
+        features = self._counted(_features(rows))
+        for probability in self._follow(features).numpy().tolist():
             yield {"next_sentence_probability": probability}
 
     def _fillings(self, rows, top_k):
         """Yields the record of each row with masks."""
-        top = self._top(_features(rows), min(top_k, len(self.vocabulary)))
+        features = self._counted(_features(rows))
+        top = self._top(features, min(top_k, len(self.vocabulary)))
         values, ids = top.values.numpy(), top.indices.numpy()  # [B, M, K]
         for index, row in enumerate(rows):
             masks = []

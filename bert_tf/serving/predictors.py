@@ -110,6 +110,8 @@ def load(
         >>> bert_tf.load("bert-base-uncased").predict(["Paris is in [MASK]."])
         >>> bert_tf.load("bert-base-uncased", head="encoder").embed(["Rain is coming."])
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"path is {path!r:.60}; expected the path of a run or model.")
     path = os.fspath(path)
     if max_seq_length is not None:
         max_seq_length = fine_tuning_predictor.checked_count(

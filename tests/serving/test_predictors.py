@@ -26,6 +26,14 @@ def test_a_run_answers_texts_with_names_and_probabilities(single_run):
         assert answer["label"] == best
 
 
+def test_texts_that_the_vocabulary_does_not_suit_are_named(single_run, caplog):
+    classifier = bert_tf.load(single_run)
+    classifier.predict(["the rain"])
+    assert "[UNK]" not in caplog.text
+    classifier.predict(["the rain", "Ωμέγα " * 9])
+    assert "of the word pieces of the texts are [UNK]" in caplog.text
+
+
 _CLASSES = {
     "task": "classification",
     "max_seq_length": 24,
