@@ -47,8 +47,6 @@ def plot_runs(options: training_options.PlotRunOptions) -> str:
     lines = [f"The curves are in {path}."]
     if len(run_dirs) == 1 and options.plot_file is None:
         lines.append(f"The report is in {write(run_folder.RunFolder(run_dirs[0]))}.")
-    if options.tensorboard:
-        lines += [plots.write_tensorboard(folder) for folder in run_dirs]
     return "\n".join(lines)
 
 
