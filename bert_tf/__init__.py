@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # What editors and type checkers read.
     from bert_tf import fine_tune as fine_tune
-    from bert_tf.checkpoints.added_words import add_words as add_words
     from bert_tf.checkpoints.loading import load_checkpoint as load_checkpoint
     from bert_tf.checkpoints.loading import load_model as load_model
     from bert_tf.data.packing import pack as pack
@@ -94,7 +93,6 @@ _MODULE_OF = {
     "WarmupLinearDecay": "bert_tf.optimization.schedules",
     "WarmupLinearDecayOfTime": "bert_tf.optimization.schedules",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
-    "add_words": "bert_tf.checkpoints.added_words",
     "embed": "bert_tf.tasks.feature_extraction.workflow",
     "from_pretrained": "bert_tf.preprocessing.pretrained",
     "fill_masks": "bert_tf.serving.masked_words",

@@ -124,8 +124,8 @@ for checkpoint in ("bert-tf-mini", options.output_dir):
 # %% [markdown]
 # ## 3. Words of the domain
 #
-# `bert_tf vocabulary --fill_unused` and `bert_tf.add_words` put words of the domain
-# into the vocabulary, so that they are one piece instead of many.
+# `bert_tf vocabulary --fill_unused` and `bert_tf convert --add_words` put words of the
+# domain into the vocabulary, so that they are one piece instead of many.
 
 # %%
 _, tokenizer = bert_tf.from_pretrained(options.output_dir, head="encoder")

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 PYTHON_GROUPS = {
     "Models": ("Bert",),
     "Text": ("BasicTok", "FullTok", "InGraph", "TextPre", "Vocab", "Wordpiece", "pack"),
-    "Checkpoints": ("load", "from_pretrained", "add_words"),
+    "Checkpoints": ("load", "from_pretrained"),
     "Predictions without training": ("embed", "fill_masks", "score_texts"),
 }
 

@@ -15,14 +15,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from keras import ops
 
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.modeling import keras_model
-from bert_tf.modeling import pretrained_model
 from bert_tf.tokenization import full
 from bert_tf.tokenization import learning
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -78,7 +74,7 @@ class AddedWords:
 
 
 def find_new(
-    tokenizer: full.FullTokenizer, words: Iterable[str], *, source: str | None = None
+    tokenizer: full.FullTokenizer, words: Iterable[str], *, source: str
 ) -> AddedWords:
     """Returns which words of a list are new, and the pieces that they had.
 
@@ -87,11 +83,11 @@ def find_new(
         words: such as the lines of a file. Each must be a single word for the
             tokenizer, which normalizes it like text. Empty lines, repeated words and
             words that the vocabulary already has are skipped.
-        source: the file of the words, for error messages; None: a list in memory.
+        source: the file of the words, for error messages.
 
     Raises:
-        ValueError: there is no word, or not a list of strings; or a line is not a
-            single word, is too long for a word, or is a piece for the inside of words.
+        ValueError: there is no word; or a line is not a single word, is too long for a
+            word, or is a piece for the inside of words.
     """
     vocabulary = tokenizer.vocabulary
     new, known = [], []
@@ -107,14 +103,12 @@ def find_new(
         else:
             new.append(word)
     if not (new or known):
-        if source is None:
-            raise ValueError("The list of words is empty; expected at least one word.")
         raise ValueError(f"{source}: there are no words; expected one per line.")
     pieces = [tokenizer.wordpiece_tokenizer.tokenize_word(word.token) for word in new]
     return AddedWords(
         vocabulary=vocabulary_module.Vocabulary(
             [*vocabulary.tokens, *(word.token for word in new)],
-            source=source or "words",
+            source=source,
         ),
         words=tuple(new),
         pieces=tuple(tuple(tokenizer.convert_tokens_to_ids(word)) for word in pieces),
@@ -164,71 +158,6 @@ def grow_source(
         text=dataclasses.replace(source.text, vocabulary=added.vocabulary),
         notes=(*source.notes, *added.notes()),
     )
-
-
-def add_words(
-    model: Any, tokenizer: full.FullTokenizer, words: Iterable[str]
-) -> tuple[Any, full.FullTokenizer]:
-    """Returns a model and a tokenizer that also know some words.
-
-    The arguments are not changed: a Keras variable cannot change its shape. The new
-    model is not compiled, and all of its layers are trainable.
-
-    Args:
-        model: `BertModel` or any task model; is built if it is not.
-        tokenizer: of the model.
-        words: each must be a single word for the tokenizer, which normalizes it like
-            text. Repeated words and words that the vocabulary already has are skipped.
-
-    Returns:
-        A model of the same class and a `FullTokenizer`. The row of a new word in the
-        embedding table, and its bias in a head for masked words, is the mean of those
-        of the pieces that the word had.
-
-    Raises:
-        ValueError: `words` is not a list of single words, the vocabulary does not fit
-            into the model, or the model is quantized or has LoRA weights.
-
-    Example:
-        model, tokenizer = bert_tf.from_pretrained("bert-base-uncased")
-        model, tokenizer = bert_tf.add_words(model, tokenizer, ["covid", "mrna"])
-        tokenizer.tokenize("covid")  # ["covid"] instead of ["co", "##vid"]
-    """
-    if not isinstance(tokenizer, full.FullTokenizer):
-        raise ValueError(
-            f"Expected a FullTokenizer, got {type(tokenizer).__name__}; other "
-            "tokenizers can be created from its `vocabulary` afterwards."
-        )
-    companion_files.check_vocabulary_size(model.config, len(tokenizer.vocabulary))
-    added = find_new(tokenizer, words)
-    values = model.get_config()
-    values.pop(keras_model.TRAINABLE_LAYERS, None)
-    values["config"] = {
-        **values["config"],
-        "vocab_size": added.num_rows(model.config.vocab_size),
-    }
-    if text := values.get(pretrained_model.PREPROCESSOR):
-        if text["vocabulary"] != list(tokenizer.vocabulary):
-            raise ValueError(
-                "The tokenizer has another vocabulary than the model's preprocessor; "
-                "pass the tokenizer that came with the model."
-            )
-        text["vocabulary"] = list(added.vocabulary)
-    grown = type(model).from_config(values)
-    grown.is_pretrained, grown.label_names = model.is_pretrained, model.label_names
-    before = checkpoint_names.checkpoint_variables(model)
-    after = checkpoint_names.checkpoint_variables(grown)
-    if before.keys() != after.keys():
-        raise ValueError(
-            f"The model has weights that its class lacks, such as "
-            f"{min(before.keys() ^ after.keys())}; add words before quantizing the "
-            "model or enabling LoRA."
-        )
-    for name, variable in before.items():
-        weight = ops.convert_to_numpy(variable.value)
-        is_grown = checkpoint_heads.is_sized_by_vocabulary(name)
-        after[name].assign(added.grow(weight) if is_grown else weight)
-    return grown, tokenizer.with_vocabulary(added.vocabulary)
 
 
 def _counted(words: Any) -> str:

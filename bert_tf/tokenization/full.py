@@ -1,12 +1,10 @@
 """Text to word pieces to ids in plain Python: the reference implementation."""
 
-import copy
 import os
 import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
-from typing import Self
 
 from bert_tf import files
 from bert_tf.tokenization import basic
@@ -119,12 +117,6 @@ class FullTokenizer:
             pieces = [piece for piece in pieces if not _SPECIAL.fullmatch(piece)]
         text = " ".join(pieces).replace(" ##", "").removeprefix("##")
         return _SPACE_BEFORE.sub(r"\1", text)
-
-    def with_vocabulary(self, vocabulary: vocabulary_module.Vocabulary) -> Self:
-        """Returns a tokenizer with a different vocabulary and the same settings."""
-        other = copy.copy(self)  # Keeps what derived classes add.
-        FullTokenizer.__init__(other, vocabulary, **self.tokenizer_arguments())
-        return other
 
     def tokenizer_arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments of a tokenizer, besides the vocabulary."""

@@ -4,7 +4,6 @@ import pathlib
 
 import numpy as np
 import pytest
-from keras import ops
 
 import bert_tf
 from bert_tf.checkpoints import added_words
@@ -13,7 +12,6 @@ from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import workflow as conversion_workflow
 from tests import ring
 from tests.checkpoints import sources
-from tests.modeling import small_config
 
 FOREIGN = pathlib.Path(__file__).parent / "foreign"
 WORD_TABLE = "bert/embeddings/word_embeddings"
@@ -21,7 +19,6 @@ OUTPUT_BIAS = "cls/predictions/output_bias"
 NUM_PIECES = 288  # Of the recorded checkpoint.
 # "lighthouses" was lighthouse ##s, and "keeping" was keep ##ing.
 WORDS = ["lighthouses", "", "Kéeping", "the", "keeping"]
-OLD_TEXTS = ["The lighthouse stands on a rock.", "Ninety steps, zyx! 2 [MASK]"]
 
 
 @pytest.fixture
@@ -63,7 +60,7 @@ def assert_grown(before, after, pieces):
 
 
 def test_new_words_are_normalized_and_have_the_pieces_that_they_had(tokenizer):
-    added = added_words.find_new(tokenizer, WORDS)
+    added = added_words.find_new(tokenizer, WORDS, source="words.txt")
     assert [word.token for word in added.words] == ["lighthouses", "keeping"]
     assert added.vocabulary.tokens == (
         *tokenizer.vocabulary.tokens,
@@ -93,55 +90,19 @@ def test_new_words_are_normalized_and_have_the_pieces_that_they_had(tokenizer):
     ],
 )
 def test_what_cannot_be_a_word_is_refused_with_its_place(tokenizer, word, message):
-    with pytest.raises(ValueError, match="Word 2: ") as caught:
-        added_words.find_new(tokenizer, ["keeping", "", word])
+    with pytest.raises(ValueError, match=r"^words\.txt:3: ") as caught:
+        added_words.find_new(tokenizer, ["keeping", "", word], source="words.txt")
     assert message in str(caught.value)
 
 
 def test_padding_rows_are_used_first(tokenizer):
-    added = added_words.find_new(tokenizer, ["lighthouses", "keeping"])
+    words = ["lighthouses", "keeping"]
+    added = added_words.find_new(tokenizer, words, source="words.txt")
     table = np.arange(NUM_PIECES + 3.0)
     grown = added.grow(table)
     assert added.num_rows(NUM_PIECES + 3) == len(grown) == NUM_PIECES + 3
     expected = [table[list(ids)].mean() for ids in added.pieces]
     np.testing.assert_array_equal(grown[NUM_PIECES:], [*expected, table[-1]])
-
-
-def test_a_model_and_its_tokenizer_grow_together(released_folder, tokenizer):
-    model = bert_tf.load_model(released_folder)
-    grown, grown_tokenizer = bert_tf.add_words(model, tokenizer, WORDS)
-    assert type(grown) is type(model)
-    assert (model.config.vocab_size, grown.config.vocab_size) == (288, 290)
-    assert "keeping" not in tokenizer.vocabulary
-    before = bert_tf.checkpoints.names.checkpoint_variables(model)
-    after = bert_tf.checkpoints.names.checkpoint_variables(grown)
-    assert_grown(
-        {name: ops.convert_to_numpy(v.value) for name, v in before.items()},
-        {name: ops.convert_to_numpy(v.value) for name, v in after.items()},
-        [[tokenizer.vocab[p] for p in tokenizer.tokenize(w)] for w in WORDS[0:3:2]],
-    )
-    features = bert_tf.pack(tokenizer, OLD_TEXTS, max_seq_length=24)
-    again = bert_tf.pack(grown_tokenizer, OLD_TEXTS, max_seq_length=24)
-    np.testing.assert_array_equal(features["input_ids"], again["input_ids"])
-    positions = {"masked_lm_positions": np.array([[1, 2], [1, 2]])}
-    outputs, outputs_again = model(features | positions), grown(again | positions)
-    for name in ("sequence_output", "pooled_output", "next_sentence_logits"):
-        np.testing.assert_array_equal(outputs[name], outputs_again[name])
-    assert outputs_again["masked_lm_logits"].shape == (2, 2, NUM_PIECES + 2)
-
-
-def test_a_model_that_takes_texts_also_knows_the_words(tokenizer):
-    model = bert_tf.BertClassifier(
-        small_config.create(vocab_size=NUM_PIECES),
-        num_labels=2,
-        preprocessor=bert_tf.TextPreprocessor(tokenizer, max_seq_length=8),
-    )
-    model.is_pretrained, model.label_names = True, ("bad", "good")
-    grown, grown_tokenizer = bert_tf.add_words(model, tokenizer, WORDS)
-    assert grown.preprocessor.tokenizer.vocab == grown_tokenizer.vocab
-    assert (grown.is_pretrained, grown.label_names) == (True, ("bad", "good"))
-    with pytest.raises(ValueError, match="pass the tokenizer that came with the model"):
-        bert_tf.add_words(grown, tokenizer, ["more"])
 
 
 @pytest.mark.parametrize(
