@@ -93,32 +93,25 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
 
 
 @pytest.mark.slow
-def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
-    """The words of plain text are those of a column file with the same sentences."""
-    rows = "Acme/B-LOC Corp./I-LOC of/O St./B-LOC Lô/I-LOC owns/O Ana/B-PER 's/O"
-    sentence = [row.split("/") for row in f"{rows} ship/O ./O".split()]
-    lines = "\n".join(f"{word} {tag}" for word, tag in sentence)
-    (tmp_path / "train.txt").write_text(f"{lines}\n\n" * 16)
-    text = "Acme Corp. of St. Lô owns Ana's ship."
-    (tmp_path / "news.txt").write_text(text + "\n")
+def test_plain_text_is_tagged_line_by_line(tmp_path, names_run, names_options):
+    run_dir = tmp_path / "run"
+    shutil.copytree(names_run, run_dir)
+    text = "Otto lives in the U.S., says Ana."
+    (tmp_path / "news.txt").write_text(f"\n{text}\n")
     options = names_options(
-        tmp_path / "run",
-        data_dir=str(tmp_path),
-        num_train_epochs=1.0,
+        run_dir,
+        data_dir=None,
+        do_train=False,
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
     )
     fine_tuning_run.run(options)
-    words = [word for word, _ in sentence]
-    path = tmp_path / "run" / "predictions.jsonl"
-    written = json.loads(path.read_text())
-    assert written["words"] == words
-    assert written["starts"] == [0, 5, 11, 14, 18, 21, 26, 29, 32, 36]
-    tagger = bert_tf.load(str(tmp_path / "run"))
-    assert tagger.task.whole_words == ("'s", "Corp.", "St.")
-    [of_text, of_words] = tagger.predict([text, words])
-    assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
-    assert written["tags"] == of_text["tags"]
+    empty, written = runs.json_lines(run_dir / "predictions-news.jsonl")
+    assert empty == {"line": 1, "words": [], "tags": [], "starts": [], "ends": []}
+    assert " ".join(written["words"]) == "Otto lives in the U.S. , says Ana ."
+    assert [written] == [
+        {"line": 2, **answer} for answer in bert_tf.load(str(run_dir)).predict([text])
+    ]
 
 
 def conll(*sentences):
