@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jinja2
-import numpy as np
 
 from bert_tf import files
 from bert_tf import json_values
@@ -59,7 +58,7 @@ _FACTS_SHAPE = {
     "data": [{"part": str, "name": str, "num_examples": int, "sha256": str | None}],
     "training_data": [str],
     "settings": dict,
-    "scores": {str: [int | float | None]},
+    "scores": {str: int | float | None},
     "training": {
         "num_steps": int,
         "examples_per_second": int | float | None,
@@ -110,9 +109,8 @@ def read_facts(run_dir: str) -> dict[str, Any] | None:
         return None
     advice = "remove it to create a new model card"
     facts = files.read_json(path, advice=advice, shape=_FACTS_SHAPE)
-    for values in facts["scores"].values():
-        values[:] = map(json_values.nan_if_null, values)
-    return facts
+    scores = facts["scores"].items()
+    return facts | {"scores": {n: json_values.nan_if_null(v) for n, v in scores}}
 
 
 def write(folder: run_folder.RunFolder, card: Card) -> str | None:
@@ -139,9 +137,9 @@ def write(folder: run_folder.RunFolder, card: Card) -> str | None:
 
 
 def rewrite_scores(
-    folder: run_folder.RunFolder, scores: Mapping[str, tuple[float, ...]]
+    folder: run_folder.RunFolder, scores: Mapping[str, float]
 ) -> str | None:
-    """Replaces the scores of a card; several values are those of several seeds."""
+    """Replaces the scores of a card."""
     return _rewrite(folder, lambda facts: facts and facts | {"scores": dict(scores)})
 
 
@@ -155,14 +153,6 @@ def settings(options: options_module.Options) -> dict[str, Any]:
         and not name.endswith(("_file", "_dir"))  # Listed elsewhere.
         and (name in ALWAYS_SHOWN or getattr(options, name) != defaults[name])
     }
-
-
-def with_spread(values: Sequence[float]) -> str:
-    """Returns a score, or the mean and the spread of those of several runs."""
-    if len(values) == 1:
-        return run_folder.format_score(values[0])
-    mean, deviation = np.mean(values), np.std(values, ddof=1)  # NaN if one is.
-    return f"{mean:.4f} ± {deviation:.4f} over {len(values)} runs"
 
 
 def render(template: str, **values: Any) -> str:
@@ -221,8 +211,7 @@ def _facts(card: Card, folder: run_folder.RunFolder) -> dict[str, Any]:
         "base_model": run_file.read_run(folder.path).get("hub_name")
         or (start and run_file.short_name(start)),
         "settings": settings(options),
-        # Lists, because a search records one value per seed.
-        "scores": {name: [value] for name, value in (results or {}).items()},
+        "scores": results or {},
     }
     return json.loads(json.dumps(facts))  # Lists in place of tuples.
 
@@ -244,9 +233,8 @@ def _merged(earlier, facts):
 def _text(name, facts):
     """Returns the text of the card from the facts in model_card.json."""
     scores = {
-        score: with_spread(values)
-        + (f" ({', '.join(map('{:.4f}'.format, values))})" if values[1:] else "")
-        for score, values in sorted(facts["scores"].items())
+        score: run_folder.format_score(value)
+        for score, value in sorted(facts["scores"].items())
         if score not in ("global_step", "loss")
     }
     metrics = [score.removeprefix("eval_").removeprefix("test_") for score in scores]

@@ -209,8 +209,7 @@ class Run:
         other_data = data_set if suffix else None
         results = self._write_results(predicted.scores, other_data)
         if not other_data:  # The card has the scores on the run's own data.
-            scores = {name: (value,) for name, value in results.items()}
-            model_card.rewrite_scores(folder, scores)
+            model_card.rewrite_scores(folder, results)
         return run_folder.score_lines(predicted.scores) + lines
 
     def _create_trainer(self):

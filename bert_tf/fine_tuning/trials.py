@@ -8,7 +8,7 @@ A.3). The best score on the development set is optimistic; report test-set score
 
 Each run has its own folder below `trials/`. Its `trial.json` records that it is
 finished, so a killed search continues with the next run. Only the best run so far
-has weights, which are moved to the output_dir at the end. Runs are compared by the
+has weights, which are copied to the output_dir at the end. Runs are compared by the
 scores of their last checkpoints. The folder `best/` of a run is copied, not compared.
 """
 
@@ -33,7 +33,7 @@ from bert_tf.training import stopping
 logger = logging.getLogger(__name__)
 
 RECORD_FILE = "trial.json"
-KEPT_FILE = "kept.json"
+SEARCH_FILE = "search.json"
 SWEEP_FILE = "sweep.tsv"
 # The first of these scores that a task has is the one that papers report. It selects
 # the checkpoint in best/ and the best run of a search.
@@ -52,14 +52,6 @@ _WEIGHTS = "model.ckpt-"
 _RECORD_SHAPE = {
     "settings": run_file.FLAGS_SHAPE,
     "results": {str: int | float | None},
-}
-# Beginnings of the names of result files.
-_RESULTS = {
-    "eval_classes",
-    "eval_results",
-    "predictions",
-    "test_results",
-    "wrong_examples",
 }
 # Flags that a resumed run may change, but not a finished one: the contents of these
 # files are not compared here, and evaluations decide whether a run has a best/ folder.
@@ -82,16 +74,15 @@ def run(
         data_sets: returns the data that the options of one run name, by set.
 
     Returns:
-        A report: one line per trial, the best trial, and the mean and standard
-        deviation over its seeds.
+        A report: one line per trial, and the scores of the best one.
 
     Raises:
-        ValueError: the folder contains a single run, or the folder of a trial contains
-            a run with other settings or data.
+        ValueError: the folder contains a single run or another search, or the folder
+            of a trial contains a run with other settings or data.
         OSError: a file cannot be read or written.
     """
     trials = options.trials()
-    _check_no_single_run(options.output_dir)
+    _check_folder(options.output_dir, [trial.name for trial in trials])
     for name in ("", fine_tuning_options.TRIALS_FOLDER):
         files.remove_leftovers(os.path.join(options.output_dir, name))
     results: dict[str, Mapping[str, float]] = {}
@@ -111,25 +102,32 @@ def run(
             if one is not best:
                 _remove_weights(one.options.output_dir)
         _write_table(options, trials, results)
-    _keep(options.output_dir, best)
-    seeds = [t for t in trials if _without_seed(t) == _without_seed(best)]
-    spread = _spread([results[trial.name] for trial in seeds])
+    if not files.exists(os.path.join(options.output_dir, _CHECKPOINT)):
+        _copy(best.options.output_dir, options.output_dir)
+    _remove_weights(best.options.output_dir)
     folder = run_folder.RunFolder(options.output_dir)
-    model_card.rewrite_scores(folder, spread)
+    model_card.rewrite_scores(folder, results[best.name])
     run_report.write(folder)
-    metric = stopping.metric_of(results[best.name], BEST_METRICS)
-    return _report(metric, results, best, spread)
+    return _report(results, best.name)
 
 
-def _check_no_single_run(output_dir):
-    """Checks that the search would not replace a run trained without a search."""
-    kept = os.path.join(output_dir, fine_tuning_options.TRIALS_FOLDER, KEPT_FILE)
-    is_run = files.exists(os.path.join(output_dir, _CHECKPOINT))
-    if is_run and not files.exists(kept):
+def _check_folder(output_dir, names):
+    """Checks that the folder has this search or none, and records the trials."""
+    path = os.path.join(output_dir, fine_tuning_options.TRIALS_FOLDER, SEARCH_FILE)
+    if (recorded := _read(path, {"trials": [str]})) is not None:
+        if recorded["trials"] != names:
+            raise ValueError(
+                f"{output_dir} contains a search of other values: "
+                f"{'; '.join(recorded['trials']):.200}. Choose another --output_dir."
+            )
+        return
+    if files.exists(os.path.join(output_dir, _CHECKPOINT)):
         raise ValueError(
             f"{output_dir} contains a single run, which the best run of this search "
             "would replace; choose another --output_dir."
         )
+    files.make_folders(os.path.dirname(path))
+    companion_files.write_json(path, {"trials": names})
 
 
 def _run(trial, run_one):
@@ -182,46 +180,11 @@ def _check_data(trial, data_sets, known):
             )
 
 
-def _without_seed(trial):
-    return {name: v for name, v in trial.changed.items() if name != "random_seed"}
-
-
 def _remove_weights(run_dir):
     for folder in (run_dir, os.path.join(run_dir, "best")):
         for name in files.list_folder(folder) if files.is_folder(folder) else ():
             if name == _CHECKPOINT or name.startswith(_WEIGHTS):
                 files.remove(os.path.join(folder, name))
-
-
-def _keep(output_dir, best):
-    """Copies the files of the best trial to the output_dir, its weights last."""
-    kept_path = os.path.join(output_dir, fine_tuning_options.TRIALS_FOLDER, KEPT_FILE)
-    if _read(kept_path, {"kept": str | None}) == {"kept": best.name}:
-        return
-    folder = best.options.output_dir
-    if not files.exists(os.path.join(folder, _CHECKPOINT)):
-        raise ValueError(
-            f"{folder} is now the best run, but its weights were removed when another "
-            f"run was better; remove its {RECORD_FILE} to train it again."
-        )
-    # Marks the output_dir as that of a search, also if the process is killed now.
-    companion_files.write_json(kept_path, {"kept": None})
-    _remove_weights(output_dir)
-    _remove_results(output_dir)
-    _copy(folder, output_dir)
-    companion_files.write_json(kept_path, {"kept": best.name})
-    _remove_weights(folder)
-
-
-def _remove_results(folder):
-    """Removes the scores and predictions of the run that was the best before."""
-    written = run_file.read_run(folder).get("results", {})
-    # Predictions also have other forms, and the name of a data set may follow a name.
-    roots = {os.path.splitext(name)[0] for name in written} | _RESULTS
-    for name in files.list_folder(folder):
-        root = os.path.splitext(name)[0]
-        if root in roots or root.partition("-")[0] in _RESULTS:
-            files.remove(os.path.join(folder, name))
 
 
 def _copy(source, target):
@@ -241,32 +204,28 @@ def _copy(source, target):
                 shutil.copyfileobj(read, written, 1 << 24)
 
 
-def _spread(results):
-    """Returns the values of each score, one per restart."""
-    names = [name for name in results[0] if name not in _COUNTS]
-    return {name: tuple(scores[name] for scores in results) for name in names}
+def _scores(results):
+    return {name: results[name] for name in sorted(results) if name not in _COUNTS}
 
 
 def _write_table(options, trials, results):
     """Writes the results so far, one row per trial."""
-    scores = sorted(_spread(list(results.values())))
-    lines = [[*trials[0].changed, *scores]]
+    lines = [[*trials[0].changed, *_scores(results[trials[0].name])]]
     for trial in trials[: len(results)]:
-        values = results[trial.name]
-        lines.append([*trial.changed.values(), *(values[name] for name in scores)])
+        values = _scores(results[trial.name]).values()
+        lines.append([*trial.changed.values(), *values])
     with files.complete_or_absent(os.path.join(options.output_dir, SWEEP_FILE)) as file:
         file.writelines("\t".join(map(str, line)) + "\n" for line in lines)
 
 
-def _report(metric, results, best, spread):
+def _report(results, best):
+    metric = stopping.metric_of(results[best], BEST_METRICS)
     lines = [
         f"{name}: {metric} = {run_folder.format_score(scores[metric])}"
         for name, scores in results.items()
     ]
-    lines.append(f"Kept the best of {len(results)} runs: {best.name}.")
-    for name, values in sorted(spread.items()):
-        lines.append(f"{name} = {model_card.with_spread(values)}")
-    return "\n".join(lines)
+    lines.append(f"Kept the best of {len(results)} runs: {best}.")
+    return "\n".join([*lines, *run_folder.score_lines(_scores(results[best]))])
 
 
 def _read(path, shape):

@@ -53,10 +53,6 @@ def write(run_dir, facts):
     return model_card.write(run_folder.RunFolder(str(run_dir)), facts)
 
 
-def rewrite_scores(run_dir, scores):
-    return model_card.rewrite_scores(run_folder.RunFolder(str(run_dir)), scores)
-
-
 NAMES = ("README.md", "model_card.json")
 RESULTS = {"eval_accuracy": 0.9, "eval_loss": 0.5, "global_step": 60}
 
@@ -132,16 +128,6 @@ def test_a_card_says_all_that_the_run_knows(run_dir, data):
     assert len(re.findall("(?i)to fill in", text)) == 5
 
 
-def test_scores_of_several_runs_have_mean_and_deviation(run_dir):
-    write(run_dir, evaluated(training=TRAINING))
-    rewrite_scores(
-        run_dir, {"eval_accuracy": (0.8, 0.9, 1.0), "eval_f1": (float("nan"), 1.0)}
-    )
-    text = (run_dir / "README.md").read_text()
-    assert "0.9000 ± 0.1000 over 3 runs (0.8000, 0.9000, 1.0000)" in text
-    assert "nan ± nan over 2 runs (nan, 1.0000)" in text
-
-
 def test_a_later_evaluation_completes_the_card(run_dir, data):
     write(run_dir, card(training=TRAINING, data=data))
     text = (run_dir / "README.md").read_text()
@@ -202,5 +188,5 @@ def test_an_edited_card_stays_as_it_is(run_dir, caplog):
 def test_only_the_chief_writes_the_card(run_dir):
     worker = run_folder.RunFolder(str(run_dir), is_written=False)
     assert model_card.write(worker, evaluated(training=TRAINING)) is None
-    assert model_card.rewrite_scores(worker, {"eval_accuracy": (0.5,)}) is None
+    assert model_card.rewrite_scores(worker, {"eval_accuracy": 0.5}) is None
     assert list(run_dir.iterdir()) == []

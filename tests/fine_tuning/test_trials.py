@@ -68,7 +68,7 @@ def test_a_sweep_is_every_combination(create, tmp_path):
     assert not any(t.options.sweep for t in options.trials())
 
 
-def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path):
+def test_the_best_of_several_seeds_is_kept(create, tmp_path):
     runner = Runner(lambda options: {1: 0.5, 2: 0.25, 3: 0.75}[options.random_seed])
     report = search(create(THREE_SEEDS), runner)
     assert (tmp_path / "model.ckpt-3.index").read_text() == "weights of 0.25"
@@ -81,7 +81,7 @@ def test_the_best_of_several_seeds_is_kept_with_mean_and_spread(create, tmp_path
         "3\t0.25\t0.75",
     ]
     assert "Kept the best of 3 runs: random_seed=2." in report
-    assert "eval_accuracy = 0.5000 ± 0.2500 over 3 runs" in report
+    assert "eval_accuracy = 0.7500" in report
 
 
 @pytest.mark.parametrize(
@@ -100,25 +100,6 @@ def test_scores_that_are_not_numbers_are_null_and_not_the_best(create, scores, b
         assert json.load(file)["results"]["eval_loss"] is None
     assert search(options, runner) == report
     assert len(runner.done) == 3
-
-
-@pytest.mark.slow
-def test_a_run_that_is_best_by_its_record_needs_its_weights(create, tmp_path):
-    runner = Runner(lambda options: options.random_seed / 10)
-    search(create(), runner)
-    assert (tmp_path / "checkpoint").read_text() == "weights of 0.1"
-    record = tmp_path / "trials" / "random_seed=2" / "trial.json"
-    values = json.loads(record.read_text())
-    values["results"]["eval_accuracy"] = 0.99
-    record.write_text(json.dumps(values))
-    options = create()
-    # Its weights were removed.
-    with pytest.raises(ValueError, match=r"remove its trial.json to train it again"):
-        search(options, runner)
-    record.unlink()
-    runner.score_of = lambda options: -1.0
-    search(options, runner)
-    assert (tmp_path / "checkpoint").read_text() == "weights of -1.0"
 
 
 def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
@@ -141,17 +122,15 @@ def test_a_killed_sweep_goes_on_without_what_is_finished(create, tmp_path):
     third = Runner(lambda options: 0.9)
     search(options, third)
     assert third.done == []
-    # More values: known results are kept.
-    search(create(sweep="learning_rate=1e-5,2e-5,3e-5,4e-5"), third)
-    assert [o.learning_rate for o in third.done] == [4e-5]
-    assert (tmp_path / "checkpoint").read_text() == "weights of 0.25"
+    with pytest.raises(ValueError, match="search of other values: learning_rate=1e"):
+        search(create(sweep="learning_rate=1e-5,4e-5"), third)
 
 
 def test_a_search_that_is_killed_while_the_best_is_copied_goes_on(
     create, tmp_path, monkeypatch
 ):
     def copy_and_die(source, target):
-        write(target, "half of the weights")
+        (tmp_path / "model.ckpt-3.index").write_text("half of the weights")
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -217,7 +196,7 @@ def test_finished_runs_on_other_data_are_not_taken(
     # An edited file, or one of the same name in another folder.
     with pytest.raises(ValueError, match=message):
         data_sets = write_data(tmp_path / folder, **changed)
-        search(create(THREE_SEEDS), runner, data_sets)
+        search(create(), runner, data_sets)
     assert len(runner.done) == 2
 
 
