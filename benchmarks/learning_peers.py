@@ -152,14 +152,15 @@ def write_arrays(task):
     """Converts records to arrays that every peer can read."""
     train = columns(task["train_records"])
     heldout = columns(task["heldout_records"], task["max_heldout_rows"])
-    # 16 bits are enough for every id.
-    arrays = {"train_ids": train["input_ids"].astype(np.uint16)}
     names = ("input_ids", "input_mask", "segment_ids")
     masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    ids, places, originals = (train[name] for name in ("input_ids", *masked[:2]))
+    rows, ranks = np.nonzero(train[masked[2]])
+    ids[rows, places[rows, ranks]] = originals[rows, ranks]  # Every peer draws its own.
+    arrays = {"train_ids": ids.astype(np.uint16)}  # 16 bits are enough for every id.
     arrays |= {f"heldout_{name}": heldout[name] for name in (*names, *masked)}
     np.savez(task["arrays"], **arrays)
-    counts = len(train["input_ids"]), len(heldout["input_ids"])
-    print("{} training rows, {} held-out rows".format(*counts))
+    print(f"{len(ids)} training rows, {len(heldout['input_ids'])} held-out rows")
 
 
 def columns(path, max_rows=None):
@@ -193,7 +194,9 @@ def train_bert_tf(settings):
         json.dump(task.config, file)
     probed = pretraining_options.RunPretrainingOptions(
         output_dir=os.path.join(task.output_dir, "probe"),
-        input_file=task.train_records,
+        input_file=task.train_text,
+        next_sentence=False,
+        short_seq_prob=0.0,
         eval_input_file=task.heldout_records,
         bert_config_file=config_file,
         config_overrides=task.config_overrides,

@@ -1,11 +1,11 @@
 """Compares what a masked-word model learns in a given time in two libraries.
 
-Every library ("peer") trains a model of the same size on the same rows of word pieces
-for the same wall time: one after the other, each in a process of its own and in its
-fastest mode, with the same batch size, learning rate, dropout and clipping, and with an
-allocator that keeps freed memory. The settings come from this package's recipe, and so
-does the initialization of this package's weights (`--config_overrides`). The other
-library uses its own initialization.
+Every library ("peer") trains a model of the same size on the same sequences (ours reads
+the text, the other one records of it) for the same wall time: one after the other, each
+in a process of its own and in its fastest mode, with the same batch size, learning
+rate, dropout and clipping, and with an allocator that keeps freed memory. The settings
+come from this package's recipe, and so does the initialization of its weights
+(`--config_overrides`). The other library uses its own initialization.
 
 The time includes tracing and compiling. It does not include loading libraries and data,
 finding the fastest mode, and evaluating. All models are evaluated in float32 on the
@@ -21,7 +21,6 @@ are kept in `--output_dir`: the same command resumes, and more rates or seeds on
 runs. Use a new folder for other texts and after an update of a library.
 """
 
-import glob
 import json
 import math
 import os
@@ -118,6 +117,7 @@ def prepare(given):
     """Writes records and arrays. Returns the task, without rate and seed."""
     flags = [
         f"--max_seq_length={given.max_seq_length}",
+        f"--max_predictions_per_seq={given.max_predictions_per_seq}",
         f"--vocab_file={given.vocab_file}",
         "--nonext_sentence",
         "--short_seq_prob=0",
@@ -126,12 +126,9 @@ def prepare(given):
     ]
     train = os.path.join(given.output_dir, "train.tfrecord")
     heldout = os.path.join(given.output_dir, "heldout.tfrecord")
-    if not os.path.exists(train):
-        texts = sorted(p for t in given.train_text.split(",") for p in glob.glob(t))
-        create(f"--input_file={','.join(texts)}", train, *flags, "--dynamic_masking")
-    if not os.path.exists(heldout):
-        masks = f"--max_predictions_per_seq={given.max_predictions_per_seq}"
-        create(f"--input_file={given.heldout_text}", heldout, *flags, masks)
+    for text, path in ((given.train_text, train), (given.heldout_text, heldout)):
+        if not os.path.exists(path):
+            create(f"--input_file={text}", path, *flags)
     with open(given.vocab_file, encoding="utf-8") as file:
         vocabulary = file.read().split("\n")[:-1]
     task = {

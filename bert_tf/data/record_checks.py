@@ -158,7 +158,7 @@ def _sizes(schema, vocab_size):
     """Returns the number by column that all values must be below; None: any."""
     length = {column.name: column.length for column in schema.columns}.get
     num_sequences = length("cls_positions")
-    flags = ("input_mask", "masked_lm_weights", "next_sentence_labels", "word_starts")
+    flags = ("input_mask", "masked_lm_weights", "next_sentence_labels")
     return {
         **dict.fromkeys(("input_ids", "masked_lm_ids"), vocab_size),
         **dict.fromkeys(("masked_lm_positions", "cls_positions"), length("input_ids")),

@@ -17,7 +17,6 @@ SEQUENCE_COLUMNS = (
     "input_mask",
     "segment_ids",
     "tag_ids",
-    "word_starts",
     "sequence_ids",
     "position_ids",
 )
@@ -132,7 +131,6 @@ def pretraining(
     max_predictions_per_seq: int,
     next_sentence: bool = True,
     *,
-    is_masked: bool = True,
     sequences_per_row: int | None = None,
 ) -> Schema:
     """Returns the columns of the release's pretraining records.
@@ -141,8 +139,6 @@ def pretraining(
         max_seq_length: number of positions in a sequence, S.
         max_predictions_per_seq: number of masked positions in a sequence, M.
         next_sentence: whether there is a column `next_sentence_labels`.
-        is_masked: False: training draws the masks. The column `word_starts`, 1 for a
-            piece that begins a word, then replaces those of masks.
         sequences_per_row: maximum number of sequences in a packed row, K; None if rows
             are not packed. Packed rows have the columns `sequence_ids`,
             `position_ids` and `cls_positions` in addition.
@@ -150,11 +146,8 @@ def pretraining(
     Source: create_pretraining_data.py, 2018.
     """
     lengths = dict.fromkeys(packing.ENCODER_COLUMNS, max_seq_length)
-    if is_masked:
-        masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-        lengths |= dict.fromkeys(masked, max_predictions_per_seq)
-    else:
-        lengths["word_starts"] = max_seq_length
+    masked = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    lengths |= dict.fromkeys(masked, max_predictions_per_seq)
     if sequences_per_row is not None:
         lengths |= dict.fromkeys(("sequence_ids", "position_ids"), max_seq_length)
         lengths["cls_positions"] = sequences_per_row

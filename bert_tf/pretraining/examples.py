@@ -1,5 +1,6 @@
 """Opens the files of examples, records or text, and checks that they suit a run."""
 
+import dataclasses
 import itertools
 import logging
 from collections.abc import Sequence
@@ -10,17 +11,19 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.release import rotation
+from bert_tf.data import batching
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
 from bert_tf.data import remote_blocks
+from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
-from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
+from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_file
@@ -32,9 +35,10 @@ Examples = tfrecord.RecordFiles | text_examples.TextExamples
 # Options that apply to text only.
 _TEXT_OPTIONS = (
     "do_lower_case",
-    "max_unknown_share",
-    "next_sentence",
-    "short_seq_prob",
+    *(
+        field.name
+        for field in dataclasses.fields(pretraining_data_options.ExampleOptions)
+    ),
 )
 # Lines of each file, of a few, that show whether the vocabulary suits the text.
 _SAMPLED_LINES, _SAMPLED_FILES = 500, 20
@@ -87,6 +91,27 @@ def _with_length(paths, length):
     return chosen
 
 
+def record_source(records: tfrecord.RecordFiles) -> batching.TFRecordSource:
+    """Returns the rows of records. As in 2018, further columns are ignored.
+
+    Raises:
+        ValueError: a column is missing, such as a mask that has a different name.
+    """
+    schema, path = records.schema, records.paths[0]
+    needed = schema_module.pretraining(1, 1, next_sentence=False).names
+    if missing := [name for name in needed if name not in schema]:
+        raise ValueError(
+            f"{path} has no column {', '.join(missing)}, only "
+            f"{', '.join(schema.names)}; create the examples again."
+        )
+    known = schema_module.pretraining(1, 1, sequences_per_row=1).names
+    if further := [name for name in schema.names if name not in known]:
+        names = ", ".join(further)
+        logger.warning("%s has columns that training does not read: %s.", path, names)
+    columns = tuple(column for column in schema.columns if column.name in known)
+    return batching.TFRecordSource(records, schema_module.Schema(columns=columns))
+
+
 def is_text(examples: Examples) -> bool:
     """Returns whether examples are made from text."""
     return isinstance(examples, text_examples.TextExamples)
@@ -132,13 +157,6 @@ def check_options(
     _check_next_sentence(options.output_dir, examples)
     if isinstance(examples, tfrecord.RecordFiles):
         where = examples.paths[0]
-        masks = pretraining_data_options.MASKING_OPTIONS
-        for name in masks if dynamic_masking.is_masked(examples.schema) else ():
-            if not options.is_default(name):
-                raise ValueError(
-                    f"--{name} needs unmasked examples, but {where} is masked; create "
-                    "the examples with --dynamic_masking."
-                )
         for name in () if is_text(eval_examples) else _TEXT_OPTIONS:
             options.refuse(
                 name,
@@ -221,16 +239,11 @@ def data_set(
 
 def _open_records(paths, options, config, vocabulary, *, is_phase):
     records = tfrecord.RecordFiles(paths)
-    max_predictions = None
-    if dynamic_masking.is_masked(records.schema):
-        if not is_phase:
-            max_predictions = options.max_predictions_per_seq
-    elif not config.is_causal:
-        dynamic_masking.check_num_predictions(paths[0], options)
+    max_predictions = options.max_predictions_per_seq
     record_checks.check(
         records,
         max_seq_length=options.max_seq_length,
-        max_predictions_per_seq=max_predictions,
+        max_predictions_per_seq=None if is_phase else max_predictions,
         vocab_size=config.vocab_size,
         vocabulary=vocabulary,
         type_vocab_size=config.type_vocab_size,
@@ -251,7 +264,7 @@ def _open_text(paths, options, config, vocabulary, source):
             f"{config.type_vocab_size}; pass --next_sentence=false."
         )
     if not config.is_causal:
-        dynamic_masking.check_num_predictions(paths[0], options)
+        _check_num_predictions(paths[0], options)
     _warn_about_accents(source)
     do_lower_case = _casing(options, source, vocabulary)
     examples = text_examples.TextExamples(
@@ -269,6 +282,20 @@ def _open_text(paths, options, config, vocabulary, source):
     name = ", ".join(sampled) if len(sampled) < 3 else f"{len(sampled)} files"
     record_checks.warn_about_unknown(counts.unknown_share, name)
     return examples
+
+
+def _check_num_predictions(path, options):
+    """Checks that max_predictions_per_seq allows for masked_lm_prob of a full row."""
+    length, limit = options.max_seq_length, options.max_predictions_per_seq
+    wanted = release_masks.num_wanted(length, options.masked_lm_prob)
+    if wanted > limit:
+        raise ValueError(
+            f"--max_predictions_per_seq={limit} allows masking only "
+            f"{limit / length:.1%} of the {length} pieces of an example of "
+            f"{path}, but --masked_lm_prob is "
+            f"{options.masked_lm_prob:g}; pass --max_predictions_per_seq={wanted}, or "
+            "a smaller --masked_lm_prob."
+        )
 
 
 def _casing(options, source, vocabulary):

@@ -18,8 +18,7 @@ class RunPretrainingOptions(
     """Trains and evaluates BERT on masked words and next sentences.
 
     With --objective=left_to_right, the model predicts each next word piece instead.
-    Flags of sentence pairs and lengths apply to text; flags of masking apply to text,
-    and to examples created with --dynamic_masking.
+    Flags of sentence pairs, lengths and masking apply to text.
     """
 
     input_file: str = option(
@@ -103,8 +102,8 @@ class RunPretrainingOptions(
     max_predictions_per_seq: int = option(
         20,
         minimum=1,
-        help="Maximum number of masked pieces per example. If the examples are already "
-        "masked, the value that they were created with.",
+        help="Maximum number of masked pieces per example; for records, the value that "
+        "they were created with.",
     )
     num_train_steps: int = option(
         100000,

@@ -109,11 +109,8 @@ def record_baselines(
         vocab_size: of the model.
 
     Returns:
-        Entries by name of the score. Empty if the records are not masked.
+        Entries by name of the score.
     """
-    schemas = records.schema, eval_records.schema
-    if any(name not in schema for name in (_IDS, _WEIGHTS) for schema in schemas):
-        return {}
     trained, evaluated = _read(records), _read(eval_records)
     counts = np.bincount(trained[_IDS], minlength=vocab_size) + 1.0  # [V]
     frequencies = counts / np.sum(counts)

@@ -10,7 +10,6 @@ from typing import Any
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import run_report
-from bert_tf.pretraining import dynamic_masking
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import model_setup
 from bert_tf.pretraining import options as pretraining_options
@@ -279,7 +278,7 @@ class Pretraining:
 
     def _training_source(self, phase, records):
         if not pretraining_examples.is_text(records):
-            return dynamic_masking.create_source(records, self.vocabulary, phase)
+            return pretraining_examples.record_source(records)
         return records.training_source(
             self.options.output_dir,
             self._training_data.checksum,
@@ -320,9 +319,7 @@ class Pretraining:
             source = self.eval_records.evaluation_source(limit and limit + 1)
         else:
             total = f"of {self.eval_records.num_records} "
-            source = dynamic_masking.create_source(
-                self.eval_records, self.vocabulary, self._phases[-1]
-            )
+            source = pretraining_examples.record_source(self.eval_records)
         if limit and limit < source.num_examples:
             logger.warning(
                 "Evaluating the first %d %sexamples; --max_eval_steps=0 evaluates all.",

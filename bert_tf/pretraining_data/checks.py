@@ -44,11 +44,10 @@ def run(
         findings.error(
             "documents", "next-sentence examples need two, separated by a blank line"
         )
-    if not options.dynamic_masking:
-        try:
-            vocabulary.check_has_mask()
-        except ValueError as error:
-            findings.error("vocabulary", error)
+    try:
+        vocabulary.check_has_mask()
+    except ValueError as error:
+        findings.error("vocabulary", error)
     text_checks.check_casing(findings, vocabulary, do_lower_case=options.do_lower_case)
     # Imports TensorFlow, which creating data does not need.
     from bert_tf.tokenization import in_graph

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.data import ordering
 from bert_tf.pretraining_data import numpy_arrays
 
 # 32-bit keys take half the time of longer ones. If the position uses at most 12 of the
@@ -82,7 +81,8 @@ class RowDraws:
 
     Args:
         arrays: the module `numpy_arrays` or `graph_arrays`.
-        keys: uint64 [B], from `row_keys`. The attribute has those of the next draws.
+        keys: uint64 [B], from `graph_pools.row_keys`. The attribute has those of the
+            next draws.
     """
 
     def __init__(self, arrays: Any, keys: Any):
@@ -131,18 +131,3 @@ def _shuffle_keys(arrays, keys, is_item):
     position_bits = dtype((1 << length.bit_length()) - 1)
     keys = (keys[:, :length] & ~position_bits) | np.arange(length, dtype=dtype)
     return arrays.where(is_item, keys, np.iinfo(dtype).max)
-
-
-def row_keys(seed: int, step: int, rows: np.ndarray) -> np.ndarray:
-    """Returns a key for each row of a step: uint64 [B].
-
-    Args:
-        seed: seed of the run.
-        step: index of the step.
-        rows: int [B], indices of the rows in the step's global batch.
-    """
-    # Inverted, because `ordering.Order` mixes (seed, epoch, row) in the same way.
-    key = ordering.mix(~np.uint64(seed % 2**64))
-    with np.errstate(over="ignore"):
-        key = ordering.mix(key + np.uint64(step))
-        return ordering.mix(key + np.asarray(rows).astype(np.uint64))

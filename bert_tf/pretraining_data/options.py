@@ -11,19 +11,10 @@ from bert_tf.pretraining_data import release_masks
 
 _SHARES = release_masks.MaskShares()
 _ROUNDING = 1e-6  # Of their sum.
-# Options that say how to mask. With --dynamic_masking run_pretraining takes them.
-MASKING_OPTIONS = (
-    "do_whole_word_mask",
-    "masking",
-    "masked_lm_prob",
-    "mask_share",
-    "same_share",
-    "random_share",
-)
 # Options that the other samplers do not support.
 _UNSUPPORTED = {
-    "release": ("dynamic_masking", "masking", "packed_rows", "whole_word_segmenter"),
-    "tf_data": ("dynamic_masking", "packed_rows", "whole_word_segmenter"),
+    "release": ("masking", "packed_rows", "whole_word_segmenter"),
+    "tf_data": ("packed_rows", "whole_word_segmenter"),
 }
 
 
@@ -148,11 +139,6 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
         "character is a word.",
         group="advanced",
     )
-    dynamic_masking: bool = option(
-        False,
-        help="Write unmasked examples. bert_tf pretrain then masks them differently "
-        "each time it reads them.",
-    )
     max_seq_length: int = option(
         128,
         minimum=5,
@@ -201,9 +187,8 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_masking()
         limit = self.max_predictions_per_seq
-        if limit > self.max_seq_length and not self.dynamic_masking:
+        if limit > self.max_seq_length:
             raise options_module.OptionError(
                 f"--max_predictions_per_seq: expected at most max_seq_length "
                 f"({self.max_seq_length}), got {limit}."
@@ -213,15 +198,6 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
                 "--sampler=release creates sentence pairs only; use "
                 "--sampler=vectorized with --next_sentence=false."
             )
-
-    def _check_masking(self):
-        how_to_mask = (*MASKING_OPTIONS, "max_predictions_per_seq")
-        for name in how_to_mask if self.dynamic_masking else ():
-            self.refuse(
-                name,
-                "cannot be combined with --dynamic_masking; pass it to bert_tf "
-                "pretrain, which draws the masks",
-            )
         for name in _UNSUPPORTED.get(self.sampler, ()):
             self.refuse(
                 name,
@@ -229,10 +205,9 @@ class CreatePretrainingDataOptions(ExampleOptions, parallel.RunnerOptions):
                 "--sampler=vectorized",
             )
         masks_words = self.do_whole_word_mask or self.masking == "span"
-        if self.whole_word_segmenter and not (masks_words or self.dynamic_masking):
+        if self.whole_word_segmenter and not masks_words:
             raise options_module.OptionError(
-                "--whole_word_segmenter needs --do_whole_word_mask, --masking=span or "
-                "--dynamic_masking."
+                "--whole_word_segmenter needs --do_whole_word_mask or --masking=span."
             )
 
 

@@ -33,7 +33,7 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns rows that hold one or more sequences each.
 
     Args:
-        columns: [B, length] of `schema.pretraining`, masked or not, in random order.
+        columns: [B, length] of `schema.pretraining`, in random order.
 
     Returns:
         Columns [R, length] with R at most B: the given ones, with the sequences side by
@@ -44,19 +44,16 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     is_real = columns["input_mask"] > 0
     length = is_real.shape[1]
     most = sequences_per_row(length)
-    num_predictions = np.zeros(len(is_real), np.int64)
-    if "masked_lm_weights" in columns:
-        num_predictions = (columns["masked_lm_weights"] > 0).sum(axis=1)
     layout = _layout(
         is_real.sum(axis=1),
-        num_predictions,
-        limits=(length, most, columns.get("masked_lm_ids", is_real).shape[1]),
+        (columns["masked_lm_weights"] > 0).sum(axis=1),
+        limits=(length, most, columns["masked_lm_ids"].shape[1]),
     )
     num_rows = layout.row.max() + 1
     position = np.arange(length)
     to = ((layout.row * length + layout.offset)[:, None] + position)[is_real]
-    names = ("input_ids", "input_mask", "segment_ids", "word_starts")
-    values = {name: columns[name] for name in names if name in columns} | {
+    names = ("input_ids", "input_mask", "segment_ids")
+    values = {name: columns[name] for name in names} | {
         "sequence_ids": np.broadcast_to(layout.number[:, None] + 1, is_real.shape),
         "position_ids": np.broadcast_to(position, is_real.shape),
     }
@@ -65,8 +62,7 @@ def packed(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         np.put(result[name], to, value[is_real])
     result["cls_positions"] = np.zeros((num_rows, most), np.int32)
     result["cls_positions"][layout.row, layout.number] = layout.offset
-    if "masked_lm_weights" in columns:
-        result |= _masked_columns(columns, layout, num_rows)
+    result |= _masked_columns(columns, layout, num_rows)
     if "next_sentence_labels" in columns:
         labels = np.zeros((num_rows, most), np.uint8)
         labels[layout.row, layout.number] = columns["next_sentence_labels"][:, 0]

@@ -10,8 +10,7 @@ Each sequence has the same number of entries for masked positions, filled or not
 loss ignores unused entries while all shapes stay fixed.
 
 The distributions of the masks are those of `release_masks.mask`, which gives the
-reasons for each draw. As in `pairs`, `arrays` is NumPy or TensorFlow. Dynamic masking
-uses `MaskSampler` alone.
+reasons for each draw. As in `pairs`, `arrays` is NumPy or TensorFlow.
 
 Shape letters: B batch, S sequence, M masked positions, V vocabulary, P pieces of text.
 """
@@ -51,24 +50,17 @@ class RowMaker:
         arrays: the module `numpy_arrays` or `graph_arrays`.
         vocabulary: that of the sequences.
         options: lengths and masking, of create_pretraining_data or run_pretraining.
-        is_masked: False: training draws the masks. Then there is a column
-            `word_starts` instead.
     """
 
     def __init__(
-        self,
-        arrays: Any,
-        vocabulary: vocabulary_module.Vocabulary,
-        options: Any,
-        *,
-        is_masked: bool = True,
+        self, arrays: Any, vocabulary: vocabulary_module.Vocabulary, options: Any
     ):
         self._arrays = arrays
         self._vocabulary = vocabulary
         self._length = options.max_seq_length
         self._next_sentence = options.next_sentence
-        self._masks = MaskSampler(arrays, vocabulary, options) if is_masked else None
-        self._needs_words = not is_masked or needs_words(options)
+        self._masks = MaskSampler(arrays, vocabulary, options)
+        self._needs_words = needs_words(options)
         self._is_inside_word = arrays.constant(is_inside_word(vocabulary))
 
     def rows(
@@ -106,11 +98,8 @@ class RowMaker:
             starts_word = arrays.take(text.starts_word, source, mode="clip")
         elif self._needs_words:
             starts_word = ~arrays.take(self._is_inside_word, ids)
-        if self._masks is not None:
-            lengths = arrays.cast(end[:, 0], "int64") + 1
-            columns |= self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
-        else:
-            columns["word_starts"] = arrays.as_flags(starts_word & is_candidate)
+        lengths = arrays.cast(end[:, 0], "int64") + 1
+        columns |= self._masks.mask(ids, is_candidate, lengths, draws, starts_word)
         if self._next_sentence:
             label = arrays.as_flags(pairs.is_random_next[:, None])
             columns["next_sentence_labels"] = label

@@ -134,7 +134,6 @@ def schema_of(
         options.max_seq_length,
         options.max_predictions_per_seq,
         options.next_sentence,
-        is_masked=not options.dynamic_masking,
         sequences_per_row=row_packing.sequences_per_row(options.max_seq_length)
         if options.packed_rows
         else None,

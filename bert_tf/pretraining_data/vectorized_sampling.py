@@ -45,12 +45,7 @@ class VectorizedSampler:
             vocabulary, options.do_lower_case, segment
         )
         self._pairs = pairs_module.Sampler(numpy_arrays, options)
-        self._rows = rows_module.RowMaker(
-            numpy_arrays,
-            vocabulary,
-            options,
-            is_masked=not options.dynamic_masking,
-        )
+        self._rows = rows_module.RowMaker(numpy_arrays, vocabulary, options)
 
     def columns(
         self,

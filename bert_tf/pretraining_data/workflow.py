@@ -56,8 +56,6 @@ class CreationReport:
                 f"{counts.rows:,}, {1 - self.mean_fill:.1%} padding; "
                 f"{1 - counts.filled / positions:.1%} with one sequence per row"
             )
-        if options.dynamic_masking:
-            lines["masked"] = "no; bert_tf pretrain draws the masks"
         if self.num_resumed:
             lines["shards"] += f", {self.num_resumed:,} of them from an earlier run"
         if options.next_sentence:
@@ -104,9 +102,8 @@ def create_data(
         inputs={"input_file": inputs, "vocab_file": [options.vocab_file]},
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
-    if not options.dynamic_masking:
-        vocabulary.check_has_mask()
-        _warn_about_predictions(options)
+    vocabulary.check_has_mask()
+    _warn_about_predictions(options)
     warning = full.pretraining_casing_warning(
         vocabulary, do_lower_case=options.do_lower_case
     )
@@ -179,6 +176,4 @@ def _writer(path, options, vocabulary):
         "max_predictions_per_seq": options.max_predictions_per_seq,
         "next_sentence": options.next_sentence,
     }
-    if options.dynamic_masking:
-        del metadata["max_predictions_per_seq"]
     return tfrecord.Writer(path, shard_tasks.schema_of(options), metadata=metadata)

@@ -44,8 +44,3 @@ def test_masked_words_are_predicted_from_their_training_frequencies():
     assert found["eval_masked_lm_accuracy"]["value"] == pytest.approx(2 / 3)
     assert found["eval_next_sentence_accuracy"]["value"] == 0.5
     assert found["eval_next_sentence_loss"]["value"] == pytest.approx(math.log(2))
-
-
-def test_records_without_masks_have_no_baselines():
-    records = Records({"input_ids": [1]})
-    assert scores.record_baselines(records, records, vocab_size=10) == {}

@@ -298,7 +298,7 @@ def test_text_and_records_are_distinguished_by_content(
     assert f"{text} contains text, but {records} contains records" in done.stderr
     lengths = {"max_seq_length": 64, "max_predictions_per_seq": 10}
     pretrain(input_file=records, **lengths)
-    for flags in ({"do_lower_case": True}, {"short_seq_prob": 0.2}):
+    for flags in ({"do_lower_case": True}, {"masked_lm_prob": 0.1}):
         done = pretrain(input_file=records, **lengths, **flags, exit_code=2)
         assert "applies to text, but" in done.stderr
 

@@ -6,9 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import remote_blocks
+from bert_tf.data import tfrecord
+from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from tests import runs
@@ -118,3 +121,38 @@ def test_a_checkpoint_that_unlearns_is_noticed(recorded_options, tmp_path, caplo
     # A resumed run compares with the same start, and does not evaluate it again.
     longer = dataclasses.replace(options, num_train_steps=3)
     assert f"but {evaluated[0]:.4f} before" in pretraining_workflow.run(longer)
+
+
+def rewritten(path, target, change):
+    """Returns records written again, without a side file, with other columns."""
+    with tf.io.TFRecordWriter(str(target)) as writer:
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            example = tf.train.Example.FromString(record)
+            change(example.features.feature)
+            writer.write(example.SerializeToString())
+    return tfrecord.RecordFiles([target])
+
+
+def test_further_columns_of_other_programs_are_left_out_as_in_2018(
+    golden, tmp_path, caplog
+):
+    def add(columns):
+        columns["doc_id"].int64_list.value.append(7)
+
+    path = golden / "default.tfrecord"
+    changed = rewritten(path, tmp_path / "a.tfrecord", add)
+    source = pretraining_examples.record_source(changed)
+    expected = pretraining_examples.record_source(tfrecord.RecordFiles([path]))
+    assert set(source.columns) == set(expected.columns)
+    assert "columns that training does not read: doc_id" in caplog.text
+
+
+def test_a_mask_under_another_name_is_not_left_out(golden, tmp_path):
+    def rename(columns):
+        columns["attention_mask"].CopyFrom(columns["input_mask"])
+        del columns["input_mask"]
+
+    path = golden / "default.tfrecord"
+    changed = rewritten(path, tmp_path / "a.tfrecord", rename)
+    with pytest.raises(ValueError, match=r"column input_mask, only .*attention_mask"):
+        pretraining_examples.record_source(changed)

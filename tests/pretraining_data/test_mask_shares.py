@@ -32,8 +32,3 @@ def test_the_default_is_the_papers():
 def test_shares_that_do_not_add_up_are_refused(shares, said):
     with pytest.raises(options_module.OptionError, match=said):
         created(**shares)
-
-
-def test_shares_are_given_where_the_masks_are_drawn():
-    with pytest.raises(options_module.OptionError, match="pass it to bert_tf pretrain"):
-        created(dynamic_masking=True, mask_share=1.0, same_share=0.0, random_share=0.0)

@@ -6,12 +6,9 @@ from bert_tf.data import batching
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import dynamic_masking
-from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import row_packing
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
-from bert_tf.tokenization import vocabulary as vocabulary_module
 from tests import ring
 from tests import runs
 
@@ -63,15 +60,7 @@ def records(golden, tmp_path_factory):
     """Reports and paths of the same small text, by the names of their flags."""
     folder = tmp_path_factory.mktemp("packing")
     found = {}
-    for name, flags in {
-        "padded": {},
-        "packed": {"packed_rows": True},
-        "unmasked": {
-            "packed_rows": True,
-            "dynamic_masking": True,
-            "max_predictions_per_seq": 20,  # The tool that masks sets the number.
-        },
-    }.items():
+    for name, flags in {"padded": {}, "packed": {"packed_rows": True}}.items():
         options = pretraining_data_options.CreatePretrainingDataOptions(
             input_file=str(golden / "text.txt"),
             output_file=str(folder / name),
@@ -167,29 +156,6 @@ def test_losses_and_gradients_are_those_of_padded_rows(records, golden, jit_comp
             tf.convert_to_tensor(expected),
             atol=1e-5 * max(scale, 1e-2),
         )
-
-
-def test_packed_rows_can_be_masked_while_training(records, golden):
-    vocabulary = vocabulary_module.Vocabulary.load(golden / "vocab.txt")
-    path = records["unmasked"][1]
-    options = pretraining_options.RunPretrainingOptions(
-        input_file=str(path), output_dir="none", do_whole_word_mask=True, **LENGTHS
-    )
-    source = dynamic_masking.create_source(
-        tfrecord.RecordFiles([path]), vocabulary, options
-    )
-    batches = source.training_batches(batch_size=8, num_steps=3, seed=1)
-    # One shape for all batches: nothing is traced or compiled again.
-    assert all(spec.shape.is_fully_defined() for spec in batches.element_spec.values())
-    for batch in batches.as_numpy_iterator():
-        length = batch["input_mask"].sum(axis=1)
-        most = np.minimum(np.rint(0.15 * length), 10)
-        assert (batch["masked_lm_weights"].sum(axis=1) <= most).all()
-        rows, ranks = np.nonzero(batch["masked_lm_weights"])
-        places = batch["masked_lm_positions"][rows, ranks]
-        specials = (vocabulary.cls_id, vocabulary.sep_id, 0)
-        assert not np.isin(batch["masked_lm_ids"][rows, ranks], specials).any()
-        assert (batch["sequence_ids"][rows, places] > 0).all()
 
 
 @pytest.mark.slow

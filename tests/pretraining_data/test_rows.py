@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_arrays
+from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
@@ -63,7 +64,7 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
     pairs = pairs_module.Pairs(*columns, random.integers(0, 2, 300) > 0)
     ids = random.integers(5, len(vocabulary), 10_000, np.int32)
     text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-    keys = draws_module.row_keys(1, 0, np.arange(300))
+    keys = graph_pools.row_keys(1, 0, rows=tf.range(300)).numpy()
 
     def rows(arrays, text, pairs, keys):
         maker = rows_module.RowMaker(arrays, vocabulary, options)

@@ -71,15 +71,14 @@ def inputs(tmp_path_factory):
 
 def sampled(inputs, sampler, **changes):
     """Returns the records of RUNS runs, each with its own draws."""
-    masks = {"max_predictions_per_seq": MOST_MASKED}
-    if changes.get("dynamic_masking"):
-        masks = {}
     options = pretraining_data_options.CreatePretrainingDataOptions(
         input_file=str(inputs / "text.txt"),
         output_file="none",
         vocab_file=str(inputs / "vocab.txt"),
         sampler=sampler,
-        **{"max_seq_length": LENGTH, "dupe_factor": 8, **masks, **changes},
+        max_seq_length=LENGTH,
+        max_predictions_per_seq=MOST_MASKED,
+        **{"dupe_factor": 8, **changes},
     )
     vocabulary = vocabulary_module.Vocabulary.load(options.vocab_file)
     made = shard_tasks.create_sampler(options, vocabulary)
@@ -210,29 +209,6 @@ def violations(runs, reference, vocabulary, whole_words=False):
     return broken
 
 
-def masked_in_training(inputs, **changes):
-    """Returns the records of RUNS runs whose masks are drawn as training draws them."""
-    vocabulary = make_vocabulary()
-    whole_words = changes.pop("do_whole_word_mask", False)
-    runs = sampled(inputs, "vectorized", dynamic_masking=True, **changes)
-    options = pretraining_data_options.of_arguments(
-        max_predictions_per_seq=MOST_MASKED, do_whole_word_mask=whole_words
-    )
-    masks = rows_module.MaskSampler(numpy_arrays, vocabulary, options)
-    for step, columns in enumerate(runs):
-        ids, is_real = columns["input_ids"], columns["input_mask"] > 0
-        keys = draws_module.row_keys(3, step, np.arange(len(ids)))
-        is_special = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id))
-        columns |= masks.mask(
-            ids,
-            is_real & ~is_special,
-            is_real.sum(axis=1),
-            draws_module.RowDraws(numpy_arrays, keys),
-            columns["word_starts"] > 0,
-        )
-    return runs
-
-
 @pytest.fixture(scope="module")
 def release(inputs):
     return sampled(inputs, "release")
@@ -246,23 +222,17 @@ def release_of_words(inputs):
     return sampled(inputs, "release", **WHOLE_WORDS)
 
 
-@pytest.mark.parametrize("sampler", ["vectorized", "tf_data", "training"])
+@pytest.mark.parametrize("sampler", ["vectorized", "tf_data"])
 def test_a_sampler_draws_the_distributions_of_the_release(inputs, release, sampler):
-    is_training = sampler == "training"
-    runs = masked_in_training(inputs) if is_training else sampled(inputs, sampler)
+    runs = sampled(inputs, sampler)
     for both in (runs, release):
         assert sum(len(run["input_ids"]) for run in both) >= 20_000
     assert violations(runs, release, make_vocabulary()) == set()
 
 
 # The tf_data sampler masks in the same way as the vectorized one; see test_rows.
-@pytest.mark.parametrize(
-    "sample",
-    [lambda *a, **named: sampled(*a, "vectorized", **named), masked_in_training],
-    ids=["vectorized", "training"],
-)
-def test_whole_words_are_drawn_as_in_the_release(inputs, release_of_words, sample):
-    runs = sample(inputs, **WHOLE_WORDS)
+def test_whole_words_are_drawn_as_in_the_release(inputs, release_of_words):
+    runs = sampled(inputs, "vectorized", **WHOLE_WORDS)
     vocabulary = make_vocabulary()
     assert violations(runs, release_of_words, vocabulary, whole_words=True) == set()
 

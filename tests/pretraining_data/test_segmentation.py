@@ -61,13 +61,3 @@ def test_characters_of_a_chinese_word_are_masked_together(tmp_path):
         unsplit.append(split == 0)
     # 概率 is a word; the last two pieces of a cut row may lack 率.
     assert unsplit == [False, True]
-
-
-def test_records_without_masks_mark_the_starts_of_words(tmp_path):
-    rows = created(tmp_path, dynamic_masking=True, whole_word_segmenter="jieba")
-    inside = {PIECES.index(piece) for piece in "用言型测个率"}
-    inside.add(PIECES.index("##ing"))
-    for row in rows:
-        ids = row["input_ids"]
-        expected = (row["input_mask"] > 0) & ~np.isin(ids, [*inside, 2, 3])
-        np.testing.assert_array_equal(row["word_starts"] > 0, expected)

@@ -146,11 +146,12 @@ def test_a_casing_that_does_not_fit_the_vocabulary_is_logged(make, caplog):
 def test_a_vocabulary_file_that_was_rewritten_is_read_again(make, golden, tmp_path):
     tokens = (golden / "vocab.txt").read_text().split()
     path = tmp_path / "vocab.txt"
-    flags = {"vocab_file": str(path), "num_workers": 1, "max_predictions_per_seq": 20}
+    flags = {"vocab_file": str(path), "num_workers": 1}
+    flags |= {"mask_share": 0.0, "same_share": 1.0, "random_share": 0.0}
     rows = []
     for order in (tokens, [tokens[0], *tokens[:0:-1]]):
         path.write_text("\n".join(order))
-        _, records = make(dynamic_masking=True, **flags)
+        _, records = make(**flags)
         rows.append([order[index] for index in records.decoded(0)["input_ids"]])
     assert rows[0] == rows[1]
 
@@ -158,7 +159,7 @@ def test_a_vocabulary_file_that_was_rewritten_is_read_again(make, golden, tmp_pa
         path.write_text("\n".join(tokens))
 
     with pytest.raises(OSError, match="is not the file that the run began with"):
-        make(reporter=rewrite, **flags)
+        make(reporter=rewrite, **flags, dupe_factor=1)
 
 
 def test_sequences_without_next_sentence_are_whole_sentences_in_order(make, golden):
@@ -315,17 +316,13 @@ def test_a_shard_whose_records_are_damaged_is_done_again(make, tmp_path, damage)
     assert [path.name for path in folder.iterdir()] == ["2018.txt"]
 
 
-def test_only_masking_needs_a_mask(make, golden, tmp_path):
+def test_a_vocabulary_without_a_mask_is_refused(make, golden, tmp_path):
     tokens = (golden / "vocab.txt").read_text().splitlines()
     tokens[tokens.index("[MASK]")] = "[unused99]"
     vocab_file = tmp_path / "own.txt"
     vocab_file.write_text("\n".join(tokens) + "\n")
     with pytest.raises(ValueError, match=r"own\.txt: \[MASK\] is missing among 288"):
         make(vocab_file=str(vocab_file))
-    report, _ = make(
-        vocab_file=str(vocab_file), dynamic_masking=True, max_predictions_per_seq=20
-    )
-    assert "draws the masks" in str(report)
 
 
 def test_a_run_that_was_killed_goes_on_with_its_finished_shards(
