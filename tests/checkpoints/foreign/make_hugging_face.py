@@ -77,11 +77,7 @@ MODELS = {
     ),
     "multiple_choice": (transformers.BertForMultipleChoice, {}, {}),
     # The table has more rows than there are tokens, as after padding to 64.
-    "sharded": (
-        transformers.BertForPreTraining,
-        {"vocab_size": 64},
-        {"max_shard_size": "8KB"},
-    ),
+    "padding": (transformers.BertForPreTraining, {"vocab_size": 64}, {}),
     "bfloat16": (
         transformers.BertForSequenceClassification,
         {"num_labels": 4},
@@ -140,7 +136,6 @@ def save(
     folder,
     *,
     dtype=None,
-    max_shard_size="5GB",
     do_lower_case=True,
     strip_accents=None,
     added_tokens=(),
@@ -148,7 +143,7 @@ def save(
 ):
     if dtype is not None:
         model.to(dtype)
-    model.save_pretrained(folder, max_shard_size=max_shard_size)
+    model.save_pretrained(folder)
     wrapped = model
     for wrapper in wrappers:
         wrapped = wrapper(wrapped)
