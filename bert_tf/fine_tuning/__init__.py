@@ -5,8 +5,7 @@
 - `run`: runs any task.
 - `task_record`: the base of the record in `task.json`, and what a run starts from.
 - `trials`: searches.
-- `model_card`: the README of a run.
-- `run_report`: the report of a run as a web page.
+- `run_report`: the model card of a run, and its report as a web page.
 - `predictor`: the base of the predictors that `bert_tf.load` returns; `given_data`:
   what they accept.
 - `checks`: what the data checks of the tasks share.

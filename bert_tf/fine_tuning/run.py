@@ -15,7 +15,6 @@ from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import checks as fine_tuning_checks
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task as task_module
@@ -136,7 +135,7 @@ class Run:
             # Scores of the test set may already be among those in eval_results.txt.
             lines += [line for line in self.predict() if line not in lines]
         if options.do_train or options.do_eval:
-            run_report.write(self.trainer.folder)
+            run_report.write_report(self.trainer.folder)
         return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
     def train(self) -> dict[str, float]:
@@ -209,7 +208,7 @@ class Run:
         other_data = data_set if suffix else None
         results = self._write_results(predicted.scores, other_data)
         if not other_data:  # The card has the scores on the run's own data.
-            model_card.rewrite_scores(folder, results)
+            run_report.rewrite_scores(folder, results)
         return run_folder.score_lines(predicted.scores) + lines
 
     def _create_trainer(self):
@@ -286,7 +285,7 @@ class Run:
 
     def _write_card(self, **known):
         card = dataclasses.replace(self.task.card(), **known)
-        model_card.write(self.trainer.folder, card)
+        run_report.write_card(self.trainer.folder, card)
 
     def _write_files(self, texts, suffix):
         """Writes result files; returns their paths."""

@@ -22,8 +22,8 @@ from bert_tf.data import batching
 from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
@@ -339,9 +339,9 @@ class Task(fine_tuning_checks.CheckedTask):
     def summary(self) -> str:
         """Returns a sentence for the model card that says what the model does."""
 
-    def card(self) -> model_card.Card:
+    def card(self) -> run_report.Card:
         """Returns the part of the model card that does not depend on the results."""
-        return model_card.Card(
+        return run_report.Card(
             pipeline_tag=self.PIPELINE_TAG,
             summary=self.summary(),
             labels=getattr(self.record, "labels", None),
@@ -349,7 +349,7 @@ class Task(fine_tuning_checks.CheckedTask):
             data=self.data_files(),
         )
 
-    def data_files(self) -> tuple[model_card.DataFile, ...]:
+    def data_files(self) -> tuple[run_report.DataFile, ...]:
         """Returns the files that the run read, for the model card."""
         paths = self.paths()
         return tuple(
@@ -357,12 +357,12 @@ class Task(fine_tuning_checks.CheckedTask):
             for name, examples in self.examples.items()
         )
 
-    def data_file(self, part: str, path: str, num_examples: int) -> model_card.DataFile:
-        """Returns the record of a file of the run; see `model_card.DataFile`."""
+    def data_file(self, part: str, path: str, num_examples: int) -> run_report.DataFile:
+        """Returns the record of a file of the run; see `run_report.DataFile`."""
         sets = [one for one in self.identities.values() if path in one.paths]
         # The checksum of a known set is from when it was read.
         data_set = sets[0] if sets else run_file.file_data_set(path)
-        return model_card.DataFile(
+        return run_report.DataFile(
             part=part,
             name=os.path.basename(path),
             num_examples=num_examples,

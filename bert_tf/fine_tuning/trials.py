@@ -23,7 +23,6 @@ from bert_tf import files
 from bert_tf import json_values
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
 from bert_tf.training import run_file
@@ -106,8 +105,8 @@ def run(
         _copy(best.options.output_dir, options.output_dir)
     _remove_weights(best.options.output_dir)
     folder = run_folder.RunFolder(options.output_dir)
-    model_card.rewrite_scores(folder, results[best.name])
-    run_report.write(folder)
+    run_report.rewrite_scores(folder, results[best.name])
+    run_report.write_report(folder)
     return _report(results, best.name)
 
 

@@ -52,7 +52,7 @@ def run(
             warning = pretraining.compare_with_start(results)
             if options.do_train and warning is not None:
                 lines.append(warning)
-        run_report.write(pretraining.trainer.folder)
+        run_report.write_report(pretraining.trainer.folder)
     return "\n".join([*lines, f"The run is in {options.output_dir}."])
 
 

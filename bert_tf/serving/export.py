@@ -21,8 +21,8 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import backends
-from bert_tf.fine_tuning import model_card
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import tasks
 from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import inference
@@ -159,9 +159,9 @@ def _extra_files(model, output_dir):
     }
     if labels := getattr(model.task, "labels", ()):
         texts[LABELS_FILE] = "".join(f"{label}\n" for label in labels)
-    card = f"{output_dir}/{model_card.CARD_FILE}"
+    card = f"{output_dir}/{run_report.CARD_FILE}"
     if output_dir is not None and files.exists(card):
-        texts[model_card.CARD_FILE] = "\n".join(files.read_lines(card)) + "\n"
+        texts[run_report.CARD_FILE] = "\n".join(files.read_lines(card)) + "\n"
     return {name: text.encode() for name, text in texts.items()}
 
 

@@ -18,7 +18,7 @@ from bert_tf.data import packing
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import classifier
@@ -316,10 +316,10 @@ class Classification(task_module.Task):
     def summary(self) -> str:
         return self.record.summary()
 
-    def card(self) -> model_card.Card:
+    def card(self) -> run_report.Card:
         return dataclasses.replace(super().card(), languages=self.processor.languages)
 
-    def data_files(self) -> tuple[model_card.DataFile, ...]:
+    def data_files(self) -> tuple[run_report.DataFile, ...]:
         """Returns one record per file, which may contain several sets."""
         paths = self.processor.get_files(self._folder)
         counts: collections.Counter[tuple[str, str]] = collections.Counter()

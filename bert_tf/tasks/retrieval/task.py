@@ -14,7 +14,7 @@ from bert_tf.data import batching
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import given_data
-from bert_tf.fine_tuning import model_card
+from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import task as task_module
 from bert_tf.modeling import rankers
 from bert_tf.tasks.retrieval import examples as examples_module
@@ -206,11 +206,11 @@ class Retrieval(task_module.Task):
     def summary(self) -> str:
         return _SUMMARIES[self.record.model][1]
 
-    def card(self) -> model_card.Card:
+    def card(self) -> run_report.Card:
         pipeline_tag, _ = _SUMMARIES[self.record.model]
         return dataclasses.replace(super().card(), pipeline_tag=pipeline_tag)
 
-    def data_files(self) -> tuple[model_card.DataFile, ...]:
+    def data_files(self) -> tuple[run_report.DataFile, ...]:
         files = super().data_files()
         if self.corpus is None:
             return files
