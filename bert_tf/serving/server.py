@@ -1,7 +1,7 @@
 """Serves an exported model over HTTP, without Docker.
 
-One process: uvicorn's event loop in the main thread, the threads of `server_model` that
-compute, and one that loads versions. So it cannot die in part.
+One process: uvicorn's event loop in the main thread, a thread that computes, and one
+that loads versions. So it cannot die in part.
 """
 
 import os
@@ -78,9 +78,8 @@ def run(options: serving_options.ServeModelOptions) -> None:
 def _load_versions(options, app):
     """Loads the newest version, then each new one; ends the process if one hangs."""
     limit = max(_STUCK_SECONDS, options.queue_timeout_seconds * _STUCK)
-    long_limit = limit * _STUCK  # A long row is not divided.
     sizes = tried = None
-    while app.short.busy_seconds() < limit and app.long.busy_seconds() < long_limit:
+    while app.queue.busy_seconds() < limit:
         previous, sizes = sizes, None
         try:
             folder = versions.latest_folder(options.export_dir)

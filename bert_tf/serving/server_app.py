@@ -29,6 +29,7 @@ from bert_tf.serving import server_formats
 from bert_tf.serving import server_model
 
 MAX_REQUESTS = 256  # That wait or are computed.
+MAX_POSITIONS_OF_ROW = 2**14  # A row cannot be divided, and delays other requests.
 MAX_BYTES_IN_PROGRESS = 64 * 2**20
 MAX_HEADER_BYTES = 2**16
 ARRIVAL_SECONDS = 10.0  # Of headers, and of a body.
@@ -63,15 +64,14 @@ class Application:
 
     Attributes:
         model: the version that answers; None before the first one is loaded.
-        short: where requests are computed.
-        long: where rows that take long are computed.
+        queue: where requests are computed.
     """
 
     def __init__(
         self, options: serving_options.ServeModelOptions, token: str | None = None
     ):
         self.model: server_model.ServedModel | None = None
-        self.short, self.long = server_model.Queue(), server_model.Queue()
+        self.queue = server_model.Queue()
         self._options = options
         self._token = token
         self._num_bytes = self._num_jobs = 0
@@ -204,7 +204,7 @@ class Application:
     async def _ready(self, request):
         self._loaded(request)
         self._check_room(503)
-        is_stuck = self.short.busy_seconds() > self._options.queue_timeout_seconds
+        is_stuck = self.queue.busy_seconds() > self._options.queue_timeout_seconds
         _require(not is_stuck, 503, "The model does not answer.")
         return responses.PlainTextResponse("ok")
 
@@ -270,12 +270,15 @@ class Application:
         count, most = len(job.positions), server_formats.MAX_ROWS
         message = f"Expected at most {most} rows, got {count}; send several requests."
         _require(count <= most, 400, message)
-        total, most = job.positions.sum(), self._options.max_positions
-        message = (
-            f"Expected at most {most} word pieces in all rows and windows, got about "
-            f"{total}; send several requests, or shorter texts."
-        )
-        _require(total <= most, 400, message)
+        for part, total, most in (
+            ("all rows", job.positions.sum(), self._options.max_positions),
+            ("a row", job.positions.max(initial=0), MAX_POSITIONS_OF_ROW),
+        ):
+            message = (
+                f"Expected at most {most} word pieces in {part}, windows included, got "
+                f"about {total}; send several requests, or shorter texts."
+            )
+            _require(total <= most, 400, message)
         return job
 
     async def _outputs(self, request, job):
@@ -283,7 +286,7 @@ class Application:
         self._check_room(429)
         self._num_jobs += 1
         started = time.monotonic()
-        outputs = asyncio.ensure_future(job.outputs(self.short, self.long))
+        outputs = asyncio.ensure_future(job.outputs(self.queue))
         gone = asyncio.ensure_future(request.receive())
         try:
             await asyncio.wait([outputs, gone], return_when=asyncio.FIRST_COMPLETED)

@@ -1,9 +1,8 @@
-"""The part of the server that computes: a version of a model, and the queues to it.
+"""The part of the server that computes: a version of a model, and the queue to it.
 
 A call of the model computes a limited number of rows. A request with more rows waits
 again between its calls, so that it does not delay the others; small calls to the same
-signature are computed together. A row above the limit, such as a long context, cannot
-be divided: a second thread computes these rows.
+signature are computed together.
 """
 
 import asyncio
@@ -160,7 +159,7 @@ class Job:
         rows = [num_bytes(p) / max(n, 1) for p, n in zip(parts, lengths, strict=True)]
         return int(sum(lengths) * max(rows))
 
-    async def outputs(self, short: "Queue", long: "Queue") -> list[Columns]:
+    async def outputs(self, queue: "Queue") -> list[Columns]:
         """Returns the outputs of each call; a job without rows has one call."""
         outputs: list[Columns] = []
         begin = 0
@@ -171,7 +170,6 @@ class Job:
                 total = np.maximum.accumulate(costs) * np.arange(1, len(costs) + 1)
             count = max(1, int(np.count_nonzero(total <= _MAX_POSITIONS)))
             call = _Call(self, slice(begin, begin + count))
-            queue = long if call.costs.sum() > _MAX_POSITIONS else short
             try:
                 outputs.append(await queue.outputs(call))
             except ValueError as error:

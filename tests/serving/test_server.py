@@ -142,19 +142,12 @@ def test_sigterm_during_the_start_ends_in_one_line(single_export):
     assert lines == ["bert_tf serve: stopped before the model was loaded."]
 
 
-@pytest.mark.parametrize(
-    "short, long", [([0.0, 179.0, 181.0], [0.0] * 3), ([0.0] * 3, [0.0, 539.0, 541.0])]
-)
-def test_a_model_that_never_answers_ends_the_server(
-    single_export, monkeypatch, short, long
-):
+def test_a_model_that_never_answers_ends_the_server(single_export, monkeypatch):
     ends = []
-    queues = [
-        types.SimpleNamespace(busy_seconds=functools.partial(next, iter(seconds)))
-        for seconds in (short, long)
-    ]
     model = types.SimpleNamespace(name="m", version=1)
-    app = types.SimpleNamespace(model=model, short=queues[0], long=queues[1])
+    seconds = functools.partial(next, iter([0.0, 179.0, 181.0]))
+    queue = types.SimpleNamespace(busy_seconds=seconds)
+    app = types.SimpleNamespace(model=model, queue=queue)
     monkeypatch.setattr(server, "_POLL_SECONDS", 0.0)
     monkeypatch.setattr(
         server.server_model, "end_process", lambda *end: ends.append(end)

@@ -210,7 +210,19 @@ def test_the_work_and_the_padding_of_a_request_are_limited():
     tagger.task = {"max_seq_length": 8, "doc_stride": 2}
     reply = post(PREDICT, tagger, json={"inputs": ["雨" * 20]})
     assert reply.status_code == 400
-    message = "Expected at most 30 word pieces in all rows and windows, got about 72"
+    message = "Expected at most 30 word pieces in all rows, windows included, got about"
+    assert message in reply.json()["error"]
+
+
+def test_a_text_that_would_delay_others_is_refused(monkeypatch):
+    monkeypatch.setattr(server_app, "MAX_POSITIONS_OF_ROW", 5)
+    assert post(PREDICT, TAGGER, json={"inputs": ["ab"] * 2}).status_code == 200
+    reply = post(PREDICT, TAGGER, json={"inputs": ["雨" * 20]})
+    assert reply.status_code == 200  # The model truncates it to 4 pieces.
+    tagger = fake_model(tags, *TAGGER.signatures.values())
+    tagger.task = {"max_seq_length": 4, "doc_stride": 2}
+    reply = post(PREDICT, tagger, json={"inputs": ["雨" * 5]})
+    message = "Expected at most 5 word pieces in a row, windows included, got about 12"
     assert message in reply.json()["error"]
 
 

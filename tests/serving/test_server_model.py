@@ -53,12 +53,12 @@ def answers(model, requests, seconds=60):
     """Returns the outputs, or the errors, of requests that wait together."""
 
     async def answer_all():
-        short, long = server_model.Queue(), server_model.Queue()
+        queue = server_model.Queue()
         jobs = [
             server_model.Job(model, model.signatures[signature], inputs, encode=None)
             for signature, inputs in requests
         ]
-        waiting = [job.outputs(short, long) for job in jobs]
+        waiting = [job.outputs(queue) for job in jobs]
         async with asyncio.timeout(seconds):
             return await asyncio.gather(*waiting, return_exceptions=True)
 
@@ -115,12 +115,12 @@ def test_a_request_whose_client_is_gone_is_not_computed(model, monkeypatch):
     )
 
     async def talk():
-        short, long = server_model.Queue(), server_model.Queue()
+        queue = server_model.Queue()
 
         def start(*rows):
             signature, inputs = model.signatures["serving_default"], texts(*rows)
             job = server_model.Job(model, signature, inputs, encode=None)
-            return weakref.ref(job), asyncio.ensure_future(job.outputs(short, long))
+            return weakref.ref(job), asyncio.ensure_future(job.outputs(queue))
 
         _, first = start("rain")
         await asyncio.sleep(0.1)  # It is being computed.
