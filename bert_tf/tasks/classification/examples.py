@@ -42,8 +42,6 @@ class InputExample:
     # The cell of the table: a class, several classes, or a number. None if unknown.
     label: str | None = None
     place: str | None = dataclasses.field(default=None, compare=False)  # "file:line".
-    # Index of the row in a GLUE submission. Only GLUE's test files have one.
-    index: str | None = dataclasses.field(default=None, compare=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -60,9 +58,8 @@ class Columns:
     label_column: str | None = "label"  # None: no labels.
     label_kind: str = checkpoint_heads.SINGLE_LABEL  # One of `heads.LABEL_KINDS`.
     label_separator: str | None = None  # Between class names. None: one class per cell.
-    # Column of the row index in GLUE's test files. None for your own data, where the
-    # optional column `id` names the examples.
-    index: str | None = None
+    # Optional column with names of the examples. None: they are numbered, as GLUE's.
+    id_column: str | None = ID_COLUMN
     # All columns of files without a header line. GLUE's test files have one.
     header: tuple[str, ...] | None = None
 
@@ -131,10 +128,6 @@ class DataProcessor:
             labels=self.get_labels(),
             broken_rows=self.broken_rows,
         )
-
-    def get_submission_files(self) -> dict[str, str]:
-        """Returns the name of the GLUE submission file of each set to predict."""
-        return {}
 
     def get_labels(self) -> list[str]:
         """Returns the class names, in the order of the model's outputs."""
@@ -335,7 +328,7 @@ def examples_of(
     first_row = 1 if columns.header is None else 0
     for number, row in enumerate(rows, start=first_row):
         with tables.row_faults(broken_rows):
-            guid = None if columns.index else row.cells.get(ID_COLUMN)
+            guid = row.cells.get(columns.id_column or "")
             if guid:
                 tables.check_new_id(guid, row.place, place_of_id)
             text_b = columns.text_b_column
@@ -345,7 +338,6 @@ def examples_of(
                 text_b=None if text_b is None else row.cells[text_b],
                 label=_label(row, columns, labels),
                 place=row.place,
-                index=columns.index and row.cells.get(columns.index),
             )
             examples.append(example)
     _warn_of_empty(examples)

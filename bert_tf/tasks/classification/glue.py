@@ -39,10 +39,10 @@ _TFDS_TASK_NAMES = {"sst2": "sst-2", "stsb": "sts-b"}
 ENTAILMENT_LABELS = ("contradiction", "entailment", "neutral")
 
 
-def _columns(text, text_b=None, *, label="label", index="index", **others):
+def _columns(text, text_b=None, *, label="label", id_column=None, **others):
     """Returns the columns of the files of a task."""
     names = {"text_column": text, "text_b_column": text_b, "label_column": label}
-    return examples_module.Columns(**names, index=index, **others)
+    return examples_module.Columns(**names, id_column=id_column, **others)
 
 
 _ONE_SENTENCE = _columns("sentence")
@@ -55,13 +55,6 @@ class GlueProcessor(examples_module.DataProcessor):
     labels: tuple[str, ...] = ("0", "1")
     languages = ("en",)
     parts = _PARTS
-    # Names of the answer files that the GLUE server expects, one per test set.
-    submitted_as: tuple[str, ...] = ()
-
-    def get_submission_files(self) -> dict[str, str]:
-        """Returns the names of the answer files that the GLUE server expects."""
-        parts = [part for part in self.parts if part.startswith("test")]
-        return dict(zip(parts, self.submitted_as, strict=True))
 
     def get_files(self, data_dir: str) -> dict[str, tuple[str, ...]]:
         """Returns the paths of the task's files."""
@@ -75,21 +68,18 @@ class ColaProcessor(GlueProcessor):
     columns = _columns(
         "sentence", header=("source", "label", "original_label", "sentence")
     )
-    submitted_as = ("CoLA.tsv",)
 
 
 class Sst2Processor(GlueProcessor):
     """SST-2: is a sentence of a film review positive? Score: accuracy."""
 
     columns = _ONE_SENTENCE
-    submitted_as = ("SST-2.tsv",)
 
 
 class MrpcProcessor(GlueProcessor):
     """MRPC: are two sentences paraphrases? Scores: F1 and accuracy."""
 
     columns = _columns("#1 String", "#2 String", label="Quality")
-    submitted_as = ("MRPC.tsv",)
 
 
 class StsbProcessor(GlueProcessor):
@@ -99,14 +89,12 @@ class StsbProcessor(GlueProcessor):
         _TWO_SENTENCES, label_column="score", label_kind=checkpoint_heads.REGRESSION
     )
     labels = ()
-    submitted_as = ("STS-B.tsv",)
 
 
 class QqpProcessor(GlueProcessor):
     """QQP: are two Quora questions duplicates? Scores: F1 and accuracy."""
 
-    columns = _columns("question1", "question2", label="is_duplicate", index="id")
-    submitted_as = ("QQP.tsv",)
+    columns = _columns("question1", "question2", label="is_duplicate")
 
     def read(self, data_dir: str, part: str) -> list[examples_module.InputExample]:
         """Returns the examples of one file, without the rows that are broken in GLUE.
@@ -143,7 +131,6 @@ class MnliProcessor(GlueProcessor):
     columns = _columns("sentence1", "sentence2", label="gold_label")
     labels = ENTAILMENT_LABELS
     parts = _PARTS_OF_MNLI
-    submitted_as = ("MNLI-m.tsv", "MNLI-mm.tsv")
 
 
 class QnliProcessor(GlueProcessor):
@@ -151,7 +138,6 @@ class QnliProcessor(GlueProcessor):
 
     columns = _columns("question", "sentence")
     labels = ("entailment", "not_entailment")
-    submitted_as = ("QNLI.tsv",)
 
 
 class RteProcessor(GlueProcessor):
@@ -159,14 +145,12 @@ class RteProcessor(GlueProcessor):
 
     columns = _TWO_SENTENCES
     labels = ("entailment", "not_entailment")
-    submitted_as = ("RTE.tsv",)
 
 
 class WnliProcessor(GlueProcessor):
     """WNLI: is the sentence with its pronoun replaced implied? Score: accuracy."""
 
     columns = _TWO_SENTENCES
-    submitted_as = ("WNLI.tsv",)
 
 
 # The language of the release.
@@ -291,7 +275,10 @@ def tfds_processor(
             texts = (data.only_text(),)
     label = options.label_column or (known and known.label_column) or "label"
     columns = _columns(
-        *texts, label=label, label_kind=checkpoint_heads.REGRESSION, index=None
+        *texts,
+        label=label,
+        label_kind=checkpoint_heads.REGRESSION,
+        id_column=examples_module.ID_COLUMN,
     )
     data.check_columns(columns.names())
     labels = data.class_names(label)

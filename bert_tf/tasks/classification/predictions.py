@@ -28,8 +28,6 @@ from bert_tf.training import evaluation as training_evaluation
 
 RELEASE_FILE = "test_results.tsv"
 THRESHOLD = 0.5
-# The GLUE server accepts answers for STS-B in this range only.
-_SUBMITTED_RANGE = (0.0, 5.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -181,22 +179,6 @@ def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:
             values = list(answer["probabilities"].values())
         # The release wrote the shortest digits that identify a float32.
         yield "\t".join(str(np.float32(value)) for value in np.ravel(values)) + "\n"
-
-
-def submission_lines(
-    indices: Sequence[str | None], answers: Sequence[Mapping]
-) -> Iterator[str]:
-    """Yields the lines of a file for the GLUE server: `index`, tab, `prediction`.
-
-    A row of the test file without an index has its number, from 0.
-    """
-    yield "index\tprediction\n"
-    for number, (index, answer) in enumerate(zip(indices, answers, strict=True)):
-        if "value" not in answer:
-            text = label_text(answer)
-        else:
-            text = f"{np.clip(answer['value'], *_SUBMITTED_RANGE):.3f}"
-        yield f"{number if index is None else index}\t{text}\n"
 
 
 class Predictor(fine_tuning_predictor.Predictor):

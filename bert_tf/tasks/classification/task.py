@@ -291,7 +291,6 @@ class Classification(task_module.Task):
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
-        submission_files = self.processor.get_submission_files()
         texts: dict[str, Any] = {}
         for part in self._sets("test"):
             examples = self.examples[part]
@@ -305,12 +304,6 @@ class Classification(task_module.Task):
             texts[name] = classification_predictions.release_lines(answers)
             name = run_file.with_suffix(task_module.PREDICTIONS_FILE, suffix)
             texts[name] = task_module.json_lines(records)
-            if part in submission_files:
-                texts[submission_files[part]] = (
-                    classification_predictions.submission_lines(
-                        [example.index for example in examples], answers
-                    )
-                )
         return task_module.Predicted(files=texts)
 
     def summary(self) -> str:

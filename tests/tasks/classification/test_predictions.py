@@ -54,19 +54,6 @@ def test_a_number_is_the_logit():
     assert answers == [{"value": row} for row in LOGITS.tolist()]
 
 
-@pytest.mark.parametrize(
-    "answers, lines",
-    [
-        (ANSWERS, ["0\tsun", "7\train"]),
-        # STS-B's range is 0 to 5.
-        ([{"value": 5.25}, {"value": 1.23456}], ["0\t5.000", "7\t1.235"]),
-    ],
-)
-def test_a_submission_has_the_format_of_the_glue_server(answers, lines):
-    written = classification_predictions.submission_lines([None, "7"], answers)
-    assert [*written] == ["index\tprediction\n", *(f"{line}\n" for line in lines)]
-
-
 def test_two_classes_of_one_name_are_refused(project_root, tmp_path):
     foreign = project_root / "tests/checkpoints/foreign/hugging_face/classification"
     folder = shutil.copytree(foreign, tmp_path / "model")
