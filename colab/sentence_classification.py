@@ -138,12 +138,6 @@ majority = data["baselines"]["eval_accuracy"]["value"]
 plots.confusion(**data["confusion"])
 
 # %%
-from bert_tf import files
-
-with files.open_file(setup.path("run", "wrong_examples.jsonl")) as file:
-    print(file.read()[:1500])
-
-# %%
 accuracy = model.scores["eval_accuracy"]
 print(f"accuracy {accuracy:.3f}, majority class {majority:.3f}")
 assert setup.is_tiny or UPLOAD or accuracy > majority + 0.3

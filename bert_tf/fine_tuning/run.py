@@ -185,7 +185,7 @@ class Run:
         if folder.is_written:
             self._write_files(details.files, suffix)
         plots.update_data(folder, details.plots, data_set)
-        self._lines = list(details.lines)
+        self._lines = []
         if suffix:
             name = run_file.with_suffix(run_folder.EVAL_RESULTS_FILE, suffix)
             path = os.path.join(self.options.output_dir, name)

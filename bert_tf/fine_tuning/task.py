@@ -9,7 +9,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
 from typing import cast
@@ -60,7 +59,6 @@ class Details:
     """What the files of a run say about an evaluation, besides its scores."""
 
     plots: Mapping[str, Any]  # See `training.plots`.
-    lines: Sequence[str] = ()  # For the report, after the scores.
     # Lines or larger pieces of text of further result files, by name.
     files: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import bert_tf
+from bert_tf.training import plots
 from tests import runs
 
 TAGGED = "Anna B-PER\nis O\nin O\nLund B-LOC\n\nRod B-PER\nis O\nin O\nBay B-LOC\n"
@@ -118,16 +119,14 @@ def test_one_table_is_divided_into_training_and_evaluation(call, tmp_path):
     task = json.loads((tmp_path / "run" / "task.json").read_text())
     assert task["validation_split"] == 0.25
     assert "The evaluation uses the training data" not in result.stderr
-    classes = (tmp_path / "run" / "eval_classes.txt").read_text()
-    assert classes in result.stdout
-    rows = [line.split() for line in classes.splitlines()[1:4]]
-    num_bad, num_good, num_held_out = (int(row[-1]) for row in rows)
-    assert num_bad + num_good == num_held_out == 15
+    data = plots.read_data(str(tmp_path / "run"))
+    num_bad, num_good = map(sum, data["confusion"]["counts"])
+    assert num_bad + num_good == 15
     assert "Num examples = 45" in result.stderr
     assert num_bad in (5, 6)  # A third, as in the table, up to texts that occur twice.
     again = {"do_train": None, "bert_config_file": None, "vocab_file": None}
-    evaluated = call("run_classifier", do_eval="true", **again, **split)
-    assert classes in evaluated.stdout
+    call("run_classifier", do_eval="true", **again, **split)
+    assert plots.read_data(str(tmp_path / "run")) == data
     split["validation_split"] = 0.5
     refused = call("run_classifier", do_eval="true", **again, **split, exit_code=1)
     assert "was trained with --validation_split=0.25" in refused.refusal

@@ -162,11 +162,6 @@ def predicted_of(logits: np.ndarray, record: Record) -> np.ndarray:
     return (np.asarray(answers["probabilities"]) >= THRESHOLD).astype(np.int32)
 
 
-def label_text(answer: Mapping) -> str:
-    """Returns the answer in the format of a label: a class or several."""
-    return answer["label"] if "label" in answer else ", ".join(answer["labels"])
-
-
 def release_lines(answers: Sequence[Mapping]) -> Iterator[str]:
     """Yields the lines of test_results.tsv in the release's format.
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
 
-CLASSES_FILE = "eval_classes.txt"
-
 
 def accuracy(label_ids: np.ndarray, predicted_ids: np.ndarray) -> float:
     """Returns the fraction of correct examples.
@@ -199,38 +197,6 @@ def named(
             values = [scores[name] for scores in by_set.values()]
             results[f"eval_{name}"] = sum(values) / len(values)
     return results
-
-
-def class_table(truth: np.ndarray, predicted: np.ndarray, labels: Sequence[str]) -> str:
-    """Returns precision, recall, F1 and support of each class, and their means.
-
-    A score of 0 / 0 is 0.
-
-    Args:
-        truth: int [N], the true classes. Or [N, C] with 1 for each class of an example.
-        predicted: int, of the same shape.
-        labels: names of the C classes.
-    """
-    if truth.ndim == 1:
-        classes = np.arange(len(labels))
-        truth = truth[:, np.newaxis] == classes
-        predicted = predicted[:, np.newaxis] == classes
-    hits = np.sum(truth * predicted, axis=0)
-    support, guessed = np.sum(truth, axis=0), np.sum(predicted, axis=0)
-    precision, recall = hits / np.maximum(guessed, 1), hits / np.maximum(support, 1)
-    f1 = 2 * hits / np.maximum(support + guessed, 1)
-    values = np.stack([precision, recall, f1])  # [3, C]
-    means = np.mean(values, axis=1)
-    width = max(map(len, (*labels, "class")))
-    lines = [f"{'class':{width}}  precision  recall      F1  support"]
-    for name, row, count in (
-        *zip(labels, values.T, support, strict=True),
-        ("mean", means, len(truth)),
-    ):
-        lines.append(
-            f"{name:{width}}  {row[0]:9.4f}  {row[1]:.4f}  {row[2]:.4f}  {count:7}"
-        )
-    return "\n".join(lines)
 
 
 def _correlation(name, values, predicted):

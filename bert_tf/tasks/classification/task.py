@@ -33,8 +33,6 @@ from bert_tf.training import run_file
 
 logger = logging.getLogger(__name__)
 
-WRONG_EXAMPLES_FILE = "wrong_examples.jsonl"
-
 
 class Classification(task_module.Task):
     """Which class, classes or number does a text have? GLUE, XNLI, your own tables."""
@@ -255,21 +253,15 @@ class Classification(task_module.Task):
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         record, baselines = self.record, {}
-        wrong: list[dict[str, str]] = []
-        tables: list[str] = []
         plot_values: dict[str, Any] = {}
         for part, logits in evaluation.outputs.items():
-            examples = self.examples[part]
-            [truth] = features_module.label_columns(examples, record).values()
-            predicted = classification_predictions.predicted_of(logits, record)
+            columns = features_module.label_columns(self.examples[part], record)
+            [truth] = columns.values()
             baselines[part] = scores.baseline_scores(
                 self.processor.task_name, truth, record.label_kind
             )
-            if record.label_kind != checkpoint_heads.REGRESSION:
-                answers = classification_predictions.answers_of(logits, record)
-                wrong += _wrong_examples(examples, answers, truth != predicted)
-                tables.append(scores.class_table(truth, predicted, record.labels))
             if record.label_kind == checkpoint_heads.SINGLE_LABEL and not plot_values:
+                predicted = classification_predictions.predicted_of(logits, record)
                 confusion = plots.confusion_data(truth, predicted, record.labels)
                 plot_values["confusion"] = confusion
         named = scores.named(baselines, self.processor.eval_languages)
@@ -277,18 +269,7 @@ class Classification(task_module.Task):
             name: plots.baseline(plots.MAJORITY_CLASS, value)
             for name, value in named.items()
         }
-        contents: dict[str, Any] = {}
-        if tables:
-            contents[WRONG_EXAMPLES_FILE] = task_module.json_lines(wrong)
-        has_tables = self.options.task_name is None and tables
-        text = "\n\n".join(tables)
-        if has_tables:
-            contents[scores.CLASSES_FILE] = [text + "\n"]
-        return task_module.Details(
-            plots=plot_values,
-            lines=text.split("\n") if has_tables else (),
-            files=contents,
-        )
+        return task_module.Details(plots=plot_values)
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         texts: dict[str, Any] = {}
@@ -396,17 +377,3 @@ class Classification(task_module.Task):
         elif validation is not None:
             path = examples_module.file_of(run, validation, "validation")
             run.values |= {"eval_file": path, "do_eval": True}
-
-
-def _wrong_examples(examples, answers, differences):
-    """Yields the examples with a wrong answer, for people to read.
-
-    `differences` is a bool [N], or [N, C] for examples with several classes.
-    """
-    is_wrong = np.any(differences.reshape(len(examples), -1), axis=1)
-    for index in np.flatnonzero(is_wrong):
-        yield {
-            "text": " ||| ".join(filter(None, examples[index].texts)),
-            "expected": str(examples[index].label),
-            "predicted": classification_predictions.label_text(answers[index]),
-        }

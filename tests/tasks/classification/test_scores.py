@@ -65,30 +65,3 @@ def test_a_task_has_its_scores(task_name, kind, truth, names):
 def test_arrays_of_other_lengths_are_refused(predicted):
     with pytest.raises(ValueError, match="as many predictions as labels"):
         scores.accuracy(TRUE if predicted.size else predicted, predicted)
-
-
-TRUTH = np.array([0, 0, 0, 1, 1, 2])
-CONFUSED = np.array([0, 0, 1, 1, 1, 0])
-
-
-def test_each_class_has_its_scores():
-    # Equal to classification_report of scikit-learn.
-    table = scores.class_table(TRUTH, CONFUSED, ["rain", "sun", "snow"])
-    assert table.split("\n") == [
-        "class  precision  recall      F1  support",
-        "rain      0.6667  0.6667  0.6667        3",
-        "sun       0.6667  1.0000  0.8000        2",
-        "snow      0.0000  0.0000  0.0000        1",
-        "mean      0.4444  0.5556  0.4889        6",
-    ]
-
-
-def test_texts_with_several_classes_have_their_scores():
-    truth = np.array([[1, 0], [1, 1], [0, 0]])
-    predicted = np.array([[1, 1], [0, 1], [0, 0]])
-    assert scores.class_table(truth, predicted, ["a", "b"]).split("\n") == [
-        "class  precision  recall      F1  support",
-        "a         1.0000  0.5000  0.6667        2",
-        "b         0.5000  1.0000  0.6667        1",
-        "mean      0.7500  0.7500  0.6667        3",
-    ]

@@ -34,7 +34,7 @@ def test_a_finished_run_keeps_its_settings_and_results(
 ):
     def contents():
         names = ("README.md", "model_card.json", "run.json", "task.json")
-        names += ("eval_results.txt", "predictions.jsonl", "wrong_examples.jsonl")
+        names += ("eval_results.txt", "predictions.jsonl")
         return [(weather_run / name).read_bytes() for name in names]
 
     before = contents()
@@ -55,8 +55,6 @@ def test_a_finished_run_keeps_its_settings_and_results(
     )
     assert "eval_results-other.txt" in fine_tuning_run.run(options)
     assert contents() == before
-    [wrong] = (weather_run / "wrong_examples-other.jsonl").read_text().splitlines()
-    assert json.loads(wrong)["text"] == "wet and cloud"
     for name in ("predictions-other.jsonl", "test_results-other.tsv"):
         assert len((weather_run / name).read_text().splitlines()) == 1
     run = (weather_run / "run.json").read_text()
