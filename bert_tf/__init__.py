@@ -59,10 +59,10 @@ if TYPE_CHECKING:  # What editors and type checkers read.
     )
     from bert_tf.preprocessing.tokenizer import FullTokenizer as FullTokenizer
     from bert_tf.progress import ProgressBar as ProgressBar
-    from bert_tf.serving.masked_words import fill_masks as fill_masks
-    from bert_tf.serving.masked_words import score_texts as score_texts
+    from bert_tf.serving.one_call import embed as embed
+    from bert_tf.serving.one_call import fill_masks as fill_masks
+    from bert_tf.serving.one_call import score_texts as score_texts
     from bert_tf.serving.predictors import load as load
-    from bert_tf.tasks.feature_extraction.workflow import embed as embed
     from bert_tf.tokenization.basic import BasicTokenizer as BasicTokenizer
     from bert_tf.tokenization.in_graph import InGraphTokenizer as InGraphTokenizer
     from bert_tf.tokenization.vocabulary import Vocabulary as Vocabulary
@@ -93,14 +93,14 @@ _MODULE_OF = {
     "WarmupLinearDecay": "bert_tf.optimization.schedules",
     "WarmupLinearDecayOfTime": "bert_tf.optimization.schedules",
     "WordpieceTokenizer": "bert_tf.tokenization.wordpiece",
-    "embed": "bert_tf.tasks.feature_extraction.workflow",
+    "embed": "bert_tf.serving.one_call",
     "from_pretrained": "bert_tf.preprocessing.pretrained",
-    "fill_masks": "bert_tf.serving.masked_words",
+    "fill_masks": "bert_tf.serving.one_call",
     "load": "bert_tf.serving.predictors",
     "load_checkpoint": "bert_tf.checkpoints.loading",
     "load_model": "bert_tf.checkpoints.loading",
     "pack": "bert_tf.data.packing",
-    "score_texts": "bert_tf.serving.masked_words",
+    "score_texts": "bert_tf.serving.one_call",
 }
 _SUBPACKAGES = frozenset(
     ("fine_tune", *(one.name for one in pkgutil.iter_modules(__path__) if one.ispkg))

@@ -35,7 +35,7 @@ def test_lines_in_vectors_out(extract, tmp_path):
     "changes, exit_code, message",
     [
         ({"input_file": "none.txt"}, 1, "No such file: none.txt"),
-        ({"normalize": "true"}, 2, "needs --pooling"),
+        ({"layers": "-1,-1"}, 2, "expected one or more different layers"),
     ],
 )
 def test_what_does_not_fit_ends_in_one_line(extract, changes, exit_code, message):

@@ -6,15 +6,27 @@ from bert_tf import options as options_module
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
-OF_CHECKPOINT = "checkpoint"
-POOLINGS = ("none", "cls", "mean", "max", OF_CHECKPOINT)
+POOLINGS = ("none", *fine_tuning_options.POOLINGS)
 FORMATS = ("jsonl", "npz")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractionOptions(options_module.Options):
-    """What to extract, and from which model."""
+class ExtractFeaturesOptions(options_module.Options):
+    """Writes the vectors of all word pieces, or one vector per text.
 
+    The input has one text per line, or two with ` ||| ` between them.
+    """
+
+    input_file: str = option(
+        help="Text file with one text, or one pair `A ||| B`, per line."
+    )
+    output_file: str = option(help="File to write.")
+    output_format: str = option(
+        "jsonl",
+        choices=FORMATS,
+        help="jsonl: the release's JSON lines, with 6 decimals. npz: NumPy arrays in "
+        "full precision, with all lines concatenated.",
+    )
     init_checkpoint: str = option(
         help="Checkpoint of any format (prefix, folder or file), or the name of a "
         "released model, such as bert-base-uncased.",
@@ -31,19 +43,20 @@ class ExtractionOptions(options_module.Options):
         help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
         group="model",
     )
-    do_lower_case: bool | None = option(
-        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP, group="model"
+    do_lower_case: bool = option(
+        True,
+        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
+        group="model",
     )
     layers: tuple[int, ...] = option(
         (-1, -2, -3, -4),
         help="Layers to extract, counted from 0 (lowest) or from -1 (highest).",
     )
     max_seq_length: int = option(
-        options_module.implicit(128),
+        128,
         minimum=3,
         help="Maximum number of word pieces per sequence, including [CLS] and [SEP]. "
-        "Longer texts are truncated. "
-        "A sentence encoder's own length is used unless this flag is given.",
+        "Longer texts are truncated.",
         group="model",
     )
     batch_size: int = option(
@@ -74,14 +87,7 @@ class ExtractionOptions(options_module.Options):
         choices=POOLINGS,
         help="One vector per text: that of [CLS], or the mean or maximum over its word "
         "pieces, with the layers concatenated. none: one vector per word piece and "
-        "layer. checkpoint: the vector of a sentence encoder, with the pooling, "
-        "normalization and default prompt of init_checkpoint.",
-    )
-    normalize: bool = option(False, help="With pooling: scale the vectors to length 1.")
-    attention_weights: bool = option(
-        False,
-        help="Also extract the attention weights of the layers.",
-        group="advanced",
+        "layer.",
     )
 
     def __post_init__(self) -> None:
@@ -91,44 +97,6 @@ class ExtractionOptions(options_module.Options):
                 f"--layers={','.join(map(str, self.layers))}: expected one or more "
                 "different layers."
             )
-        if self.pooling == "none" and self.normalize:
-            raise options_module.OptionError(
-                "--normalize needs --pooling=cls, mean or max."
-            )
-        if self.pooling == OF_CHECKPOINT:
-            for name in ("layers", "normalize"):
-                if not self.is_default(name):
-                    raise options_module.OptionError(
-                        f"--{name} cannot be used with --pooling={OF_CHECKPOINT}, "
-                        "which takes it from init_checkpoint."
-                    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractFeaturesOptions(ExtractionOptions):
-    """Writes the vectors of all word pieces, or one vector per text.
-
-    The input has one text per line, or two with ` ||| ` between them.
-    """
-
-    input_file: str = option(
-        help="Text file with one text, or one pair `A ||| B`, per line."
-    )
-    output_file: str = option(help="File to write.")
-    output_format: str = option(
-        "jsonl",
-        choices=FORMATS,
-        help="jsonl: the release's JSON lines, with 6 decimals. npz: NumPy arrays in "
-        "full precision, with all lines concatenated.",
-    )
-    # The release's default; for Python callers the checkpoint decides.
-    do_lower_case: bool = option(
-        True,
-        help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         options_module.check_not_overwritten(
             {"output_file": [self.output_file]},
             {

@@ -3,40 +3,208 @@
 Texts are written as they come, so memory does not grow with the file. An npz file holds
 the arrays of all texts, concatenated:
 
-    vectors            float32 [N, D], one row per text, with pooling;
-                       float32 [pieces, L, H] without.
-    starts             int64 [N + 1]: text i has the rows starts[i] to starts[i + 1] of
-                       the arrays with one row per piece.
-    input_ids          int32 [pieces], with [CLS] and [SEP].
-    attention_weights  float32 [pieces, L, heads, max_seq_length], if requested; 0 after
-                       the end of the text.
-    layers             int32 [L], in the requested order.
+    vectors    float32 [N, D], one row per text, with pooling;
+               float32 [pieces, L, H] without.
+    starts     int64 [N + 1]: text i has the rows starts[i] to starts[i + 1] of
+               the arrays with one row per piece.
+    input_ids  int32 [pieces], with [CLS] and [SEP].
+    layers     int32 [L], in the requested order.
+
+Shape letters: B batch, S sequence, L extracted layers, H hidden, D = L H, N texts.
 """
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
-from typing import cast
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import locks
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
+from bert_tf.data import packing
 from bert_tf.fine_tuning import backends
-from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
-from bert_tf.tasks.feature_extraction import extraction
+from bert_tf.fine_tuning import task_record
+from bert_tf.modeling import bert
+from bert_tf.modeling import config as config_module
+from bert_tf.modeling import pooling as pooling_module
 from bert_tf.tasks.feature_extraction import options as feature_extraction_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 DECIMALS = 6  # extract_features.py, 2018: round(float(x), 6).
+_PAIR = re.compile(r"^(.*) \|\|\| (.*)$")
+# Texts are sorted by length within groups of this many batches. Without pooling, the
+# vectors of all pieces in a group are in memory at once, so groups are smaller.
+BATCHES_SORTED_POOLED = 16
+BATCHES_SORTED = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextLine:
+    """One text, or two that form one sequence."""
+
+    text_a: str
+    text_b: str | None = None
+    place: str = ""  # "file:line", for error messages.
+
+
+def read_examples(path: str) -> Iterator[TextLine]:
+    """Yields the texts of a file, one per line; an empty line is a text too.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line is not UTF-8; the message has file and line.
+
+    Source: read_examples of extract_features.py, 2018.
+    """
+    for number, line in enumerate(files.read_lines(path), start=1):
+        text_a, text_b = divided(line)
+        yield TextLine(text_a=text_a, text_b=text_b, place=f"{path}:{number}")
+
+
+def divided(line: str) -> tuple[str, str | None]:
+    """Returns a line's text and None, or both texts of `A ||| B`.
+
+    As in 2018, the last ` ||| ` separates them.
+    """
+    line = line.strip()
+    match = _PAIR.match(line)
+    return (match[1], match[2]) if match else (line, None)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Extracted:
+    """What the encoder computes for one text."""
+
+    input_ids: np.ndarray  # int32 [S], with [CLS] and [SEP] and without padding.
+    vectors: np.ndarray  # float32 [S, L, H], or [D] with pooling.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Record(task_record.TaskRecord):
+    KIND = "encoder"
+
+    def create_model(
+        self, config: config_module.BertConfig, *, dtype: Any = None
+    ) -> bert.BertModel:
+        return bert.BertModel(config, dtype=dtype)
+
+
+class Extractor(fine_tuning_predictor.Predictor):
+    """Extracts vectors with a checkpoint's encoder.
+
+    Args:
+        options: what to extract.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the checkpoint lacks weights, a file that describes it, a requested
+            layer, or positions for max_seq_length.
+    """
+
+    def __init__(self, options: feature_extraction_options.ExtractFeaturesOptions):
+        self.options = options
+        start = starting_point.find_from_options(options)
+        policy = backends.policy_of(options.dtype)
+        backends.check(options.backend, policy)
+        num_layers = start.config.num_hidden_layers
+        for layer in options.layers:
+            if not -num_layers <= layer < num_layers:
+                raise ValueError(
+                    f"--layers: layer {layer} does not exist. The model has "
+                    f"{num_layers} layers; expected {-num_layers} to {num_layers - 1}."
+                )
+        if options.pooling != "none":
+            pooling_module.check(options.pooling, start.config)
+        settings = fine_tuning_predictor.LoadSettings(
+            start=start,
+            dtype=policy,
+            backend=options.backend,
+            batch_size=options.batch_size,
+        )
+        length, casing = options.max_seq_length, start.tokenizer_arguments()
+        record = _Record(max_seq_length=length, **casing)
+        super().__init__(options.init_checkpoint, record, settings=settings)
+        self._has_constant_weights = True
+        self._compute = self._compiled(self._outputs, packing.ENCODER_COLUMNS)
+
+    def extract_each(self, lines: Iterable[TextLine]) -> Iterator[Extracted]:
+        """Yields the vectors of each text, in order; `lines` are read when needed.
+
+        Raises:
+            ValueError: the model has one segment, and a text is a pair; the message
+                says where.
+        """
+        lines = iter(lines)
+        is_pooled = self.options.pooling != "none"
+        batches = BATCHES_SORTED_POOLED if is_pooled else BATCHES_SORTED
+        while part := list(itertools.islice(lines, batches * self.options.batch_size)):
+            yield from self._extract(part)
+
+    def _outputs(self, features):
+        """Returns the vectors of a batch, [B, S, L, H] or [B, D], in a graph."""
+        outputs = self.model(features)
+        layers = [
+            tf.cast(outputs["all_encoder_layers"][layer], tf.float32)
+            for layer in self.options.layers
+        ]
+        if self.options.pooling == "none":
+            return tf.stack(layers, axis=2)
+        return pooling_module.pool(
+            {"sequence_output": tf.concat(layers, axis=-1)},
+            features["input_mask"],
+            self.options.pooling,
+        )
+
+    def _extract(self, lines):
+        """Returns what is extracted from each line, computed in batches by length."""
+        rows = self._rows(lines)
+        lengths = [len(row.pieces) for row in rows]
+        texts: list[Extracted | None] = [None] * len(rows)
+        for batch in fine_tuning_predictor.row_batches(
+            lengths, self.options.batch_size
+        ):
+            features = packing.padded_features(
+                [rows[index] for index in batch], max(lengths[i] for i in batch)
+            )
+            for index, vectors in zip(
+                batch, np.asarray(self._compute(features)), strict=True
+            ):
+                ids = np.array(rows[index].pieces, np.int32)
+                if self.options.pooling == "none":
+                    vectors = vectors[: len(ids)].copy()
+                texts[index] = Extracted(input_ids=ids, vectors=vectors)
+        return texts
+
+    def _rows(self, lines):
+        ids_a = packing.token_ids(self.tokenizer, [line.text_a for line in lines])
+        ids_b = packing.token_ids(self.tokenizer, [line.text_b or "" for line in lines])
+        rows = []
+        for line, first, second in zip(lines, ids_a, ids_b, strict=True):
+            try:
+                task_record.check_segments(self.config, 1 if line.text_b is None else 2)
+            except ValueError as error:
+                raise ValueError(f"{line.place}: {error}") from None
+            rows.append(
+                packing.pack_pair(
+                    first,
+                    None if line.text_b is None else second,
+                    max_seq_length=self.options.max_seq_length,
+                    cls=self.vocabulary.cls_id,
+                    sep=self.vocabulary.sep_id,
+                )
+            )
+        return rows
 
 
 def run(
@@ -58,104 +226,11 @@ def run(
     if not num_lines:
         raise ValueError(f"{options.input_file} is empty; expected one text per line.")
     with locks.output_file(options.output_file):
-        extractor = extraction.Extractor(options)
-        lines = extraction.read_examples(options.input_file)
-        known = cast(
-            feature_extraction_options.ExtractFeaturesOptions, extractor.options
-        )
+        extractor = Extractor(options)
+        lines = read_examples(options.input_file)
         texts = _reported(extractor.extract_each(lines), num_lines)
-        write(texts, known, extractor.vocabulary)
+        write(texts, options, extractor.vocabulary)
     return f"Vectors of {num_lines} lines are in {options.output_file}."
-
-
-def embed(
-    source: str,
-    texts: Any,
-    *,
-    dtype: str = "float32",
-    backend: str = backends.TENSORFLOW,
-    batch_size: int = 32,
-    normalize: bool | None = None,
-    do_lower_case: bool | None = None,
-) -> np.ndarray:
-    """Returns one vector per text, float32 [N, H].
-
-    A sentence encoder, or the run of a bi-encoder, says how its vectors are pooled and
-    whether they have length 1; its default prompt is put before each text. For any
-    other encoder, the vector is the mean over the word pieces, scaled to length 1.
-    Texts longer than the model's limit are truncated. A literal [MASK], [SEP] or [CLS]
-    in a text is split like any other text, as in 2018; sentence-transformers reads it
-    as a special token.
-
-    Each call loads the model. For several calls use `bert_tf.load(source).embed`.
-
-    Args:
-        source: a checkpoint in any format (folder or file), the name of a released
-            model, or the output_dir of a run.
-        texts: N texts, or pairs (text, second text), as a list or another iterable.
-            The vectors are computed in batches of similar length and returned in the
-            order of the texts.
-        dtype: of the computation: "float32", "bfloat16" or "float16", or with OpenVINO
-            "int8" weights. The vectors are always float32.
-        backend: "tensorflow", or "openvino" for Intel's library, which is faster on
-            Intel processors (`pip install "bert_tf[openvino]"`).
-        batch_size: texts of 128 word pieces per batch; a batch of shorter texts
-            contains more of them, and one of longer texts fewer.
-        normalize: whether to scale the vectors to length 1. None: as described above.
-        do_lower_case: whether to lowercase the texts. None: as the checkpoint says, or
-            else True, unless the vocabulary has cased pieces.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: a text is wrong, or `source` is not a complete encoder.
-
-    Example:
-        >>> bert_tf.embed("bert-base-uncased", ["Rain.", "Sun."]).shape
-        (2, 768)
-    """
-    items = given_data.read(texts, "a list of texts")
-    lines = [_line(index, item) for index, item in enumerate(items)]
-    backends.check(backend, backends.policy_of(dtype))
-    batch_size = fine_tuning_predictor.checked_count(batch_size, "batch_size")
-    start = starting_point.find(source, do_lower_case=do_lower_case)
-    # `find` was given a checkpoint, so it returns a source.
-    opened = cast(source_module.Source, start.source)
-    text = opened.encoder_text
-    if text.output_activation is not None:
-        raise ValueError(
-            f"{source} scores pairs of texts and has no vectors for single texts; "
-            "expected an encoder."
-        )
-    text = dataclasses.replace(
-        text,
-        pooling=text.pooling or "mean",
-        normalize=text.normalize is not False if normalize is None else normalize,
-    )
-    length = text.max_seq_length or start.config.max_position_embeddings
-    extractor = extraction.Extractor(
-        feature_extraction_options.ExtractionOptions(
-            init_checkpoint=source,
-            pooling=feature_extraction_options.OF_CHECKPOINT,
-            max_seq_length=length,
-            batch_size=batch_size,
-            dtype=dtype,
-            backend=backend,
-        ),
-        start=dataclasses.replace(start, source=dataclasses.replace(opened, text=text)),
-    )
-    return extractor.embed(lines)
-
-
-def _line(index, item):
-    place = f"text {index}"
-    if isinstance(item, str):
-        return extraction.TextLine(text_a=item, place=place)
-    is_pair = isinstance(item, tuple | list) and len(item) == 2
-    if not is_pair or not all(isinstance(text, str) for text in item):
-        raise ValueError(
-            f"Text {index} is {item!r:.60}; expected a string, or (text, second text)."
-        )
-    return extraction.TextLine(text_a=item[0], text_b=item[1], place=place)
 
 
 def _reported(texts, total):
@@ -165,7 +240,7 @@ def _reported(texts, total):
 
 
 def write(
-    texts: Iterable[extraction.Extracted],
+    texts: Iterable[Extracted],
     options: feature_extraction_options.ExtractFeaturesOptions,
     vocabulary: vocabulary_module.Vocabulary,
 ) -> None:
@@ -173,7 +248,7 @@ def write(
 
     Args:
         texts: consumed as they are written.
-        options: output_file, output_format, layers and max_seq_length are used.
+        options: output_file, output_format, layers and pooling are used.
         vocabulary: for the tokens in JSON lines.
 
     Raises:
@@ -184,38 +259,30 @@ def write(
         return
     with files.complete_or_absent(options.output_file) as file:
         for index, text in enumerate(texts):
-            file.write(_json_line(text, index, options.layers, vocabulary))
+            file.write(_json_line(text, index, options, vocabulary))
 
 
-def _json_line(extracted, index, layers, vocabulary):
+def _json_line(extracted, index, options, vocabulary):
     """Returns the line of one text, with its line end.
 
     Without pooling it is the release's: `linex_index` (its spelling), and `features`
     with `token` and `layers` (`index` as in `layers`, and `values`) for every piece.
-    With pooling there are `values` instead of features. Attention weights follow as
-    `attention_weights`: for each layer `index` and `heads` [N][from][to].
+    With pooling there are `values` instead of features.
     """
     record: dict[str, Any] = {"linex_index": index}
-    if extracted.vector is not None:
-        record["values"] = rounded(extracted.vector)
-    elif extracted.vectors is not None:
+    vectors = rounded(extracted.vectors)
+    if options.pooling != "none":
+        record["values"] = vectors
+    else:
         record["features"] = [
             {
                 "token": vocabulary.tokens[token_id],
                 "layers": [
                     {"index": layer, "values": values}
-                    for layer, values in zip(layers, rows, strict=True)
+                    for layer, values in zip(options.layers, rows, strict=True)
                 ],
             }
-            for token_id, rows in zip(
-                extracted.input_ids, rounded(extracted.vectors), strict=True
-            )
-        ]
-    if extracted.attention_weights is not None:
-        by_layer = extracted.attention_weights.transpose(1, 2, 0, 3)  # [L, N, S, S]
-        record["attention_weights"] = [
-            {"index": layer, "heads": heads}
-            for layer, heads in zip(layers, rounded(by_layer), strict=True)
+            for token_id, rows in zip(extracted.input_ids, vectors, strict=True)
         ]
     return json.dumps(record) + "\n"
 
@@ -239,7 +306,7 @@ def _write_npz(texts, options):
         spools, first_rows, starts = {}, {}, [0]
         for text in texts:
             starts.append(starts[-1] + len(text.input_ids))
-            for name, rows in _rows(text, options.max_seq_length).items():
+            for name, rows in _rows(text, options).items():
                 if name not in spools:
                     spools[name] = stack.enter_context(
                         tempfile.TemporaryFile(dir=folder)
@@ -257,16 +324,8 @@ def _write_npz(texts, options):
         np.savez(file, **arrays)
 
 
-def _rows(extracted, max_seq_length):
+def _rows(extracted, options):
     """Returns one text's rows of each array."""
-    is_pooled = extracted.vector is not None
-    rows = {
-        "input_ids": extracted.input_ids,
-        "vectors": extracted.vector[None] if is_pooled else extracted.vectors,
-    }
-    weights = extracted.attention_weights
-    if weights is not None:
-        missing = max_seq_length - weights.shape[-1]
-        widths = [(0, 0)] * (weights.ndim - 1) + [(0, missing)]
-        rows["attention_weights"] = np.pad(weights, widths)
-    return rows
+    is_pooled = options.pooling != "none"
+    vectors = extracted.vectors[None] if is_pooled else extracted.vectors
+    return {"input_ids": extracted.input_ids, "vectors": vectors}
