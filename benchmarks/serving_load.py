@@ -40,7 +40,7 @@ def main():
     lines = pathlib.Path(report.SAMPLE).read_text(encoding="utf-8").split("\n")
     texts = [line for line in lines if line.strip()][:40]
     texts += [" ".join(texts), "Дождь пошёл ночью.", "雨が夜に降り始めた。" * 9]
-    answers = client.open_saved_model(args.export_dir).predict(texts)
+    answers = client.open_saved_model(args.export_dir).ask(text=texts)
     golden = {t: a["embedding"] for t, a in zip(texts, answers, strict=True)}
     with contextlib.ExitStack() as stack:
         starts = [running(root, args.export_dir) for root in args.roots]

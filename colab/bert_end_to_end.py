@@ -294,7 +294,7 @@ from bert_tf.serving import export
 export_dir = export.export_saved_model(
     setup.path("topics"), setup.path("exported", "1")
 )
-served = client.open_saved_model(export_dir).predict(sentences)
+served = client.open_saved_model(export_dir).ask(text=sentences)
 for one, predicted in zip(served, predictions_of_run, strict=True):
     assert one["label"] == predicted["label"]
 served

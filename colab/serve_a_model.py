@@ -119,7 +119,7 @@ sentences = [
     "Thunder rolled over the hills.",
     "The violin needs a new string.",
 ]
-served = client.open_saved_model(export_dir).predict(sentences)
+served = client.open_saved_model(export_dir).ask(text=sentences)
 direct = model.predict(sentences)
 for one, other in zip(served, direct, strict=True):
     assert one["label"] == other["label"]

@@ -64,14 +64,6 @@ class Client:
             answers += self._answers(signature, batch)
         return answers
 
-    def predict(
-        self, texts: Iterable[str], texts_b: Iterable[str] | None = None
-    ) -> list[dict[str, Any]]:
-        """Returns the answers for texts, or for pairs of texts. See `ask`."""
-        if texts_b is None:
-            return self.ask(text=texts)
-        return self.ask(text=texts, text_b=texts_b)
-
     def _answers(self, signature, inputs):
         endings = inputs.get("endings")
         if endings is not None:

@@ -47,28 +47,28 @@ def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
 def test_a_server_that_does_not_answer_is_quoted(reply, message):
     with rest_double.serving(lambda path, body: reply) as address:
         with pytest.raises(ValueError, match=message):
-            client.open_server(f"{address}/v1/models/topics").predict(["a"])
+            client.open_server(f"{address}/v1/models/topics").ask(text=["a"])
 
 
 def test_a_server_that_is_not_there_is_named():
     with rest_double.serving(lambda path, body: (200, {})) as address:
         gone = f"{address}/v1/models/topics"
     with pytest.raises(ConnectionError, match=r"cannot be reached: .* that the server"):
-        client.open_server(gone).predict(["a"])
+        client.open_server(gone).ask(text=["a"])
 
 
 @pytest.mark.parametrize(
-    "kind, texts_b, message",
+    "kind, inputs, message",
     [
-        ("single", ["b"], "takes text, got text and text_b"),
-        ring.slow("pair", None, "takes text and text_b, got text"),
-        ring.slow("pair", ["b", "c"], "must have the same length, got 1 of text, 2 of"),
+        ("single", {"text_b": ["b"]}, "takes text, got text and text_b"),
+        ring.slow("pair", {}, "takes text and text_b, got text"),
+        ring.slow("pair", {"text_b": ["b", "c"]}, "got 1 of text, 2 of text_b"),
     ],
 )
-def test_the_wrong_number_of_texts_is_refused(exports, kind, texts_b, message):
+def test_the_wrong_number_of_texts_is_refused(exports, kind, inputs, message):
     asked = client.open_saved_model(exports[kind][1])
     with pytest.raises(ValueError, match=message):
-        asked.predict(["a"], texts_b)
+        asked.ask(text=["a"], **inputs)
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ def test_a_damaged_folder_is_named(single_export, tmp_path, name, content, messa
 def test_a_saved_model_of_something_else_is_refused(tmp_path):
     tf.saved_model.save(tf.Module(), str(tmp_path / "other"))
     with pytest.raises(ValueError, match="no signature serving_default"):
-        client.open_saved_model(str(tmp_path / "other")).predict(["a"])
+        client.open_saved_model(str(tmp_path / "other")).ask(text=["a"])
 
 
 def test_a_text_that_the_saved_model_refuses_is_an_error_of_the_query(single_export):
     asked, longest = client.open_saved_model(single_export), "é" * 2**19
-    assert len(asked.predict(["the rain", longest])) == 2
+    assert len(asked.ask(text=["the rain", longest])) == 2
     message = "/1 refused the query: .*Expected texts of at most 1048576 bytes"
     with pytest.raises(ValueError, match=message):
-        asked.predict(["the rain", longest + "a"])
+        asked.ask(text=["the rain", longest + "a"])
 
 
 def test_an_answer_that_is_nan_is_refused():
@@ -107,14 +107,14 @@ def test_an_answer_that_is_nan_is_refused():
         return {"labels": [["rain"]]} if name == "labels" else outputs
 
     with pytest.raises(ValueError, match=r"returned NaN \(probabilities\)"):
-        client.Client(call).predict(["one", "two"])
+        client.Client(call).ask(text=["one", "two"])
 
 
 def test_texts_are_any_iterable_but_not_the_characters_of_one_text():
     asked = client.Client(lambda name, inputs: {"value": [len(inputs["text"])] * 2})
-    assert asked.predict(text for text in ("a", "b")) == [{"value": 2}] * 2
+    assert asked.ask(text=(text for text in ("a", "b"))) == [{"value": 2}] * 2
     with pytest.raises(ValueError, match="text: expected a list of texts, got one"):
-        asked.predict("the rain")
+        asked.ask(text="the rain")
     for endings in ("was", [], ["was"], ["was", ""]):
         with pytest.raises(ValueError, match=r"endings: query 1 has .* two or more"):
             asked.ask(text=["a", "b"], endings=[["is", "was"], endings])
@@ -131,7 +131,7 @@ def test_a_new_version_on_the_server_has_its_own_labels():
 
     asked = client.Client(call)
     while versions:
-        [answer] = asked.predict(["a"])
+        [answer] = asked.ask(text=["a"])
         assert list(answer["probabilities"]) == versions[0]
         assert answer["probabilities"][answer["label"]] == 0.9
         versions.pop(0)

@@ -104,10 +104,10 @@ def get(port, path, status=200):
 
 def test_the_server_answers_as_the_saved_model(port, single_export):
     assert predict(port, inputs=TEXTS).ok
-    expected = client.open_saved_model(single_export).predict(TEXTS)
+    expected = client.open_saved_model(single_export).ask(text=TEXTS)
     url = f"http://localhost:{port}/v1/models/single"
     for path in (url, f"{url}/versions/1"):
-        runs.assert_close(client.open_server(path).predict(TEXTS), expected)
+        runs.assert_close(client.open_server(path).ask(text=TEXTS), expected)
 
 
 def test_the_server_describes_itself(port):
