@@ -5,13 +5,10 @@ A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import os
-import platform
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from bert_tf import files
@@ -33,7 +30,6 @@ from bert_tf.serving import versions
 from bert_tf.serving import warm_up
 
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
-VERSIONS_FILE = "versions.json"  # Of the software that wrote the export.
 _NAMES = {
     id_models.LITERT: "LiteRT model",
     id_models.ONNX: "ONNX model",
@@ -46,8 +42,8 @@ def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
     """Writes the model of a training run, completely or not at all.
 
     `fine_tuning.tasks` names the module of its signatures. `assets.extra/` contains the
-    run's task.json, vocab.txt, bert_config.json and model card, the labels, the
-    versions of the software, and requests to warm up a server.
+    run's task.json, vocab.txt, bert_config.json and model card, the labels, and
+    requests to warm up a server.
 
     Args:
         output_dir: `output_dir` of the training run.
@@ -143,19 +139,12 @@ def _load_checkpoint(options, dtype):
 def _extra_files(model, output_dir):
     """Returns the files that describe a model, and the model card of its run."""
     task = companion_files.with_fingerprint(model.task.to_dict(), model.vocabulary)
-    software = {
-        "bert_tf": importlib.metadata.version("bert_tf"),
-        "keras": keras.__version__,
-        "python": platform.python_version(),
-        "tensorflow": tf.__version__,
-    }
     texts = {
         companion_files.TASK_FILE: json.dumps(task, indent=2) + "\n",
         companion_files.VOCAB_FILE: "".join(
             f"{token}\n" for token in model.vocabulary.tokens
         ),
         companion_files.CONFIG_FILE: model.config.to_json_string(),
-        VERSIONS_FILE: json.dumps(software, indent=2) + "\n",
     }
     if labels := getattr(model.task, "labels", ()):
         texts[LABELS_FILE] = "".join(f"{label}\n" for label in labels)
