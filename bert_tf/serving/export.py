@@ -23,11 +23,10 @@ from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import tasks
 from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import inference
+from bert_tf.serving import export_layout
 from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
-from bert_tf.serving import versions
-from bert_tf.serving import warm_up
 
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
 _NAMES = {
@@ -48,7 +47,7 @@ def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
     Args:
         output_dir: `output_dir` of the training run.
         export_dir: the folder to write. TensorFlow Serving expects a version number as
-            its last part: `models/topics/1`. `versions.next_folder` chooses one.
+            its last part: `models/topics/1`. `export_layout.next_folder` chooses one.
         **options: other fields of `ExportSavedModelOptions`.
 
     Returns:
@@ -160,15 +159,14 @@ def _write(model, extra, options):
     module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     # What loaders look for. Where folders cannot be renamed, it is written last.
-    model_files = (versions.MODEL_FILE, *id_models.FILES.values())
+    model_files = (export_layout.MODEL_FILE, *id_models.FILES.values())
     with locks.complete_or_absent_folder(
         options.export_dir.rstrip("/"), completes=model_files.__contains__
     ) as folder:
         extra_folder = folder
         if is_saved_model:
             _save(module, folder, options.export_dir)
-            # For files that the graph does not read.
-            extra_folder = os.path.join(folder, warm_up.PATH[0])
+            extra_folder = os.path.join(folder, export_layout.EXTRA_FOLDER)
         else:
             id_models.write(module, folder, options.format, options.dtype)
         progress_module.report("export", 2, 3)
@@ -177,7 +175,7 @@ def _write(model, extra, options):
             with files.complete_or_absent(path, "wb") as file:
                 file.write(content)
         if is_saved_model:
-            warm_up.write(module, os.path.join(folder, *warm_up.PATH))
+            export_layout.write_warm_up(module, folder)
     progress_module.report("export", 3, 3)
 
 
@@ -189,11 +187,11 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
     """
     with contextlib.ExitStack() as stack:
         model_dir = options.export_dir.rstrip("/")
-        model_file = id_models.FILES.get(options.format, versions.MODEL_FILE)
-        if versions.next_folder(model_dir, model_file) != model_dir:
+        model_file = id_models.FILES.get(options.format, export_layout.MODEL_FILE)
+        if export_layout.next_folder(model_dir, model_file) != model_dir:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
-        export_dir = versions.next_folder(model_dir, model_file)
+        export_dir = export_layout.next_folder(model_dir, model_file)
         _export(dataclasses.replace(options, export_dir=export_dir))
         names = ", ".join(files.list_folder(export_dir))
         kind = _NAMES.get(options.format, "SavedModel")

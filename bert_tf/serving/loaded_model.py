@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.serving import versions
+from bert_tf.serving import export_layout
 
 Columns = dict[str, np.ndarray]
 
@@ -105,7 +105,7 @@ def load(export_dir: str) -> Any:
         ImportError: TensorFlow Text is not installed.
         OSError: the SavedModel does not exist or cannot be read.
     """
-    export_dir = versions.latest_folder(export_dir)
+    export_dir = export_layout.latest_folder(export_dir)
     import tensorflow as tf
 
     from bert_tf.tokenization import in_graph

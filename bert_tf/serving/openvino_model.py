@@ -20,9 +20,8 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.fine_tuning import backends
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import input_features
+from bert_tf.serving import export_layout
 from bert_tf.serving import loaded_model
-from bert_tf.serving import versions
-from bert_tf.serving import warm_up
 
 # The function's name in the object graph, and the suffix of the one that replaces it.
 _FUNCTION = "model_outputs"
@@ -49,7 +48,9 @@ def load(export_dir: str) -> Any:
     function = _model_function(saved_model, export_dir)
     _check_dtype(function, export_dir)
     config = config_module.BertConfig.from_json_file(
-        os.path.join(export_dir, warm_up.PATH[0], companion_files.CONFIG_FILE)
+        os.path.join(
+            export_dir, export_layout.EXTRA_FOLDER, companion_files.CONFIG_FILE
+        )
     )
     model = _Model(config.max_position_embeddings)
     _replace(saved_model, function, model)
@@ -64,7 +65,7 @@ def load(export_dir: str) -> Any:
 
 def _read_definition(export_dir):
     """Returns the message `SavedModel` of a SavedModel."""
-    path = os.path.join(export_dir, versions.MODEL_FILE)
+    path = os.path.join(export_dir, export_layout.MODEL_FILE)
     with open(path, "rb") as file:
         try:
             return saved_model_pb2.SavedModel.FromString(file.read())
@@ -175,10 +176,10 @@ def _load_changed(saved_model, export_dir):
     """Loads a SavedModel with a definition that differs from the one on disk."""
     with tempfile.TemporaryDirectory() as folder:
         for name in os.listdir(export_dir):
-            if name not in (versions.MODEL_FILE, _FINGERPRINT):
+            if name not in (export_layout.MODEL_FILE, _FINGERPRINT):
                 target = os.path.abspath(os.path.join(export_dir, name))
                 os.symlink(target, os.path.join(folder, name))
-        with open(os.path.join(folder, versions.MODEL_FILE), "wb") as file:
+        with open(os.path.join(folder, export_layout.MODEL_FILE), "wb") as file:
             file.write(saved_model.SerializeToString())
         try:
             return loaded_model.load(folder)

@@ -12,8 +12,8 @@ import threading
 import time
 
 from bert_tf import files
+from bert_tf.serving import export_layout
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import versions
 
 try:
     import uvicorn
@@ -51,7 +51,7 @@ def run(options: serving_options.ServeModelOptions) -> None:
         OSError: there is no model, or the port is in use.
         ValueError: the token, or the name of its file, is empty.
     """
-    versions.latest_folder(options.export_dir)
+    export_layout.latest_folder(options.export_dir)
     app = server_app.Application(options, _token())
 
     def stop(number, frame):
@@ -82,7 +82,7 @@ def _load_versions(options, app):
     while app.queue.busy_seconds() < limit:
         previous, sizes = sizes, None
         try:
-            folder = versions.latest_folder(options.export_dir)
+            folder = export_layout.latest_folder(options.export_dir)
             sizes = _sizes(folder)
             # A version that is still being copied changes.
             if app.model is None or sizes == previous != tried:
@@ -104,7 +104,7 @@ def _load_versions(options, app):
 
 def _sizes(folder):
     """Returns the sizes of a version's files."""
-    paths = [f"{folder}/{versions.MODEL_FILE}"]
+    paths = [f"{folder}/{export_layout.MODEL_FILE}"]
     if files.is_folder(inner := f"{folder}/variables"):
         paths += [f"{inner}/{name}" for name in files.list_folder(inner)]
     return {path: files.size(path) for path in paths}

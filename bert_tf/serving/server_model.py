@@ -20,9 +20,8 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.fine_tuning import options as fine_tuning_options
+from bert_tf.serving import export_layout
 from bert_tf.serving import loaded_model
-from bert_tf.serving import versions
-from bert_tf.serving import warm_up
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 Columns = loaded_model.Columns
@@ -54,7 +53,7 @@ class ServedModel(loaded_model.LoadedModel):
         self.name = re.sub(r"[^\w.-]", "_", name) or "model"
         self.version = int(last) if last.isdecimal() else 1
         self._export_dir = export_dir
-        self._read_companions(os.path.join(export_dir, warm_up.PATH[0]))
+        self._read_companions(os.path.join(export_dir, export_layout.EXTRA_FOLDER))
         load = loaded_model.load
         if backend == fine_tuning_options.OPENVINO:
             # Needs Keras, which TensorFlow does without.
@@ -64,8 +63,8 @@ class ServedModel(loaded_model.LoadedModel):
         super().__init__(load(export_dir))
         if not self.signatures:
             raise ValueError(
-                f"{os.path.join(export_dir, versions.MODEL_FILE)} has no signature; "
-                "expected a model written by bert_tf export."
+                f"{os.path.join(export_dir, export_layout.MODEL_FILE)} has no "
+                "signature; expected a model written by bert_tf export."
             )
         self.warm_up()
 
@@ -98,7 +97,9 @@ class ServedModel(loaded_model.LoadedModel):
         if not self._is_ours:
             return  # What its inputs mean is not known.
         inputs = {name: one.inputs for name, one in self.signatures.items()}
-        for request in warm_up.create_requests(inputs, self.task["max_seq_length"]):
+        for request in export_layout.warm_up_requests(
+            inputs, self.task["max_seq_length"]
+        ):
             try:
                 self.compute(*request)
             except (OSError, ValueError) as error:

@@ -10,8 +10,8 @@ import yaml
 
 from bert_tf import command_line
 from bert_tf import subcommands
+from bert_tf.serving import export_layout
 from bert_tf.serving import options as serving_options
-from bert_tf.serving import warm_up
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
@@ -133,7 +133,7 @@ def test_the_files_for_tensorflow_serving_can_be_read():
         assert all(yaml.safe_load_all(block))
     # The server refuses larger requests.
     rows = int(re.search(r"^max_batch_size \{ value: (\d+) \}", text, re.M)[1])
-    assert rows >= max(serving_options.QUERIES_PER_CALL, *warm_up.BATCH_SIZES)
+    assert rows >= max(serving_options.QUERIES_PER_CALL, *export_layout.BATCH_SIZES)
 
 
 def test_every_claim_of_equality_names_a_test_with_its_tolerance():

@@ -10,9 +10,9 @@ import pytest
 
 from bert_tf.fine_tuning import backends
 from bert_tf.serving import export
+from bert_tf.serving import export_layout
 from bert_tf.serving import openvino_model
 from bert_tf.serving import server_model
-from bert_tf.serving import warm_up
 from tests import runs
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def assert_same_answers(export_dir, kind):
 @pytest.mark.parametrize("kind", INPUTS)
 def test_the_model_is_replaced_and_the_answers_stay(exports, calls, kind):
     assert_same_answers(exports[kind][1], kind)
-    assert len(calls) >= len(warm_up.BATCH_SIZES)
+    assert len(calls) >= len(export_layout.BATCH_SIZES)
     assert {policy for _, policy in calls} == {"float32"}
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.serving import export_layout
 from bert_tf.serving import loaded_model
 from bert_tf.serving import server_model
-from bert_tf.serving import warm_up
 from tests import runs
 
 
@@ -239,6 +239,7 @@ def test_a_model_of_another_program_has_no_warm_up(tmp_path):
 
 
 def test_a_model_that_fails_its_warm_up_requests_is_refused(single_export, monkeypatch):
-    monkeypatch.setattr(warm_up, "create_requests", lambda *_: [("ids", ids(10**6))])
+    wrong = [("ids", ids(10**6))]
+    monkeypatch.setattr(export_layout, "warm_up_requests", lambda *_: wrong)
     with pytest.raises(OSError, match="failed a warm-up request to its signature ids"):
         server_model.ServedModel(single_export)
