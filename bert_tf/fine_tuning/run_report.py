@@ -307,6 +307,8 @@ def plot_runs(options: training_options.PlotRunOptions) -> str:
         lines.append(
             f"The report is in {write_report(run_folder.RunFolder(run_dirs[0]))}."
         )
+    if options.tensorboard:
+        lines += [plots.write_tensorboard(folder) for folder in run_dirs]
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ from bert_tf.serving import loaded_model
 from bert_tf.serving import options as serving_options
 
 DEFAULT_SIGNATURE = "serving_default"
+_ENTITY = ("label", "text", "start", "end", "score")
 
 
 class Client:
@@ -47,7 +48,8 @@ class Client:
             choice model returns `label` (the number of the most likely ending),
             `ending` (its text) and `probabilities` by number. A question answering
             model returns `answer`, `start`, `end`, `score`, `no_answer_score`, a
-            tagger `words`, `tags`, `starts`, `ends`, and a masked-word model `masks`,
+            tagger `words`, `tags`, `starts`, `ends` (its signature `entities` also
+            `probabilities` and `entities`), and a masked-word model `masks`,
             for each [MASK] a list of dicts with `token` and `probability`, and
             `status`: "ok", or "no_mask" or "too_long" for a text without candidates.
 
@@ -213,8 +215,16 @@ def _masks(row):
 
 def _without_padding(row):
     # Padding has negative positions.
+    entities = {name: row.pop(f"entity_{name}s", None) for name in _ENTITY}
     count = sum(start >= 0 for start in row["starts"])
-    return {name: row[name][:count] for name in _in_order(row)}
+    words = {name: row[name][:count] for name in _in_order(row)}
+    if entities["label"] is None:
+        return words
+    rows = [
+        dict(zip(_ENTITY, one, strict=True))
+        for one in zip(*entities.values(), strict=True)
+    ]
+    return words | {"entities": [one for one in rows if one["start"] >= 0]}
 
 
 def _in_order(row):

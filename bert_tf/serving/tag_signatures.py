@@ -30,14 +30,17 @@ class TagSignatures(signatures.TaskSignatures):
     Attributes:
         functions: `serving_default` takes `text`, string [B], of any length. It returns
             `words` and `tags`, string [B, W], padded with "", and `starts` and `ends`,
-            int64 [B, W], characters of the text, padded with `NO_WORD`. `ids` returns
-            `logits`, float32 [B, S, C].
+            int64 [B, W], characters of the text, padded with `NO_WORD`. `entities`
+            returns also `probabilities`, float32 [B, W], of the tags, and for each
+            entity its `entity_labels`, `entity_texts`, `entity_starts`, `entity_ends`
+            and `entity_scores` [B, E]. `ids` returns `logits`, float32 [B, S, C].
     """
 
     HAS_POSITIONS = True
 
     def __init__(self, predictor: Any):
-        super().__init__(predictor)
+        texts = signatures.texts("text")
+        super().__init__(predictor, entities=(self._with_entities, texts))
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)
 
@@ -47,7 +50,20 @@ class TagSignatures(signatures.TaskSignatures):
 
     def _of_texts(self, text):
         split = split_words(text)
+        return self._tagged(split, self._word_logits(split.words))
+
+    def _with_entities(self, text):
+        split = split_words(text)
         logits = self._word_logits(split.words)
+        best = tf.argmax(logits, axis=-1)
+        probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+        return {
+            **self._tagged(split, logits),
+            "probabilities": split.words.with_values(probabilities).to_tensor(),
+            **self._entities(split, best, probabilities),
+        }
+
+    def _tagged(self, split, logits):
         labels = tf.constant(self.predictor.task.labels)
         tags = split.words.with_values(tf.gather(labels, tf.argmax(logits, axis=-1)))
         return {
@@ -55,6 +71,40 @@ class TagSignatures(signatures.TaskSignatures):
             "tags": tags.to_tensor(""),
             "starts": split.starts.to_tensor(NO_WORD),
             "ends": split.ends.to_tensor(NO_WORD),
+        }
+
+    def _entities(self, split, best, probabilities):
+        """Returns the entities of texts, as `schemes.entities` finds them."""
+        task = self.predictor.task
+        kinds, table = task.label_types(), task.entity_begins()
+        number = tf.ragged.range(split.words.row_lengths()).values
+        start = tf.constant(len(task.labels), tf.int64)
+        before = tf.where(number == 0, start, tf.roll(best, 1, axis=0))
+        begins = tf.gather_nd(tf.constant(table), tf.stack([before, best], axis=1))
+        entity = tf.cumsum(tf.cast(begins, tf.int64)) - 1  # Of each word [W].
+        # After O, every other tag begins an entity.
+        word = tf.where(tf.gather(tf.constant(table[-1]), best))[:, 0]
+        entity = tf.gather(entity, word)
+        first, last = tf.where(begins)[:, 0], tf.math.segment_max(word, entity)
+        text = tf.gather(split.words.value_rowids(), first)
+        starts = tf.gather(split.starts.values, first)
+        ends = tf.gather(split.ends.values, last)
+        columns = {
+            "labels": tf.gather(tf.constant(kinds), tf.gather(best, first)),
+            "texts": tf.strings.substr(
+                tf.gather(split.texts, text), starts, ends - starts, unit="UTF8_CHAR"
+            ),
+            "starts": starts,
+            "ends": ends,
+            "scores": tf.math.segment_mean(tf.gather(probabilities, word), entity),
+        }
+        padding = {"starts": NO_WORD, "ends": NO_WORD}
+        count = split.words.nrows()
+        return {
+            f"entity_{name}": tf.RaggedTensor.from_value_rowids(
+                values, text, count, validate=False
+            ).to_tensor(padding.get(name))
+            for name, values in columns.items()
         }
 
     def _word_logits(self, words):

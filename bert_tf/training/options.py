@@ -242,3 +242,8 @@ class PlotRunOptions(options_module.Options):
         None,
         help="PNG, PDF or SVG file to write. Default: curves.png in the first folder.",
     )
+    tensorboard: bool = option(
+        False,
+        help="Also write what TensorBoard lacks into each run: the baselines, and the "
+        "confusion matrix as an image.",
+    )

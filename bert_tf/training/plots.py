@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import json_values
@@ -31,6 +32,7 @@ from bert_tf.training import run_folder
 
 FILE = "plot_data.json"
 MAJORITY_CLASS = "majority class"
+TENSORBOARD_FOLDER = "plots"  # TensorBoard's name for a run is its folder.
 # Okabe and Ito's colors, which color-blind readers can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GRAY = "#777777"
@@ -183,6 +185,40 @@ def save(figure: Any, path: str) -> None:
     image_format = os.path.splitext(path)[1].removeprefix(".") or "png"
     with files.complete_or_absent(path, "wb") as file:
         file.write(image(figure, image_format))
+
+
+def write_tensorboard(run_dir: str) -> str:
+    """Writes the baselines of a run as flat lines, and its figures as images.
+
+    Training writes the curves itself; see `run_folder.RunFolder.log`. Returns a
+    sentence that says how to look at the run.
+
+    Raises:
+        OSError: a file cannot be written.
+        ImportError: matplotlib is not installed.
+    """
+    folder = os.path.join(run_dir, TENSORBOARD_FOLDER)
+    if files.is_folder(folder):  # An earlier call's files would be shown, too.
+        for name in files.list_folder(folder):
+            files.remove(os.path.join(folder, name))
+    data = read_data(run_dir)
+    lines = run_folder.RunFolder(run_dir).read_metrics()
+    steps = sorted({int(line["step"]) for line in lines}) or [0]
+    writer = tf.summary.create_file_writer(folder)
+    with writer.as_default():
+        for name, entry in data.get("baselines", {}).items():
+            if entry["value"] is not None:
+                for step in {steps[0], steps[-1]}:
+                    run_folder.write_scalar(name, entry["value"], step)
+        for name, figure in figures(data).items():
+            width, height = (int(pixels) for pixels in figure.get_size_inches() * _DPI)
+            # As tf.summary.image, which requires the package tensorboard.
+            metadata = tf.compat.v1.SummaryMetadata()
+            metadata.plugin_data.plugin_name = "images"
+            values = tf.constant([str(width), str(height), image(figure)])
+            tf.summary.write(name, values, steps[-1], metadata)
+    writer.close()
+    return f"TensorBoard shows the run: tensorboard --logdir={run_dir}"
 
 
 def create(num_rows: int = 1, num_columns: int = 1) -> tuple[Any, list[Any]]:

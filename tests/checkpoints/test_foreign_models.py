@@ -72,7 +72,7 @@ def test_a_model_computes_what_it_did_in_its_own_library(tmp_path, name, kind, o
     "name, kind",
     [
         *((f"hugging_face/{kind}", kind) for kind in checkpoint_heads.KINDS),
-        ("hugging_face/padding", "pretraining"),
+        ("hugging_face/sharded", "pretraining"),
         ("hugging_face/bfloat16", "classification"),
         ("hugging_face/float16", "encoder"),
         ("hugging_face/gamma_beta", "pretraining"),  # The library of 2018.

@@ -180,7 +180,7 @@ def test_without_a_vocabulary_beside_it_the_size_decides(
 def test_a_vocabulary_of_a_padded_hugging_face_table_is_compared(
     project_root, tmp_path
 ):
-    folder = project_root / "tests/checkpoints/foreign/hugging_face/padding"
+    folder = project_root / "tests/checkpoints/foreign/hugging_face/sharded"
     own = starting_point.find(folder).vocabulary
     own.save(tmp_path / "own.txt")
     given = starting_point.find(folder, vocab_file=tmp_path / "own.txt")

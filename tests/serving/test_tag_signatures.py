@@ -10,6 +10,7 @@ from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.serving import tag_signatures
 from bert_tf.tokenization import words as words_module
+from tests import runs
 
 WORDS = (
     *("the", "rain", "Rod", "bread", "Lund", "hello,", "(1895-1943)", "crème"),
@@ -97,6 +98,10 @@ def test_a_saved_model_tags_as_python(write_run, tmp_path, task):
     folder = export.export_saved_model(run_dir, str(tmp_path / "export"))
     model = client.open_saved_model(folder)
     assert model.ask(text=asked) == expected
+    expected_entities = predictors.load(run_dir).predict(asked, entities=True)
+    with_entities = model.ask(text=asked, signature="entities")
+    assert any(len(one["entities"]) > 1 for one in with_entities)
+    runs.assert_close(with_entities, expected_entities)
     # Capitals decide something: without true-casing other tags come out.
     if "true_cases" in task:
         plain = write_run("tags", tmp_path / "plain", do_lower_case=False)

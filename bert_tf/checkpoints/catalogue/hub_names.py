@@ -22,13 +22,14 @@ _ORGANIZATIONS = ("google-bert", "sentence-transformers")
 # Weights of the formats that we read, the best one first. Pickled weights
 # (pytorch_model.bin) are never downloaded: they can run code.
 _WEIGHTS = (
-    re.compile(r"model\.safetensors"),
+    re.compile(r"model(-\d+-of-\d+)?\.safetensors(\.index\.json)?"),
     re.compile(r"tf_model\.h5"),
     re.compile(r"(model|task)\.weights\.(h5|json)|model_\d+\.weights\.h5"),
     re.compile(r"checkpoint|[\w.-]*\.ckpt(-\d+)?\.(index|data-\d+-of-\d+)"),
 )
 _MARKERS = (
     "model.safetensors",
+    "model.safetensors.index.json",
     "tf_model.h5",
     "model.weights.h5",
     "model.weights.json",

@@ -56,7 +56,7 @@ def is_at(path: str | os.PathLike[str]) -> bool:
 
 
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
-    """Returns the `Source` of a folder, or of its weight file."""
+    """Returns the `Source` of a folder, or of its weight file or shard index."""
     folder = _folder(path)
     described = hugging_face_config.read(folder)
     stored = weights.stored_tensors(folder, described.class_name)
@@ -183,7 +183,7 @@ def _checked_config(source: source_module.Source) -> config_module.BertConfig:
 def _folder(path: str | os.PathLike[str]) -> str:
     path = os.fspath(path)
     folder, name = os.path.split(path)
-    is_file = name in (weights.NAME, weights.H5_NAME)
+    is_file = name in (weights.NAME, weights.INDEX_NAME, weights.H5_NAME)
     return (folder or ".") if is_file else path
 
 

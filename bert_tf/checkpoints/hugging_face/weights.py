@@ -1,8 +1,9 @@
 """The weight files of a Hugging Face folder, and the names of the weights in them.
 
-model.safetensors or tf_model.h5 is read; model.safetensors is written. The names in it
-follow from the release's by rule, except for two output layers. Dense kernels are
-transposed, [out, in]; the heads' output weights are [classes, H] in both.
+model.safetensors, several such files with an index, or tf_model.h5 is read;
+model.safetensors is written. The names in it follow from the release's by rule, except
+for two output layers. Dense kernels are transposed, [out, in]; the heads' output
+weights are [classes, H] in both.
 
 TensorFlow's classes of transformers 4 saved tf_model.h5. Each layer has a group with
 datasets such as "bert/encoder/layer_._0/output/dense/kernel:0" or, if the model was
@@ -30,11 +31,12 @@ from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import hdf5
 
 NAME = "model.safetensors"
+INDEX_NAME = f"{NAME}.index.json"
 H5_NAME = "tf_model.h5"
-# Weight files of other frameworks, and the index of several files, for which no BERT is
-# large enough -> the argument with which `from_pretrained` of transformers reads them.
+_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+# Weight files of other frameworks -> the argument with which `from_pretrained` of
+# transformers reads them.
 _FOREIGN = {
-    f"{NAME}.index.json": "",
     "pytorch_model.bin": "",
     "pytorch_model.bin.index.json": "",
     "tf_model.h5.index.json": ", from_tf=True",
@@ -80,11 +82,12 @@ class StoredTensor:
 
 def holds_weights(names: Iterable[str]) -> bool:
     """Returns whether a folder's file names include a model's weights."""
-    return not {NAME, H5_NAME, *_FOREIGN, *_ADAPTERS}.isdisjoint(names)
+    known = {NAME, INDEX_NAME, H5_NAME, *_FOREIGN, *_ADAPTERS}
+    return any(name in known or _SHARD.fullmatch(name) for name in names)
 
 
 def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
-    """Returns {name: `StoredTensor`} of the weight file of a folder.
+    """Returns {name: `StoredTensor`} of all weight files of a folder.
 
     Args:
         folder: path.
@@ -94,6 +97,8 @@ def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
     names = files.list_folder(folder)
     if NAME in names:
         return _tensors_of(os.path.join(folder, NAME))
+    if INDEX_NAME in names:
+        return _tensors_of_shards(folder, names)
     if H5_NAME in names:
         return _tensors_of_h5(os.path.join(folder, H5_NAME))
     for name, argument in _FOREIGN.items():
@@ -110,22 +115,30 @@ def stored_tensors(folder: str, class_name: str) -> dict[str, StoredTensor]:
             f"{folder} contains an adapter, not a model; merge it into its model with "
             "the library peft (merge_and_unload), save the result and pass its folder."
         )
-    raise FileNotFoundError(f"{folder} has no {NAME} and no {H5_NAME}.")
+    if any(map(_SHARD.fullmatch, names)):
+        raise FileNotFoundError(
+            f"{folder} has shards such as model-00001-of-00002.safetensors, but no "
+            f"{INDEX_NAME}; copy it from the source of the shards."
+        )
+    raise FileNotFoundError(f"{folder} has no {NAME} and no {INDEX_NAME}.")
 
 
 def read_each(
     tensors: Mapping[str, StoredTensor],
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields (key, array) of tensors of one file in their order, one at a time."""
-    first = next(iter(tensors.values()), None)
-    if first is None:
-        return
-    with (_opened if first.data_set is None else hdf5.opened)(first.path) as file:
+    """Yields (key, array) of some tensors in their order, one in memory at a time."""
+    with contextlib.ExitStack() as stack:
+        open_files: dict[str, Any] = {}
         for key, tensor in tensors.items():
-            if tensor.data_set is None:
-                yield key, file.get_tensor(tensor.name)
+            path, data_set = tensor.path, tensor.data_set
+            if path not in open_files:
+                is_h5 = data_set is not None
+                opened = hdf5.opened(path) if is_h5 else _opened(path)
+                open_files[path] = stack.enter_context(opened)
+            if data_set is None:
+                yield key, open_files[path].get_tensor(tensor.name)
             else:
-                array = file[tensor.data_set][()]
+                array = open_files[path][data_set][()]
                 yield key, array.T if tensor.is_transposed else array
 
 
@@ -175,6 +188,39 @@ def is_transposed(name: str) -> bool:
 def transposed_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     """Converts a shape between the release's layout and Hugging Face's, either way."""
     return tuple(reversed(shape)) if is_transposed(name) else tuple(shape)
+
+
+def _tensors_of_shards(folder: str, names: Sequence[str]) -> dict[str, StoredTensor]:
+    path = os.path.join(folder, INDEX_NAME)
+    weight_map = files.read_json(path).get("weight_map")
+    if not isinstance(weight_map, dict):
+        raise ValueError(
+            f"{path} is not an index of shards: expected JSON with a weight_map from "
+            "tensors to files."
+        )
+    for shard in weight_map.values():
+        if not isinstance(shard, str) or os.path.basename(shard) != shard:
+            raise ValueError(
+                f"{path} names the shard {shard!r}; expected a file beside it."
+            )
+    shards = sorted(set(weight_map.values()))
+    missing = [shard for shard in shards if shard not in names]
+    if missing:
+        raise FileNotFoundError(
+            f"{folder}: {len(missing)} of {len(shards)} shards are missing: "
+            f"{', '.join(missing)}; copy them into the folder."
+        )
+    tensors: dict[str, StoredTensor] = {}
+    for shard in shards:
+        tensors |= _tensors_of(os.path.join(folder, shard))
+    lost = sorted(name for name in weight_map if name not in tensors)
+    if lost:
+        raise ValueError(
+            f"{path} lists {lost[0]} in {weight_map[lost[0]]}, which lacks it "
+            f"({len(lost)} such tensors); the files belong to different models: copy "
+            "all of them again."
+        )
+    return tensors
 
 
 def _tensors_of(path: str) -> dict[str, StoredTensor]:

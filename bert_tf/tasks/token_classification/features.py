@@ -64,6 +64,17 @@ class Record(task_record.TaskRecord):
         """The maximum number of pieces in a window, without [CLS] and [SEP]."""
         return self.max_seq_length - 2
 
+    def entity_begins(self) -> list[list[bool]]:
+        """Returns whether an entity begins at each label, after each label and O."""
+        return [
+            [schemes.begins_entity(before, tag, self.tag_scheme) for tag in self.labels]
+            for before in (*self.labels, schemes.OUTSIDE)
+        ]
+
+    def label_types(self) -> list[str]:
+        """Returns the type of the entities of each label."""
+        return [schemes.type_of(tag, self.tag_scheme) for tag in self.labels]
+
     def create_model(
         self, config: config_module.BertConfig, *, dtype: Any = None
     ) -> token_classifier.BertTokenClassifier:
@@ -230,12 +241,17 @@ def answer(
 def line_answers(
     source: str | Sequence[examples.Sentence],
     tagged_words: Sequence[tuple[str, float]],
+    record: Record,
+    *,
+    entities: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yields the records of predictions.jsonl: one per line of text, or per sentence.
 
     Args:
         source: path of plain text, or the sentences of a column file.
         tagged_words: the `tagged` words of all of them.
+        record: of the model.
+        entities: whether to add probabilities and entities.
 
     Raises:
         ValueError: the plain text has changed since it was tagged.
@@ -249,7 +265,9 @@ def line_answers(
     rest = iter(tagged_words)
     for line, words in numbered:
         own = itertools.islice(rest, len(words.words))
-        yield {"line": line} | answer(words, own)
+        yield {"line": line} | answer(
+            words, own, record.tag_scheme if entities else None
+        )
 
 
 class Predictor(fine_tuning_predictor.Predictor):

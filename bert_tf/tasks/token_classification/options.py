@@ -50,6 +50,13 @@ class RunNerOptions(fine_tuning_options.PredictionOptions):
         "per line.",
         on_resume=options_module.FREE,
     )
+    entities: bool = option(
+        False,
+        help="With --do_predict: predictions.jsonl also has the probability of each "
+        "tag, and the entities with label, text, start, end and score.",
+        on_resume=options_module.FREE,
+        group="evaluation",
+    )
     word_column: int | None = option(
         None,
         minimum=0,
@@ -103,6 +110,8 @@ class RunNerOptions(fine_tuning_options.PredictionOptions):
                 "--true_case has no effect on lowercased text; use it with "
                 "--do_lower_case=False."
             )
+        if self.entities and not self.do_predict:
+            raise options_module.OptionError("--entities needs --do_predict.")
 
     def _check_files(self):
         reads_folder = self.trains or self.do_eval or self.check

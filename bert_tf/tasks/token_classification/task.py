@@ -189,6 +189,8 @@ class TokenClassification(task_module.Task):
         answers = features_module.line_answers(
             str(self.paths()["test"]) if is_plain else self.examples["test"],
             tagged,
+            self.record,
+            entities=self.options.entities,
         )
         test_scores: dict[str, float] = {}
         if self.examples["test"][0].tags is not None:

@@ -136,9 +136,9 @@ def test_an_interrupted_download_is_completed(hub, cache):
 
 def test_weights_are_downloaded_in_one_format():
     small = ["1_Pooling/config.json", "config.json", "vocab.txt"]
+    weights = ["model-00001-of-00002.safetensors", "model.safetensors.index.json"]
     others = ["openvino/openvino_model.xml", "pytorch_model.bin", "tf_model.h5"]
-    names = [*others, *small, "model.safetensors"]
-    assert hub_names.wanted_files(names) == (small, ["model.safetensors"])
+    assert hub_names.wanted_files([*others, *small, *weights]) == (small, weights)
 
 
 @pytest.mark.parametrize(

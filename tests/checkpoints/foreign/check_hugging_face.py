@@ -49,7 +49,7 @@ OUTPUTS = {
 
 
 def write(folder):
-    """Writes a model of every kind, and one with added words, and their outputs."""
+    """Writes a model of every kind, and one in shards, with what they compute."""
     from bert_tf.checkpoints import added_words
 
     for kind, changes in MODELS.items():

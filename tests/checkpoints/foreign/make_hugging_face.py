@@ -77,7 +77,11 @@ MODELS = {
     ),
     "multiple_choice": (transformers.BertForMultipleChoice, {}, {}),
     # The table has more rows than there are tokens, as after padding to 64.
-    "padding": (transformers.BertForPreTraining, {"vocab_size": 64}, {}),
+    "sharded": (
+        transformers.BertForPreTraining,
+        {"vocab_size": 64},
+        {"max_shard_size": "8KB"},
+    ),
     "bfloat16": (
         transformers.BertForSequenceClassification,
         {"num_labels": 4},
@@ -136,6 +140,7 @@ def save(
     folder,
     *,
     dtype=None,
+    max_shard_size="5GB",
     do_lower_case=True,
     strip_accents=None,
     added_tokens=(),
@@ -143,7 +148,7 @@ def save(
 ):
     if dtype is not None:
         model.to(dtype)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size=max_shard_size)
     wrapped = model
     for wrapper in wrappers:
         wrapped = wrapper(wrapped)

@@ -26,7 +26,7 @@ def test_what_goes_along_with_the_weights_is_read(foreign):
 
 
 def test_tensors_come_in_the_order_in_which_they_are_asked_for(foreign):
-    source = hugging_face.open_source(foreign / "padding")
+    source = hugging_face.open_source(foreign / "sharded")
     assert "has 64 rows for 40 tokens; the last rows are padding" in source.notes[0]
     wanted = sorted(source.shapes, reverse=True)
     read = dict(source.read_each(wanted))
@@ -241,7 +241,7 @@ def test_an_unknown_key_is_logged(copied, change, caplog):
 
 
 def test_a_vocabulary_longer_than_the_table_is_refused(copied, change):
-    folder = copied("padding")
+    folder = copied("sharded")
     whole = json.loads((folder / "tokenizer.json").read_text())
     whole["model"]["vocab"] |= {f"more{i}": 40 + i for i in range(25)}
     change(folder / "tokenizer.json", model=whole["model"])

@@ -1,4 +1,4 @@
-"""Files with weights: whole, HDF5, damaged, of other frameworks."""
+"""Files with weights: whole, in shards, HDF5, damaged, of other frameworks."""
 
 import json
 import pathlib
@@ -40,10 +40,34 @@ def test_a_damaged_file_is_named_in_one_line(copied, damage, message):
     assert "\n" not in str(error.value)
 
 
+def test_missing_shards_are_named(copied):
+    folder = copied("sharded")
+    (folder / "model-00002-of-00004.safetensors").unlink()
+    (folder / "model-00004-of-00004.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="2 of 4 shards are missing"):
+        hugging_face.open_source(folder)
+
+
+@pytest.mark.parametrize(
+    "index, message",
+    [
+        ("no JSON", "is not JSON"),
+        ("{}", "is not an index of shards: expected JSON with a weight_map"),
+        ('{"weight_map": {"a": 3}}', "names the shard 3; expected a file beside it"),
+        ('{"weight_map": {"a": "../b.safetensors"}}', "names the shard '../b.safetens"),
+        ('{"weight_map": {"a": "model-00001-of-00004.safetensors"}}', "which lacks it"),
+    ],
+)
+def test_an_index_that_lies_is_refused(copied, index, message):
+    folder = copied("sharded")
+    (folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(ValueError, match=message):
+        hugging_face.open_source(folder)
+
+
 @pytest.mark.parametrize(
     "name, version, argument",
     [
-        ("model.safetensors.index.json", "transformers", ""),
         ("pytorch_model.bin", "transformers", ""),
         ("pytorch_model.bin.index.json", "transformers", ""),
         ("tf_model.h5.index.json", "transformers<5", ", from_tf=True"),

@@ -104,14 +104,17 @@ def test_plain_text_is_tagged_line_by_line(tmp_path, names_run, names_options):
         do_train=False,
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
+        entities=True,
     )
     fine_tuning_run.run(options)
     empty, written = runs.json_lines(run_dir / "predictions-news.jsonl")
-    assert empty == {"line": 1, "words": [], "tags": [], "starts": [], "ends": []}
+    assert empty["words"] == empty["tags"] == empty["entities"] == []
     assert " ".join(written["words"]) == "Otto lives in the U.S. , says Ana ."
-    assert [written] == [
-        {"line": 2, **answer} for answer in bert_tf.load(str(run_dir)).predict([text])
-    ]
+    tagger = bert_tf.load(str(run_dir))
+    [answer] = tagger.predict([text], entities=True)
+    runs.assert_close(written, {"line": 2, **answer})
+    assert len(written["probabilities"]) == len(written["words"])
+    assert {one["label"] for one in written["entities"]} <= {"LOC", "PER"}
 
 
 def conll(*sentences):
