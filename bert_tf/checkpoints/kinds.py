@@ -1,6 +1,11 @@
-"""Names of written formats and of heads; importing this module is quick."""
+"""What options say about checkpoints; importing this module is quick."""
 
+import dataclasses
 import enum
+from typing import ClassVar
+
+from bert_tf import options as options_module
+from bert_tf.options import option
 
 # The model in this package, in catalogue/; its README.md says what it learned.
 SHIPPED = "bert-tf-mini"
@@ -21,3 +26,23 @@ class Head(enum.StrEnum):
 
 HEADS = tuple(Head)
 TASK_HEADS = HEADS[HEADS.index(Head.CLASSIFICATION) :]
+CASING_HELP = (
+    "Lowercase the text: true for uncased checkpoints, false for cased ones. Default: "
+    "the setting of init_checkpoint, or true unless the vocabulary has cased pieces."
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CompletionOptions(options_module.Options):
+    """What a checkpoint in the release's format may lack, for tools that apply it."""
+
+    flag_group: ClassVar[str] = "model"
+
+    bert_config_file: str | None = option(
+        None,
+        help="JSON file with the model's configuration. Default: the checkpoint's own.",
+    )
+    vocab_file: str | None = option(
+        None, help="Vocabulary of the checkpoint. Default: the checkpoint's own."
+    )
+    do_lower_case: bool | None = option(None, help=CASING_HELP)

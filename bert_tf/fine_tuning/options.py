@@ -20,10 +20,6 @@ from bert_tf.training import options as training_options
 
 # The same as `modeling.pooling.KINDS`: showing a tool's flags must not import Keras.
 POOLINGS = ("cls", "mean", "max")
-CASING_OF_CHECKPOINT_HELP = (
-    "Lowercase the text: true for uncased checkpoints, false for cased ones. Default: "
-    "the setting of init_checkpoint, or true unless the vocabulary has cased pieces."
-)
 # The dtypes and the backends of inference; see `backends`.
 DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
 # With OpenVINO, weights can also be stored in int8.

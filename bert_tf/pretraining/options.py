@@ -6,6 +6,7 @@ import math
 import re
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.options import option
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.training import options as training_options
@@ -217,7 +218,7 @@ class RunPretrainingOptions(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FillMaskOptions(options_module.Options):
+class FillMaskOptions(kinds.CompletionOptions):
     """Predicts the words behind [MASK], or scores how likely a text is.
 
     With --pseudo_log_likelihood, each word piece of a text is masked in turn. The sum
@@ -240,23 +241,6 @@ class FillMaskOptions(options_module.Options):
     output_file: str | None = option(
         None,
         help="JSON lines file to write, one line per text. Default: print a report.",
-    )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model's configuration. Default: that of the "
-        "checkpoint.",
-        group="model",
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary of the checkpoint. Default: the one stored with it.",
-        group="model",
-    )
-    do_lower_case: bool | None = option(
-        None,
-        help="Lowercase the text. Default: the checkpoint's setting, or True if it is "
-        "unknown.",
-        group="model",
     )
     top_k: int = option(5, minimum=1, help="Candidates to show per mask.")
     pseudo_log_likelihood: bool = option(

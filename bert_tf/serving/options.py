@@ -22,7 +22,7 @@ DTYPES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportSavedModelOptions(options_module.Options):
+class ExportSavedModelOptions(kinds.CompletionOptions):
     """Exports a model as a SavedModel that takes text and returns answers.
 
     With --format, exports a LiteRT, ONNX or OpenVINO model that takes word piece ids.
@@ -101,19 +101,6 @@ class ExportSavedModelOptions(options_module.Options):
         "For the other formats: data type of the stored weights. float16 (not onnx) "
         "halves the file, int8 divides it by four.",
         group="advanced",
-    )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model configuration. Default: the checkpoint's own.",
-        group="model",
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary of the checkpoint. Default: the checkpoint's own.",
-        group="model",
-    )
-    do_lower_case: bool | None = option(
-        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP, group="model"
     )
 
     def __post_init__(self) -> None:

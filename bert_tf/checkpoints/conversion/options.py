@@ -2,13 +2,12 @@
 
 import dataclasses
 
-from bert_tf import options as options_module
 from bert_tf.checkpoints import kinds
 from bert_tf.options import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConvertCheckpointOptions(options_module.Options):
+class ConvertCheckpointOptions(kinds.CompletionOptions):
     """Converts a BERT checkpoint to another format and verifies the result.
 
     The result is read back: every weight must have the same bits, and on a batch of
@@ -52,14 +51,6 @@ class ConvertCheckpointOptions(options_module.Options):
         help="Convert even if the target uses a different activation from the "
         "source's.",
     )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model's configuration. Default: the source's.",
-        group="model",
-    )
-    vocab_file: str | None = option(
-        None, help="Vocabulary of the model. Default: the source's.", group="model"
-    )
     add_words: str | None = option(
         None,
         help="File with words to add to the vocabulary, one per line. Their rows in "
@@ -67,7 +58,5 @@ class ConvertCheckpointOptions(options_module.Options):
         group="model",
     )
     do_lower_case: bool | None = option(
-        None,
-        help="Whether text is lowercased. Default: the source's setting.",
-        group="model",
+        None, help="Whether text is lowercased. Default: the source's setting."
     )

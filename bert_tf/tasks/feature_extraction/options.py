@@ -3,6 +3,7 @@
 import dataclasses
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
@@ -11,7 +12,7 @@ FORMATS = ("jsonl", "npz")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExtractFeaturesOptions(options_module.Options):
+class ExtractFeaturesOptions(kinds.CompletionOptions):
     """Writes the vectors of all word pieces, or one vector per text.
 
     The input has one text per line, or two with ` ||| ` between them.
@@ -32,21 +33,9 @@ class ExtractFeaturesOptions(options_module.Options):
         "released model, such as bert-base-uncased.",
         group="model",
     )
-    bert_config_file: str | None = option(
-        None,
-        help="JSON file with the model configuration. Default: the configuration of "
-        "init_checkpoint.",
-        group="model",
-    )
-    vocab_file: str | None = option(
-        None,
-        help="Vocabulary file. Default: the vocabulary of init_checkpoint.",
-        group="model",
-    )
     do_lower_case: bool = option(
         True,
         help="Lowercase the text: true for uncased checkpoints, false for cased ones.",
-        group="model",
     )
     layers: tuple[int, ...] = option(
         (-1, -2, -3, -4),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
@@ -64,7 +65,7 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
         "the column used in training, or label.",
     )
     do_lower_case: bool | None = option(  # type: ignore[assignment]
-        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP
+        None, help=kinds.CASING_HELP
     )
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from typing import ClassVar
 from typing import Self
 
 from bert_tf import options as options_module
+from bert_tf.checkpoints import kinds
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.options import option
 
@@ -72,7 +73,7 @@ class RunRetrievalOptions(fine_tuning_options.TaskOptions):
         "passages from it.",
     )
     do_lower_case: bool | None = option(  # type: ignore[assignment]
-        None, help=fine_tuning_options.CASING_OF_CHECKPOINT_HELP
+        None, help=kinds.CASING_HELP
     )
     max_query_length: int | None = option(
         None,
