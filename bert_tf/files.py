@@ -410,3 +410,29 @@ def _gfile() -> Any:
     import tensorflow as tf
 
     return tf.io.gfile
+
+
+class Unchanged:
+    """Size and time of files, to notice that they change while a run reads them."""
+
+    def __init__(self, paths: Sequence[str]):
+        facts = map_paths(size_and_time, paths)
+        self._facts = dict(zip(paths, facts, strict=True))
+
+    def check(self, paths: Sequence[str] | None = None) -> None:
+        """Raises a ValueError if a file, or one of `paths`, has changed or is gone."""
+        paths = list(self._facts if paths is None else paths)
+        now = map_paths(_facts_or_none, paths)
+        for path, facts in zip(paths, now, strict=True):
+            if facts != self._facts[path]:
+                raise ValueError(
+                    f"{path} has changed since training started. Put the old file back "
+                    "and start the same command again, or start a new run."
+                )
+
+
+def _facts_or_none(path):
+    try:
+        return size_and_time(path)
+    except FileNotFoundError:
+        return None

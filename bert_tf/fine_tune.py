@@ -41,7 +41,7 @@ from bert_tf import progress as progress_module
 from bert_tf import recipe
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import kinds
-from bert_tf.data import hold_out
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
@@ -139,10 +139,10 @@ class Run:
             share: share of the rows to evaluate on.
 
         Raises:
-            ValueError: see `hold_out.held_out`.
+            ValueError: see `text_checks.held_out`.
         """
         seed = self.option("random_seed")
-        chosen = hold_out.held_out(texts, [0] * len(rows), share=share, seed=seed)
+        chosen = text_checks.held_out(texts, [0] * len(rows), share=share, seed=seed)
         held_out = list(itertools.compress(rows, chosen))
         return list(itertools.compress(rows, ~chosen)), held_out
 

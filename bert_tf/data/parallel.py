@@ -4,6 +4,9 @@ The result of a task is the files that it writes. Each file appears complete or 
 all, and a task whose files exist does nothing. So a task may run on any machine, in any
 order, and more than once: after a crash nothing is lost or duplicated, and every runner
 writes the same files.
+
+A tool keeps the files of finished tasks in a folder until all tasks are finished. The
+folder has a fingerprint of the command, so that the same command resumes a killed run.
 """
 
 import concurrent.futures
@@ -23,6 +26,7 @@ from concurrent.futures import process
 from typing import Any
 from typing import ClassVar
 
+from bert_tf import files
 from bert_tf import machine
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
@@ -43,6 +47,9 @@ _RAISED = re.compile(
     r"^(?:\w+\.)*(ValueError|ImportError|\w*Error): (.*)$", re.MULTILINE
 )
 _WHILE = re.compile(r" \[while running .*")
+_FINGERPRINT = "fingerprint"  # The file that says which command the work belongs to.
+# What tasks may write into the folder: files with the number of a task.
+_WORK = re.compile(r"\d{6,}\.(?:json|part|txt)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -300,3 +307,45 @@ def _task_error(error, runner):
         f"--runner={runner}: the pipeline failed ({message}). The same command resumes "
         "the run."
     )
+
+
+def is_work_of(fingerprint: str, folder: str) -> bool:
+    """Returns whether the folder holds the finished work of the same command."""
+    path = os.path.join(folder, _FINGERPRINT)
+    if not files.exists(path):
+        return False
+    with files.open_file(path, "rb") as file:
+        return file.read() == fingerprint.encode()
+
+
+def start_work(fingerprint: str, folder: str) -> None:
+    """Creates the folder for the finished work of a command; removes other work.
+
+    Raises:
+        OSError: a file cannot be read, written or removed.
+    """
+    if is_work_of(fingerprint, folder):
+        return
+    remove_work(folder)
+    files.make_folders(folder)
+    with files.complete_or_absent(os.path.join(folder, _FINGERPRINT)) as file:
+        file.write(fingerprint)
+
+
+def remove_work(folder: str) -> None:
+    """Removes finished work, and its folder if it contains nothing else.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    if not files.is_folder(folder):
+        return
+    # The fingerprint first: work without it is never used again.
+    names = files.list_folder(folder)
+    for name in sorted(names, key=lambda name: files.final_name(name) != _FINGERPRINT):
+        final_name = files.final_name(name)
+        if final_name == _FINGERPRINT or _WORK.fullmatch(final_name):
+            files.remove(os.path.join(folder, name))
+    if not files.is_remote(folder):
+        with contextlib.suppress(OSError):  # It contains other files.
+            os.rmdir(folder)

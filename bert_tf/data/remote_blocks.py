@@ -19,7 +19,6 @@ import numpy as np
 
 from bert_tf import files
 from bert_tf.data import ordering
-from bert_tf.data import unchanged
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class BlockReader:
 
     def __init__(self, record_files: Any):
         self._files = record_files
-        self._unchanged = unchanged.Unchanged(record_files.paths)
+        self._unchanged = files.Unchanged(record_files.paths)
         self.rows_per_block = _rows_per_block(record_files)
         self._lock = threading.Lock()
         # Framed records by rows, those needed least recently first.

@@ -18,7 +18,6 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf.data import finished_work
 from bert_tf.data import parallel
 from bert_tf.preparation import documents
 from bert_tf.preparation import inputs
@@ -90,7 +89,7 @@ def prepare_corpus(options: PrepareCorpusOptions) -> str:
             map(files.exists, paths)
         ):
             report = _create(options, units, skipped, fingerprint)
-        finished_work.remove(os.path.join(options.output_dir, _FOLDER))
+        parallel.remove_work(os.path.join(options.output_dir, _FOLDER))
     names = report["output_files"]
     left_out = {text: report["read"][name] for name, text in _LEFT_OUT.items()}
     left_out["files that are not text"] = len(skipped)
@@ -109,9 +108,9 @@ def _create(options, units, skipped, fingerprint):
     """Creates a corpus, or completes it; returns the report."""
     work = os.path.join(options.output_dir, _FOLDER)
     files.make_folders(options.output_dir)
-    if not finished_work.belongs_to(fingerprint, work):
+    if not parallel.is_work_of(fingerprint, work):
         _check_no_corpus(options.output_dir)
-    finished_work.start(fingerprint, work)
+    parallel.start_work(fingerprint, work)
     tasks = [
         Task(
             sources=sources,

@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.data import unchanged
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_arrays
@@ -202,7 +201,7 @@ class TextPools:
         vocabulary: vocabulary_module.Vocabulary,
         **tokenizer_arguments: Any,
     ):
-        self.unchanged = unchanged.Unchanged(paths)
+        self.unchanged = files.Unchanged(paths)
         shards = data_corpus.balanced_shards(paths)
         if not shards:
             raise ValueError(f"Found no text in {', '.join(paths)}.")

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
-from bert_tf.data import finished_work
+from bert_tf.data import parallel
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -70,7 +70,7 @@ def folder_beside(output_file: str, fingerprint: str) -> Iterator[str]:
             return
     parent, name = os.path.split(output_file)
     folder = os.path.join(parent, f".{name}.shards")
-    finished_work.start(fingerprint, folder)
+    parallel.start_work(fingerprint, folder)
     is_kept = False
     try:
         yield folder
@@ -86,7 +86,7 @@ def folder_beside(output_file: str, fingerprint: str) -> Iterator[str]:
     finally:
         if not is_kept:
             with contextlib.suppress(OSError):
-                finished_work.remove(folder)
+                parallel.remove_work(folder)
 
 
 def num_finished(folder: str) -> int:

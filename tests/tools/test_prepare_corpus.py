@@ -289,7 +289,7 @@ def rename(source, target):
         kill()
     _rename(source, target)
 
-_remove_work = workflow.finished_work.remove
+_remove_work = workflow.parallel.remove_work
 
 def remove_work(work):
     # The files of the corpus have been renamed, and the work is still there.
@@ -298,7 +298,7 @@ def remove_work(work):
         kill()
     _remove_work(work)
 
-workflow.files.rename, workflow.finished_work.remove = rename, remove_work
+workflow.files.rename, workflow.parallel.remove_work = rename, remove_work
 
 if __name__ == "__main__":
     with progress.reporting_to(stop):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bert_tf.checkpoints import heads as checkpoint_heads
-from bert_tf.data import hold_out
 from bert_tf.data import in_memory
 from bert_tf.data import label_names
 from bert_tf.data import tables
+from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 
 logger = logging.getLogger(__name__)
@@ -213,7 +213,7 @@ class TableProcessor(DataProcessor):
         """See `DataProcessor.get_held_out_fingerprint`."""
         if not self._validation_split:
             return None
-        return hold_out.fingerprint([e.texts for e in self.get_dev_examples()])
+        return text_checks.fingerprint([e.texts for e in self.get_dev_examples()])
 
     @functools.cached_property
     def _train_examples(self):
@@ -240,7 +240,7 @@ class TableProcessor(DataProcessor):
     @functools.cached_property
     def _is_held_out(self):
         examples = self._train_examples
-        return hold_out.held_out(
+        return text_checks.held_out(
             [example.texts for example in examples],
             _strata([example.label for example in examples], self.columns.label_kind),
             share=self._validation_split,
