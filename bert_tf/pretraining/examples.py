@@ -23,7 +23,6 @@ from bert_tf.pretraining import text_examples
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 from bert_tf.training import run_file
@@ -287,7 +286,7 @@ def _open_text(paths, options, config, vocabulary, source):
 def _check_num_predictions(path, options):
     """Checks that max_predictions_per_seq allows for masked_lm_prob of a full row."""
     length, limit = options.max_seq_length, options.max_predictions_per_seq
-    wanted = release_masks.num_wanted(length, options.masked_lm_prob)
+    wanted = pretraining_data_options.num_wanted(length, options.masked_lm_prob)
     if wanted > limit:
         raise ValueError(
             f"--max_predictions_per_seq={limit} allows masking only "

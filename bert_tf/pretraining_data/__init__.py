@@ -4,12 +4,11 @@ How the work is divided: `workflow` cuts the text into shards, `shard_tasks` sam
 them in processes or on machines, and `journal` lets a killed run resume.
 
 How records are made: the default `vectorized_sampling` draws thousands at a time, with
-`tokenized_text`, `pairs`, `rows` and `row_packing`. `release_sampling`
-makes the records of 2018 one by one, with `release_masks`; both give the reason for
-each draw. `graph_sampling` uses TensorFlow ops: `text_dataset` turns text files into a
-`tf.data.Dataset` of examples, without record files.
-`graph_pools` reads text and makes examples epoch after epoch, also with `pairs` and
-`rows`.
+`tokenized_text`, `pairs`, `rows` and `row_packing`. `release_sampling` makes the
+records of 2018 one by one and gives the reason for each draw. `graph_sampling` uses
+TensorFlow ops: `text_dataset` turns text files into a `tf.data.Dataset` of examples,
+without record files. `graph_pools` reads text and makes examples epoch after epoch,
+also with `pairs` and `rows`.
 """
 
 import importlib

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import numpy_arrays
 
 _DTYPES = {int: tf.int64, bool: tf.bool}
@@ -109,13 +108,13 @@ def scan(step: Callable[..., Any], state: tf.Tensor, columns: tf.Tensor) -> tf.T
 def attempts(
     step: Callable[..., Any],
     state: Sequence[tf.Tensor],
-    draws: draws_module.RowDraws,
+    draws: numpy_arrays.RowDraws,
     most: int,
 ) -> Sequence[tf.Tensor]:
     """See `numpy_arrays.attempts`."""
 
     def body(keys, *state):
-        own_draws = draws_module.RowDraws(draws.arrays, keys)
+        own_draws = numpy_arrays.RowDraws(draws.arrays, keys)
         state = step(own_draws, *state)
         return (own_draws.keys, *state)
 
@@ -181,3 +180,66 @@ def replaced(
         tf.where(is_replaced, values, column)
         for column, values in zip(columns, compute(slice(None)), strict=True)
     ]
+
+
+class GraphDraws:
+    """A stream of random numbers. The integers, or int scalars, determine it.
+
+    It has no state: the numbers depend on their place in a graph alone. A dataset that
+    starts in the middle therefore makes the same draws as one that started at the
+    beginning, on any worker.
+    """
+
+    def __init__(self, *seed: Any):
+        self._key = tf.constant([0, 0], tf.int64)
+        for number in seed:
+            self._key = tf.random.experimental.stateless_fold_in(
+                self._key, tf.cast(number, tf.int64)
+            )
+        self._num_calls = 0
+
+    def part(self, number: Any) -> "GraphDraws":
+        """Returns a separate stream for each number, such as the iteration of a loop.
+
+        Different calls return different streams for the same number.
+        """
+        stream = GraphDraws()
+        stream._key = tf.random.experimental.stateless_fold_in(
+            self._next(), tf.cast(number, tf.int64)
+        )
+        return stream
+
+    def uniform(self, count: Any) -> tf.Tensor:
+        """Returns numbers in [0, 1): float64 [count]."""
+        return tf.random.stateless_uniform([count], self._next(), dtype=tf.float64)
+
+    def below(self, limits: tf.Tensor) -> tf.Tensor:
+        """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""
+        scaled = self.uniform(tf.size(limits)) * tf.cast(limits, tf.float64)
+        return tf.cast(scaled, tf.int64)
+
+    def heads(self, counts: tf.Tensor) -> tf.Tensor:
+        """Returns the number of heads among `counts` fair coins: int64."""
+        return tf.random.stateless_binomial(
+            tf.shape(counts),
+            self._next(),
+            counts=tf.cast(counts, tf.float64),
+            probs=tf.constant(0.5, tf.float64),
+            output_dtype=tf.int64,
+        )
+
+    def permutation(self, count: tf.Tensor) -> tf.Tensor:
+        """Returns the numbers 0 to count - 1 in random order: int64 [count]."""
+        return tf.cast(tf.argsort(self.uniform(count)), tf.int64)
+
+    def _next(self):
+        self._num_calls += 1
+        return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
+
+
+def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
+    """Returns a key for each of B row numbers: uint64 [B]."""
+    key = tf.zeros([], tf.uint64)
+    for number in seed:
+        key = mix(key + tf.cast(number, tf.uint64))
+    return mix(key + tf.cast(rows, tf.uint64))

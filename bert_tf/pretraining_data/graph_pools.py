@@ -19,8 +19,8 @@ import tensorflow as tf
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_arrays
+from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import pairs as pairs_module
 from bert_tf.pretraining_data import rows as rows_module
 from bert_tf.tokenization import in_graph
@@ -44,69 +44,6 @@ class Pool(NamedTuple):
     number: tf.Tensor  # int64, from the first pool of epoch 0 on.
     ids: tf.Tensor  # int32 [P], the pieces that the pairs point into.
     pairs: pairs_module.Pairs
-
-
-class GraphDraws:
-    """A stream of random numbers. The integers, or int scalars, determine it.
-
-    It has no state: the numbers depend on their place in a graph alone. A dataset that
-    starts in the middle therefore makes the same draws as one that started at the
-    beginning, on any worker.
-    """
-
-    def __init__(self, *seed: Any):
-        self._key = tf.constant([0, 0], tf.int64)
-        for number in seed:
-            self._key = tf.random.experimental.stateless_fold_in(
-                self._key, tf.cast(number, tf.int64)
-            )
-        self._num_calls = 0
-
-    def part(self, number: Any) -> "GraphDraws":
-        """Returns a separate stream for each number, such as the iteration of a loop.
-
-        Different calls return different streams for the same number.
-        """
-        stream = GraphDraws()
-        stream._key = tf.random.experimental.stateless_fold_in(
-            self._next(), tf.cast(number, tf.int64)
-        )
-        return stream
-
-    def uniform(self, count: Any) -> tf.Tensor:
-        """Returns numbers in [0, 1): float64 [count]."""
-        return tf.random.stateless_uniform([count], self._next(), dtype=tf.float64)
-
-    def below(self, limits: tf.Tensor) -> tf.Tensor:
-        """Returns an integer from 0 to limit - 1 for each of `limits`: int64."""
-        scaled = self.uniform(tf.size(limits)) * tf.cast(limits, tf.float64)
-        return tf.cast(scaled, tf.int64)
-
-    def heads(self, counts: tf.Tensor) -> tf.Tensor:
-        """Returns the number of heads among `counts` fair coins: int64."""
-        return tf.random.stateless_binomial(
-            tf.shape(counts),
-            self._next(),
-            counts=tf.cast(counts, tf.float64),
-            probs=tf.constant(0.5, tf.float64),
-            output_dtype=tf.int64,
-        )
-
-    def permutation(self, count: tf.Tensor) -> tf.Tensor:
-        """Returns the numbers 0 to count - 1 in random order: int64 [count]."""
-        return tf.cast(tf.argsort(self.uniform(count)), tf.int64)
-
-    def _next(self):
-        self._num_calls += 1
-        return tf.random.experimental.stateless_fold_in(self._key, self._num_calls)
-
-
-def row_keys(*seed: Any, rows: tf.Tensor) -> tf.Tensor:
-    """Returns a key for each of B row numbers: uint64 [B]."""
-    key = tf.zeros([], tf.uint64)
-    for number in seed:
-        key = graph_arrays.mix(key + tf.cast(number, tf.uint64))
-    return graph_arrays.mix(key + tf.cast(rows, tf.uint64))
 
 
 class TextSampler:
@@ -148,7 +85,7 @@ class TextSampler:
     def pairs(
         self,
         text: pairs_module.Text,
-        draws: GraphDraws,
+        draws: graph_arrays.GraphDraws,
         dupe_factor: int = 1,
     ) -> pairs_module.Pairs:
         """Returns the pairs of `dupe_factor` passes over a text, in random order."""
@@ -166,10 +103,10 @@ class TextSampler:
         Args:
             ids: int32 [P], the pieces that the pairs point into.
             pairs: B pairs, or B sequences without a second segment.
-            keys: uint64 [B], from `row_keys`.
+            keys: uint64 [B], from `graph_arrays.row_keys`.
         """
         text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-        draws = draws_module.RowDraws(graph_arrays, keys)
+        draws = numpy_arrays.RowDraws(graph_arrays, keys)
         return self._rows.rows(text, pairs, draws)
 
 
@@ -251,7 +188,7 @@ class TextPools:
         def block(start):
             numbers = chosen[start : start + ROWS_AT_A_TIME]
             pairs = pairs_module.Pairs(*(tf.gather(c, numbers) for c in pool.pairs))
-            keys = row_keys(self.seed, pool.number, rows=numbers)
+            keys = graph_arrays.row_keys(self.seed, pool.number, rows=numbers)
             return self._sampler.rows(pool.ids, pairs, keys)
 
         starts = tf.data.Dataset.range(0, tf.size(chosen, tf.int64), ROWS_AT_A_TIME)
@@ -272,7 +209,7 @@ class TextPools:
             pairs = pairs._replace(
                 start_a=pairs.start_a + shift, start_b=pairs.start_b + shift
             )
-            draws = GraphDraws(self.seed, number, self._num_shards)
+            draws = graph_arrays.GraphDraws(self.seed, number, self._num_shards)
             return Pool(
                 number,
                 ids.flat_values,
@@ -284,14 +221,14 @@ class TextPools:
     def _sampled(self, number):
         """Returns a dataset of (ids, pairs), one element for each shard of a pool."""
         epoch, pool = number // self.num_pools, number % self.num_pools
-        order = GraphDraws(self.seed, epoch).permutation(self._num_shards)
+        order = graph_arrays.GraphDraws(self.seed, epoch).permutation(self._num_shards)
         first, end = (
             self._num_shards * number // self.num_pools for number in (pool, pool + 1)
         )
 
         def sampled(shard, lines):
             text = self._sampler.text(lines)
-            draws = GraphDraws(self.seed, epoch, shard)
+            draws = graph_arrays.GraphDraws(self.seed, epoch, shard)
             pairs = self._sampler.pairs(text, draws)
             tf.debugging.assert_positive(
                 tf.size(pairs.start_a), "A part of the text has no word pieces."

@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.data import corpus as data_corpus
+from bert_tf.pretraining_data import graph_arrays
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
-from bert_tf.pretraining_data import release_masks
 from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
@@ -36,7 +36,7 @@ def text_dataset(
     do_whole_word_mask: bool = False,
     masking: str = "random",
     next_sentence: bool = True,
-    shares: release_masks.MaskShares | None = None,
+    shares: pretraining_data_options.MaskShares | None = None,
     random_seed: int = 12345,
     first_epoch: int = 0,
     num_epochs: int | None = None,
@@ -86,7 +86,7 @@ def text_dataset(
         raise ValueError(f"first_epoch: expected at least 0, got {first_epoch}.")
     if num_epochs is not None and not num_epochs >= 1:
         raise ValueError(f"num_epochs: expected at least 1, got {num_epochs}.")
-    shares = shares or release_masks.MaskShares()
+    shares = shares or pretraining_data_options.MaskShares()
     options = pretraining_data_options.of_arguments(
         max_seq_length=max_seq_length,
         max_predictions_per_seq=max_predictions_per_seq,
@@ -181,11 +181,11 @@ class GraphSampler(vectorized_sampling.VectorizedSampler):
 
     def _pairs_of_shard(self, ids, sentence_starts, document_starts, shard_index):
         text = pairs_module.Text(ids, sentence_starts, document_starts)
-        draws = graph_pools.GraphDraws(self._options.random_seed, shard_index)
+        draws = graph_arrays.GraphDraws(self._options.random_seed, shard_index)
         return self._sampler.pairs(text, draws, self._options.dupe_factor)
 
     def _rows_of_block(self, ids, pairs, shard_index, first_row):
         rows = first_row + tf.range(tf.size(pairs.start_a, tf.int64))
         seed = self._options.random_seed
-        keys = graph_pools.row_keys(seed, shard_index, rows=rows)
+        keys = graph_arrays.row_keys(seed, shard_index, rows=rows)
         return self._sampler.rows(ids, pairs, keys)

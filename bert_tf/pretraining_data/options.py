@@ -7,9 +7,47 @@ from typing import ClassVar
 from bert_tf import options as options_module
 from bert_tf.data import parallel
 from bert_tf.options import option
-from bert_tf.pretraining_data import release_masks
 
-_SHARES = release_masks.MaskShares()
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskShares:
+    """Shares of the chosen pieces; they add up to 1.
+
+    Why not [MASK] always: the model never sees [MASK] in fine-tuning, so a model that
+    learned to encode only masked positions well would fit its later tasks badly. A
+    tenth therefore keeps its piece, which pulls the encoding of a visible word towards
+    that word, and a tenth gets a random piece. The model cannot tell which positions
+    were chosen or changed, so it has to encode every position in its context. Random
+    pieces are 1.5 % of all pieces, too few to harm what it learns of the language.
+
+    Source: section 3.1 and appendix A.1 of arXiv:1810.04805. Its Table 8 compares other
+    shares: fine-tuning hardly notices them, but feature-based use suffers from [MASK]
+    alone, and random pieces alone do worse in every column.
+    """
+
+    mask: float = 0.8  # Replaced by [MASK].
+    same: float = 0.1  # Kept.
+    random: float = 0.1  # Replaced by a random piece of the vocabulary.
+
+    @property
+    def same_of_rest(self) -> float:
+        """Share that is kept among the pieces that are not replaced by [MASK]."""
+        rest = self.same + self.random
+        return self.same / rest if rest else 0.0
+
+
+def num_wanted(length: int, masked_lm_prob: float) -> int:
+    """Returns how many positions of a sequence to choose: at least one.
+
+    `max_predictions` limits the number because records and batches need a fixed shape,
+    and the model computes its costly scores of the whole vocabulary at these positions
+    alone. It should be about max_seq_length * masked_lm_prob, so that full sequences
+    lose no masks (README of the release). The length includes [CLS] and [SEP].
+    """
+    return max(1, round(length * masked_lm_prob))
+
+
+_SHARES = MaskShares()
 _ROUNDING = 1e-6  # Of their sum.
 # Options that the other samplers do not support.
 _UNSUPPORTED = {
@@ -99,9 +137,9 @@ class ExampleOptions(options_module.Options):
             raise options_module.OptionError(f"--{name} {reason}.")
 
     @property
-    def shares(self) -> release_masks.MaskShares:
+    def shares(self) -> MaskShares:
         """The three shares."""
-        return release_masks.MaskShares(
+        return MaskShares(
             mask=self.mask_share, same=self.same_share, random=self.random_share
         )
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from bert_tf.data import corpus as data_corpus
 from bert_tf.data import schema as schema_module
 from bert_tf.pretraining_data import counts as counts_module
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import release_masks
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -239,9 +239,7 @@ class ReleaseSampler:
     def _masked(self, pair, rng):
         ids_of = self._tokenizer.convert_tokens_to_ids
         tokens = ["[CLS]", *pair.tokens_a, "[SEP]", *pair.tokens_b, "[SEP]"]
-        masked, positions = release_masks.mask(
-            tokens, rng, self._vocabulary, self._options
-        )
+        masked, positions = mask(tokens, rng, self._vocabulary, self._options)
         return Instance(
             ids=np.array(ids_of(masked), np.int32),
             num_first=len(pair.tokens_a) + 2,
@@ -273,3 +271,73 @@ class ReleaseSampler:
             columns["masked_lm_weights"][row, :num_chosen] = 1.0
             columns["next_sentence_labels"][row] = one.is_random_next
         return columns
+
+
+def mask(
+    tokens: Sequence[str],
+    rng: random.Random,
+    vocabulary: vocabulary_module.Vocabulary,
+    options: Any,
+) -> tuple[list[str], list[int]]:
+    """Returns a sequence with masks, and its chosen positions in ascending order.
+
+    A model that attends to both sides can only be trained to predict words that it does
+    not see. BERT hides 15 % of the pieces in each sequence and predicts those (section
+    3.1 of arXiv:1810.04805). The share is a compromise: with fewer, each sequence
+    teaches less, because only predicted positions have a loss; with more, there is less
+    context to predict from. It is also why BERT converges more slowly than a
+    left-to-right model, which predicts every piece (appendix C.1).
+
+    Args:
+        tokens: [CLS] A [SEP] B [SEP].
+        rng: source of all draws, in the release's order.
+        vocabulary: vocabulary that random pieces are drawn from.
+        options: how to mask, of create_pretraining_data.
+
+    Source: create_masked_lm_predictions of create_pretraining_data.py, 2018.
+    """
+    candidates = _candidates(tokens, options.do_whole_word_mask)
+    rng.shuffle(candidates)
+    wanted = pretraining_data_options.num_wanted(len(tokens), options.masked_lm_prob)
+    room = min(options.max_predictions_per_seq, wanted)
+    output, shares = list(tokens), options.shares
+    chosen: list[int] = []
+    for positions in candidates:
+        if len(chosen) + len(positions) > room:
+            continue  # This whole word does not fit, but a shorter one may.
+        # Whole words decide which pieces are chosen, not what replaces them: each piece
+        # of a word draws its 80/10/10 separately and is predicted separately. Source:
+        # README and create_pretraining_data.py of the release.
+        for position in positions:
+            token = tokens[position]
+            output[position] = _replacement(token, rng, vocabulary, shares)
+        chosen += positions
+    return output, sorted(chosen)
+
+
+def _candidates(tokens, whole_words):
+    """Returns lists of positions that are chosen together.
+
+    With whole words, a `##` piece joins the word before it. If single pieces are
+    masked, the rest of a long word often gives the hidden piece away, so predicting
+    whole words is harder and teaches more (README of the release, May 2019). The share
+    of masked pieces stays the same.
+    """
+    candidates: list[list[int]] = []
+    for position, token in enumerate(tokens):
+        if token in (vocabulary_module.CLS, vocabulary_module.SEP):
+            continue
+        # As in the release, even across a [SEP]: B may start inside a word.
+        if whole_words and candidates and token.startswith("##"):
+            candidates[-1].append(position)
+        else:
+            candidates.append([position])
+    return candidates
+
+
+def _replacement(token, rng, vocabulary, shares):
+    if rng.random() < shares.mask:
+        return vocabulary_module.MASK
+    if rng.random() < shares.same_of_rest:
+        return token
+    return vocabulary.tokens[rng.randint(0, len(vocabulary) - 1)]

@@ -9,7 +9,7 @@ Each sequence has the same number of entries for masked positions, filled or not
 `masked_lm_weights` is 1 for a masked position and 0 for an unused entry, so that the
 loss ignores unused entries while all shapes stay fixed.
 
-The distributions of the masks are those of `release_masks.mask`, which gives the
+The distributions of the masks are those of `release_sampling.mask`, which gives the
 reasons for each draw. As in `pairs`, `arrays` is NumPy or TensorFlow.
 
 Shape letters: B batch, S sequence, M masked positions, V vocabulary, P pieces of text.

@@ -15,7 +15,6 @@ import numpy as np
 
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
@@ -91,7 +90,7 @@ class VectorizedSampler:
 
     def _sample(self, text, shard_index):
         """Returns the pairs, and a function from a block of them to its columns."""
-        draws = draws_module.Draws(self._options.random_seed, shard_index)
+        draws = numpy_arrays.Draws(self._options.random_seed, shard_index)
 
         def rows_of(block, first_row):
             columns = self._rows.rows(text, block, draws)

@@ -11,7 +11,7 @@ from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import graph_sampling
-from bert_tf.pretraining_data import release_masks
+from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
@@ -113,7 +113,10 @@ def test_it_goes_on_in_the_middle_with_the_same_examples(inputs):
         ({"max_predictions_per_seq": 13}, r"expected at most max_seq_length \(12\)"),
         ({"first_epoch": -1}, "first_epoch: expected at least 0, got -1"),
         ({"num_epochs": 0}, "num_epochs: expected at least 1, got 0"),
-        ({"shares": release_masks.MaskShares(mask=0.9)}, "^mask_share=0.9, same_share"),
+        (
+            {"shares": pretraining_data_options.MaskShares(mask=0.9)},
+            "^mask_share=0.9, same_share",
+        ),
     ],
 )
 def test_arguments_out_of_range_are_refused(inputs, changes, message):

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import graph_arrays
-from bert_tf.pretraining_data import graph_pools
 from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
@@ -36,7 +34,7 @@ def masked(masks, ids, draws=None, starts_word=None):
         ids,
         np.ones(ids.shape, bool),
         np.full(len(ids), ids.shape[1]),
-        draws or draws_module.Draws(1),
+        draws or numpy_arrays.Draws(1),
         np.ones(ids.shape, bool) if starts_word is None else starts_word,
     )
 
@@ -64,11 +62,11 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
     pairs = pairs_module.Pairs(*columns, random.integers(0, 2, 300) > 0)
     ids = random.integers(5, len(vocabulary), 10_000, np.int32)
     text = pairs_module.Text(ids=ids, sentence_starts=None, document_starts=None)
-    keys = graph_pools.row_keys(1, 0, rows=tf.range(300)).numpy()
+    keys = graph_arrays.row_keys(1, 0, rows=tf.range(300)).numpy()
 
     def rows(arrays, text, pairs, keys):
         maker = rows_module.RowMaker(arrays, vocabulary, options)
-        return maker.rows(text, pairs, draws_module.RowDraws(arrays, keys))
+        return maker.rows(text, pairs, numpy_arrays.RowDraws(arrays, keys))
 
     expected = rows(ARRAYS, text, pairs, keys)
     in_graph = tf.function(
@@ -90,7 +88,7 @@ def test_the_graph_makes_the_rows_that_numpy_makes(options):
 def test_every_piece_of_the_vocabulary_is_a_random_replacement(seed):
     vocabulary, masks = sampler(3, **ONLY_RANDOM, masked_lm_prob=1.0)
     ids = np.full((ROWS, LENGTH), vocabulary.unk_id, np.int32)
-    replaced = masked(masks, ids, draws_module.Draws(seed))["input_ids"]
+    replaced = masked(masks, ids, numpy_arrays.Draws(seed))["input_ids"]
     assert set(replaced.ravel()) == set(range(len(vocabulary)))
 
 
@@ -146,7 +144,7 @@ def choose_spans(num_wanted, words, is_candidate):
         words,
         is_candidate,
         np.full(len(is_candidate), num_wanted),
-        draws_module.Draws(1),
+        numpy_arrays.Draws(1),
     )
 
 
@@ -202,3 +200,29 @@ def test_rows_without_candidates_have_no_spans():
     words = words_of_two(2, 8)
     words = words._replace(sizes=0 * words.sizes)
     assert not choose_spans(4, words, np.zeros((2, 8), bool))[0].any()
+
+
+WORDS = [3527068094297800258, 5648030432468382359]
+
+
+def test_the_stream_is_what_it_has_always_been():
+    # Files made under another version of NumPy must come out the same.
+    assert numpy_arrays.Draws(12345, 0).words(2).tolist() == WORDS
+    assert numpy_arrays.Draws(12345, 1).words(2).tolist() != WORDS
+
+
+def test_numbers_below_a_limit_are_even():
+    numbers = numpy_arrays.Draws(1).below(np.full(60_000, 6))
+    counts = np.bincount(numbers, minlength=6)
+    assert len(counts) == 6
+    assert np.abs(counts - 10_000).max() < 5 * 91  # Five deviations.
+
+
+def test_heads_have_the_mean_and_spread_of_coins():
+    numbers = np.array([0, 1, 5, 64, 65, 200])
+    tosses = numpy_arrays.Draws(2).heads(np.tile(numbers, 4000)).reshape(4000, 6)
+    assert (tosses >= 0).all()
+    assert (tosses <= numbers).all()
+    deviation = np.sqrt(numbers) / 2
+    assert (np.abs(tosses.mean(axis=0) - numbers / 2) <= 5 * deviation / 63).all()
+    np.testing.assert_allclose(tosses.std(axis=0), deviation, rtol=0.06)

@@ -12,7 +12,6 @@ import pytest
 
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import draws as draws_module
 from bert_tf.pretraining_data import numpy_arrays
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import pairs as pairs_module
@@ -242,7 +241,7 @@ def test_positions_are_chosen_evenly(length, rows):
     is_candidate = np.ones((rows, length), bool)
     wanted = np.ones(rows, np.int64)
     chosen = rows_module.choose_positions(
-        numpy_arrays, is_candidate, wanted, draws_module.Draws(3)
+        numpy_arrays, is_candidate, wanted, numpy_arrays.Draws(3)
     )
     assert (chosen.sum(axis=1) == 1).all()
     mean = np.nonzero(chosen)[1].mean() / (length - 1)
@@ -268,7 +267,7 @@ def no_coins(random_draws, counts):
         ((rows_module, "_candidates", masks_a_sep), {"special masked"}),
         ((pairs_module, "_other_documents", same_document), {"document of B"}),
         ((pairs_module, "_RANDOM_NEXT_PROB", 0.4), {"random next"}),
-        ((draws_module.Draws, "heads", no_coins), {"A begins a sentence"}),
+        ((numpy_arrays.Draws, "heads", no_coins), {"A begins a sentence"}),
     ],
 )
 def test_a_planted_fault_is_found(inputs, release, monkeypatch, fault, found):
