@@ -7,7 +7,7 @@ compared with those of sentence-transformers in float32.
     python benchmarks/inference.py --model=all-MiniLM-L6-v2 --squad_file=dev-v1.1.json
 
 OpenVINO takes part if it is installed in both environments (`make benchmark-inference`
-installs it), and its int8 weights if nncf is installed beside this package.
+installs it).
 """
 
 import json
@@ -34,7 +34,6 @@ FLOATS = ("float32", "bfloat16")
 LIBRARIES = [
     ("bert_tf", "bert_tf", "tensorflow", "tensorflow", FLOATS),
     ("bert_tf with OpenVINO", "bert_tf", "openvino", "openvino", FLOATS),
-    ("bert_tf with OpenVINO", "bert_tf", "openvino", "nncf", ["int8"]),
     ("sentence-transformers", "sentence_transformers", None, "torch", FLOATS),
     ("OpenVINO", "openvino", None, "openvino", FLOATS),
 ]

@@ -29,17 +29,17 @@ from bert_tf.modeling.kernels import inference
 TENSORFLOW = fine_tuning_options.TENSORFLOW
 OPENVINO = fine_tuning_options.OPENVINO
 BACKENDS = fine_tuning_options.BACKENDS
-INT8 = "int8"  # Weights of OpenVINO's models; not a Keras policy.
+INT8 = "int8"  # Weights of exported models; not a Keras policy.
 # The Keras policy of each dtype. Weights stay in float32; layer normalization, softmax
 # and outputs are computed in float32 (see `inference.Inference` for the exception).
 _POLICIES = {
     dtype: dtype if dtype == "float32" else f"mixed_{dtype.removeprefix('mixed_')}"
     for dtype in fine_tuning_options.DTYPES
-} | {INT8: INT8}
+}
 # The policies whose casts of the weights are worth saving.
 ROUNDED = ("mixed_bfloat16", "mixed_float16")
 # OpenVINO's names of the policies that it supports.
-_PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16", INT8: ""}
+_PRECISIONS = {None: "f32", "float32": "f32", "mixed_bfloat16": "bf16"}
 _ONLY_OUTPUT = "output"
 _CPU_INFO_FILE = "/proc/cpuinfo"
 # Enough for the weights of BERT-Base in float32, but for large vocabularies only
@@ -52,7 +52,7 @@ Compiled = Callable[[Mapping[str, np.ndarray]], Any]
 
 
 def policy_of(dtype: str | None) -> str | None:
-    """Returns the Keras policy, or `INT8`, for a `dtype` argument of `bert_tf.load`.
+    """Returns the Keras policy for a `dtype` argument of `bert_tf.load`.
 
     Raises:
         ValueError: it is not one of the supported dtypes.
@@ -75,20 +75,13 @@ def check(backend: str, policy: str | None) -> None:
         raise ValueError(
             f"backend is {backend!r:.60}; expected one of {', '.join(BACKENDS)}."
         )
-    if backend != OPENVINO and policy == INT8:
-        raise ValueError(
-            "dtype is 'int8', which requires backend 'openvino'; pass both, or another "
-            "dtype."
-        )
     if backend == OPENVINO:
         if policy not in _PRECISIONS:
             raise ValueError(
                 f"dtype is {policy!r}, but backend 'openvino' computes in float32 or "
-                "bfloat16, or with int8 weights; pass one of them."
+                "bfloat16; pass one of them."
             )
         import_package("openvino")
-        if policy == INT8:
-            import_package("nncf")
 
 
 def import_package(name: str) -> Any:
@@ -189,11 +182,10 @@ def _openvino_function(graph, columns, precision):
     @functools.cache
     def compiled_model():
         model = converted(graph, columns)
-        hints = {"PERFORMANCE_HINT": "LATENCY"}
-        if precision:
-            hints["INFERENCE_PRECISION_HINT"] = precision
-        else:  # OpenVINO then chooses bfloat16 where the processor has it.
-            model = with_int8_weights(model)
+        hints = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": precision,
+        }
         return import_package("openvino").compile_model(model, "CPU", hints)
 
     def apply(features):

@@ -22,8 +22,6 @@ from bert_tf.training import options as training_options
 POOLINGS = ("cls", "mean", "max")
 # The dtypes and the backends of inference; see `backends`.
 DTYPES = ("float32", "bfloat16", "mixed_bfloat16", "float16", "mixed_float16")
-# With OpenVINO, weights can also be stored in int8.
-INFERENCE_DTYPES = (*DTYPES, "int8")
 BACKENDS = TENSORFLOW, OPENVINO = ("tensorflow", "openvino")
 TRIALS_FOLDER = "trials"
 # These options say where a run is and what it does, so a sweep over them is refused.

@@ -94,7 +94,7 @@ class ExportSavedModelOptions(kinds.CompletionOptions):
     )
     dtype: str = option(
         "float32",
-        choices=fine_tuning_options.INFERENCE_DTYPES,
+        choices=(*fine_tuning_options.DTYPES, "int8"),
         help="For a SavedModel: data type of the computation. bfloat16 and float16 are "
         "faster on processors that support them; weights and answers stay in float32. "
         "Every call casts the weights, so short requests can be slower in bfloat16. "

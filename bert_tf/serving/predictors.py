@@ -47,11 +47,9 @@ def load(
             vectors from a model that also has a head. None: what the run or checkpoint
             has.
         dtype: of the computation: "float32", "bfloat16" (or "mixed_bfloat16") or
-            "float16" (or "mixed_float16"). Weights stay in float32. "int8", with
-            OpenVINO only, rounds the weights to 8 bits and computes in the dtype in
-            which the processor is fastest. None: Keras's global policy, and float32
-            with OpenVINO. With bfloat16 or float16, the weights are those of the first
-            call.
+            "float16" (or "mixed_float16"). Weights stay in float32. None: Keras's
+            global policy, and float32 with OpenVINO. With bfloat16 or float16, the
+            weights are those of the first call.
         backend: "tensorflow", or "openvino" for Intel's library, which is faster on
             Intel processors (`pip install "bert_tf[openvino]"`). OpenVINO also uses the
             weights of the first call. Only TensorFlow fills the masks of a pretraining

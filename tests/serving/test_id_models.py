@@ -170,15 +170,3 @@ def test_a_missing_package_is_named_before_any_work(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     with pytest.raises(ImportError, match=r"tf2onnx, .* not .* 'bert_tf\[onnx\]'"):
         export.export_saved_model("no run", str(tmp_path / "1"), format="onnx")
-
-
-def test_openvino_computes_with_int8_weights(single_run):
-    need("openvino", "int8")
-    exact = predictors.load(single_run).predict(TEXTS)
-    rounded = predictors.load(single_run, backend="openvino", dtype="int8")
-    differences = [
-        abs(one["probabilities"][label] - probability)
-        for one, other in zip(rounded.predict(TEXTS), exact, strict=True)
-        for label, probability in other["probabilities"].items()
-    ]
-    assert 0 < max(differences) < 0.1

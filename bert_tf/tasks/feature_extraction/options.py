@@ -58,10 +58,9 @@ class ExtractFeaturesOptions(kinds.CompletionOptions):
     )
     dtype: str = option(
         "float32",
-        choices=fine_tuning_options.INFERENCE_DTYPES,
+        choices=fine_tuning_options.DTYPES,
         help="Data type of the computation. bfloat16 and float16 are faster on "
-        "processors that support them; weights and vectors stay in float32. int8 "
-        "requires --backend=openvino: the weights take a quarter of the memory.",
+        "processors that support them; weights and vectors stay in float32.",
         group="advanced",
     )
     backend: str = option(
