@@ -360,8 +360,7 @@ choose = _function(
               `label` is the number of the right one, from 0; or a tuple of columns;
             * a DataFrame, a dictionary of columns, or a list of dictionaries, with the
               columns `startphrase`, `label`, and `endings` (lists) or `ending0`,
-              `ending1` and so on; or those that `start_column`, `label_column` and
-              `ending_columns` name;
+              `ending1` and so on; `label_column` names another column of labels;
             * the path of such a table: .csv, .tsv or .jsonl.
     """,
 )

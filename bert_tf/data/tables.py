@@ -41,7 +41,6 @@ def read_table(
     *,
     header: Sequence[str] | None = None,
     list_columns: Sequence[str] = (),
-    optional_lists: Sequence[str] = (),
     broken_rows: list[str] | None = None,
 ) -> Iterator[Row]:
     """Yields the rows of a table.
@@ -62,9 +61,8 @@ def read_table(
         columns: names of the required columns. The rows contain all other columns too.
         header: names of all columns of a TSV or CSV file without a header line; None
             if the first line is the header.
-        list_columns: names of further required columns, of JSON or Parquet only, that
-            hold a list of texts in each cell.
-        optional_lists: names of such columns that a row may lack.
+        list_columns: names of further columns that hold a list of texts in each cell,
+            in JSON and Parquet only. A row may lack them.
         broken_rows: a list that collects the error messages of invalid rows, which are
             skipped. None: an invalid row is an error.
 
@@ -75,12 +73,9 @@ def read_table(
             The message contains the file and the line.
     """
     suffix = path.lower().removesuffix(".gz").rsplit(".", 1)[-1]
-    lists = [*list_columns, *optional_lists]
     if suffix in ("jsonl", "ndjson", "json", "parquet"):
         values = _parquet_values(path) if suffix == "parquet" else _json_values(path)
-        required = [*columns, *list_columns]
-        of_row = (columns, list_columns, optional_lists)
-        rows = _json_rows(values, required, of_row, broken_rows)
+        rows = _json_rows(values, columns, list_columns, broken_rows)
     elif files.is_folder(path):
         raise ValueError(f"{path} is a folder; expected a file.")
     elif suffix not in ("tsv", "txt", "csv") and not files.exists(path):
@@ -89,11 +84,6 @@ def read_table(
         raise ValueError(
             f"{path}: unknown file extension; expected one of .tsv, .txt, .csv, "
             ".jsonl, .json, .parquet. Save a spreadsheet as 'CSV UTF-8'."
-        )
-    elif lists:
-        raise ValueError(
-            f"{path}: a .{suffix} file cannot contain lists in the column {lists[0]}; "
-            "use JSON lines (.jsonl)."
         )
     elif suffix == "csv":
         rows = _named(path, _csv_records(path), columns, header, broken_rows)
@@ -157,11 +147,11 @@ def _csv_records(path):
         raise ValueError(f"{path}:{reader.line_num}: {reason}") from None
 
 
-def _json_rows(values, required, columns, broken_rows):
+def _json_rows(values, columns, list_columns, broken_rows):
     for place, value in values:
         with row_faults(broken_rows):
-            record = _json_record(place, value, required)
-            yield _json_row(place, record, *columns)
+            record = _json_record(place, value, columns)
+            yield _json_row(place, record, columns, list_columns)
 
 
 def _json_values(path):
@@ -224,7 +214,7 @@ def _unique_names(pairs):
     return dict(pairs)
 
 
-def _json_row(place, record, columns, list_columns, optional_lists):
+def _json_row(place, record, columns, list_columns):
     for name in columns:
         if _json_text(record[name]) is None:
             raise ValueError(
@@ -232,7 +222,7 @@ def _json_row(place, record, columns, list_columns, optional_lists):
                 "a number."
             )
     cells = {name: _json_cell(value) for name, value in record.items()}
-    there = [*list_columns, *(name for name in optional_lists if name in record)]
+    there = filter(record.__contains__, list_columns)
     lists = {name: _json_texts(place, name, record[name]) for name in there}
     return Row(place=place, cells=cells, lists=lists)
 

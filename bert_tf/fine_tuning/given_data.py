@@ -98,7 +98,7 @@ def rows_of(
         return in_memory.rows_of(data, forms)
     if not path.lower().endswith(".jsonl"):
         lists = ()
-    rows = tables.read_table(path, [], optional_lists=lists)
+    rows = tables.read_table(path, [], list_columns=lists)
     return [{**row.cells, **row.lists} for row in rows]
 
 

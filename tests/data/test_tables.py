@@ -129,8 +129,6 @@ def test_a_column_of_lists_is_read_from_json_lines(write):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.tsv", "text\tendings\nx\ty\n", "file cannot contain lists in the column"),
-        ("a.jsonl", '{"text": "x"}\n', "a.jsonl:1: there is no column 'endings'"),
         ("a.jsonl", '{"text": "x", "endings": "y"}\n', ":1: column 'endings' is \"y\""),
         ("a.jsonl", '{"text": "x", "endings": [[]]}\n', "expected a list of texts"),
     ],

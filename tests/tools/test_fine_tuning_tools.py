@@ -207,7 +207,6 @@ def test_plain_text_is_tagged_line_by_line(call, tmp_path):
             2,
             "to tables for --train_file and --",
         ),
-        ("run_swag", {"ending_columns": "a,b,a"}, 2, "=a,b,a: expected diff"),
     ],
 )
 def test_a_user_mistake_ends_in_one_line(

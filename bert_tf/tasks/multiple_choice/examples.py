@@ -6,11 +6,14 @@ The published data sets are at the end: their files and columns.
 import dataclasses
 import os
 import re
+from collections.abc import Iterable
 
 from bert_tf import files
 from bert_tf.data import tables
 
 ID_COLUMN = "id"
+START_COLUMN = "startphrase"
+LIST_COLUMN = "endings"
 MIN_ENDINGS = 2
 
 
@@ -27,12 +30,8 @@ class ChoiceExample:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of the columns of a table."""
+    """The columns of a table, besides those of the start and the endings."""
 
-    start_column: str = "startphrase"
-    # One column per ending, or one column of a .jsonl file that contains lists of
-    # endings. Empty: all columns called ending0, ending1 and so on.
-    ending_columns: tuple[str, ...] = ()
     label_column: str | None = "label"  # None if the rows have no labels.
     header: tuple[str, ...] = ()  # All columns of files without a header line.
 
@@ -83,22 +82,18 @@ def read_examples(
 
 
 def _rows(path, columns, broken_rows):
-    needed = list(filter(None, (columns.start_column, columns.label_column)))
-    endings, list_columns = columns.ending_columns, ()
-    if len(endings) == 1:
-        endings, list_columns = (), endings
     return tables.read_table(
         path,
-        [*needed, *endings],
+        list(filter(None, (START_COLUMN, columns.label_column))),
         header=columns.header or None,
-        list_columns=list_columns,
+        list_columns=(LIST_COLUMN,),
         broken_rows=broken_rows,
     )
 
 
 def _example(row, columns, default_guid):
-    start, endings = row.cells[columns.start_column], _endings(row, columns)
-    texts = {f"the start (column {columns.start_column})": start}
+    start, endings = row.cells[START_COLUMN], _endings(row)
+    texts = {f"the start (column {START_COLUMN})": start}
     texts |= {f"ending {index}": ending for index, ending in enumerate(endings)}
     for what, text in texts.items():
         if text is None or not text.strip():
@@ -116,22 +111,20 @@ def _example(row, columns, default_guid):
     )
 
 
-def _endings(row, columns):
-    if len(columns.ending_columns) == 1:
-        endings = row.lists[columns.ending_columns[0]]
-    else:
-        names = columns.ending_columns or _numbered(row.cells)
-        endings = tuple(row.cells[name] for name in names)
+def _endings(row):
+    endings = row.lists.get(LIST_COLUMN)
+    if endings is None:
+        endings = tuple(row.cells[name] for name in numbered(row.cells))
     if len(endings) < MIN_ENDINGS:
         raise ValueError(
             f"{row.place}: there are {len(endings)} endings; expected {MIN_ENDINGS} or "
-            "more, in columns ending0, ending1 and so on, or in the columns named by "
-            f"--ending_columns; the columns are {tables.quoted(row.cells)}."
+            "more, in columns ending0, ending1 and so on, or in JSON lines as a list "
+            f"in {LIST_COLUMN}; the columns are {tables.quoted(row.cells)}."
         )
     return endings
 
 
-def _numbered(names):
+def numbered(names: Iterable[str]) -> list[str]:
     """Returns the columns ending0, ending1 and so on, in this order."""
     endings = [name for name in names if re.fullmatch(r"ending\d+", name)]
     return sorted(endings, key=lambda name: int(name.removeprefix("ending")))
@@ -146,22 +139,27 @@ def _label(text, num_endings, place):
     return int(text)
 
 
-_FOUR_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 # Files to train on, to evaluate and to predict, and their columns.
 LAYOUTS: dict[str, tuple[tuple[str, str, str], Columns]] = {
     # https://github.com/rowanz/swagaf, folder data. `startphrase` is sent1 plus the
     # beginning of the next sentence, which every ending continues.
     "SWAG": (
         ("train.csv", "val.csv", "test.csv"),
-        Columns(ending_columns=_FOUR_ENDINGS),
+        Columns(),
     ),
     # https://github.com/Websail-NU/CODAH, one fold: tabs between columns, no header.
     "CODAH": (
         ("train.tsv", "dev.tsv", "test.tsv"),
         Columns(
-            start_column="start",
-            ending_columns=_FOUR_ENDINGS,
-            header=("category", "start", *_FOUR_ENDINGS, "label"),
+            header=(
+                "category",
+                START_COLUMN,
+                "ending0",
+                "ending1",
+                "ending2",
+                "ending3",
+                "label",
+            )
         ),
     ),
 }

@@ -13,8 +13,6 @@ _OWN = (
     "train_file",
     "eval_file",
     "predict_file",
-    "start_column",
-    "ending_columns",
     "label_column",
 )
 
@@ -24,8 +22,9 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
     """Trains, evaluates and applies a model that chooses one of several endings.
 
     The data is a folder in the format of SWAG or CODAH (--data_dir), or tables of your
-    own (--train_file, --eval_file, --predict_file and the names of their columns). The
-    defaults of batch size and learning rate are the paper's for SWAG.
+    own (--train_file, --eval_file, --predict_file) with the columns startphrase, label,
+    and ending0, ending1 and so on, or endings, a list in JSON lines. The defaults of
+    batch size and learning rate are the paper's for SWAG.
     """
 
     TASK: ClassVar[str] = "multiple_choice"
@@ -48,17 +47,6 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
         "dev.tsv and test.tsv (CODAH).",
         on_resume=options_module.FREE,
     )
-    start_column: str | None = option(
-        None,
-        help="Column of the start of the text. Default: the column used in training, "
-        "or startphrase.",
-    )
-    ending_columns: tuple[str, ...] = option(
-        (),
-        help="Columns of the endings, or one column of a .jsonl file that contains a "
-        "list of them. Default: the columns used in training, or ending0, ending1 "
-        "and so on.",
-    )
     label_column: str | None = option(
         None,
         help="Column with the number of the correct ending, counted from 0. Default: "
@@ -70,11 +58,6 @@ class RunSwagOptions(fine_tuning_options.TableOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(set(self.ending_columns)) != len(self.ending_columns):
-            raise options_module.OptionError(
-                f"--ending_columns={','.join(self.ending_columns)}: expected "
-                "different columns."
-            )
         if self.data_dir is None:
             self._check_files("data_dir")
             return

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import logging
 import os
-import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -248,8 +247,7 @@ class MultipleChoice(task_module.Task):
     def give_data(cls, run: Any, train: Any, validation: Any) -> None:
         rows, path = _rows(run, train), given_data.file_path(train)
         if given_data.is_share(validation):
-            start = run.option("start_column") or "startphrase"
-            texts = [[str(row.get(start))] for row in rows]
+            texts = [[str(row.get(examples_module.START_COLUMN))] for row in rows]
             rows, held_out = run.divided(rows, texts, validation)
             path = None
         elif validation is not None:
@@ -272,26 +270,20 @@ def _is_choice(item):
 
 
 def _rows(run, data):
-    """Returns the rows of a table of endings, and sets the column of their lists."""
-    start = run.option("start_column") or "startphrase"
-    label = run.option("label_column") or "label"
-    endings = run.option("ending_columns") or ("endings",)
-    if isinstance(endings, str):
-        endings = tuple(endings.split(","))
-    rows = given_data.rows_of(data, ((start, *endings, label),), lists=endings[:1])
-    if endings[0] in rows[0]:
-        run.values["ending_columns"] = endings
-    return rows
+    """Returns the rows of a table of endings."""
+    columns = examples_module.START_COLUMN, examples_module.LIST_COLUMN
+    forms = ((*columns, run.option("label_column") or "label"),)
+    return given_data.rows_of(data, forms, lists=columns[1:])
 
 
 def _table(run, rows, name, *, trains):
     """Returns the path of a table of endings."""
-    start = run.option("start_column") or "startphrase"
-    label = run.option("label_column") or "label"
-    endings = run.option("ending_columns") or [
-        column for column in rows[0] if re.fullmatch(r"ending\d+", column)
-    ]
-    content = given_data.json_lines(rows, (start, *endings, label))
+    endings = [examples_module.LIST_COLUMN]
+    if endings[0] not in rows[0]:
+        endings = examples_module.numbered(rows[0])
+    columns = (examples_module.START_COLUMN, *endings)
+    columns = (*columns, run.option("label_column") or "label")
+    content = given_data.json_lines(rows, columns)
     return run.add_file(f"{name}.jsonl", content, trains=trains)
 
 

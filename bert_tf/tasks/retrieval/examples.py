@@ -105,9 +105,7 @@ def _rows(path, columns, prefix, broken_rows):
     """Returns the rows of a table, named by row or, without a prefix, by line."""
     has_lists = len(columns) == 2 and path.lower().endswith(".jsonl")
     lists = (NEGATIVES_COLUMN,) if has_lists else ()
-    rows = tables.read_table(
-        path, columns, optional_lists=lists, broken_rows=broken_rows
-    )
+    rows = tables.read_table(path, columns, list_columns=lists, broken_rows=broken_rows)
     examples = []
     for number, row in enumerate(rows, start=1):
         name = f"{prefix}{number}" if prefix else re.split("[: ]", row.place)[-1]

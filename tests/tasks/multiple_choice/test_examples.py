@@ -42,8 +42,8 @@ def test_codahs_table_has_tabs_and_no_header(write):
 
 
 def test_json_lines_may_hold_the_endings_as_a_list(write):
-    path = write("a.jsonl", [{"ctx": "He", "endings": ["sits", "runs"], "label": 1}])
-    [example] = read(path, start_column="ctx", ending_columns=("endings",))
+    row = {"startphrase": "He", "endings": ["sits", "runs"], "label": 1}
+    [example] = read(write("a.jsonl", [row]))
     assert (example.endings, example.label) == (("sits", "runs"), 1)
 
 
@@ -55,12 +55,10 @@ def test_endings_are_in_the_order_of_their_numbers(write):
     assert example.endings == tuple(f"e{i}" for i in range(11))
 
 
-def test_columns_may_have_other_names_and_ids_are_kept(write):
-    path = write("a.csv", "id,start,no,yes,right\nx7,He,sits,runs,1\n")
-    names = {"start_column": "start", "label_column": "right"}
-    [example] = read(path, ending_columns=("yes", "no"), **names)
-    assert example.guid == "x7"
-    assert example.endings == ("runs", "sits")  # In the order of the names given.
+def test_labels_may_have_another_name_and_ids_are_kept(write):
+    path = write("a.csv", "id,startphrase,ending0,ending1,right\nx7,He,sits,runs,1\n")
+    [example] = read(path, label_column="right")
+    assert (example.guid, example.label) == ("x7", 1)
 
 
 def test_a_file_to_predict_needs_no_labels(write):
@@ -104,7 +102,7 @@ def test_lists_of_endings_must_be_of_one_length(write, record, message):
     good = {"startphrase": "He", "label": 0, "endings": ["a", "b"]}
     bad = {"startphrase": "He", "label": 0} | record
     with pytest.raises(ValueError, match=message):
-        read(write("a.jsonl", [good, bad]), ending_columns=("endings",))
+        read(write("a.jsonl", [good, bad]))
 
 
 @pytest.mark.parametrize(

@@ -9,37 +9,23 @@ from tests import runs
 
 
 @pytest.mark.parametrize(
-    "names, content, values",
+    "names, content",
     [
-        (("train.tsv", "dev.tsv", "test.tsv"), "c\tHe\ta\tb\tc\td\t3\n", {}),  # CODAH
+        (("train.tsv", "dev.tsv", "test.tsv"), "c\tHe\ta\tb\tc\td\t3\n"),  # CODAH
         (
             ("train.csv", "val.csv", "test.csv"),  # SWAG
             "startphrase,ending0,ending1,ending2,ending3,label\nHe,a,b,c,d,3\n",
-            {},
-        ),
-        (
-            ("own.csv",),
-            "id,begin,four,right,three,two,one\nx,He,d,3,c,b,a\n",
-            {
-                "start_column": "begin",
-                "ending_columns": "one,two,three,four",
-                "label_column": "right",
-            },
         ),
     ],
 )
-def test_a_folder_as_published_and_a_table_of_named_columns_are_read(
-    tmp_path, choice_options, names, content, values
-):
+def test_a_folder_as_published_is_read(tmp_path, choice_options, names, content):
     for name in names:
         (tmp_path / name).write_text(content)
     own = dict.fromkeys(("train_file", "eval_file", "predict_file"))
     data = {**own, "data_dir": str(tmp_path), "do_eval": True, "do_predict": True}
-    if values:
-        data = values | {"train_file": str(tmp_path / "own.csv")}
     options = choice_options(tmp_path / "run", train_batch_size=1, **data)
     examples = fine_tuning_run.prepare(options).examples
-    assert len(examples) == len(names)
+    assert len(examples) == 3
     [example] = examples["train"]
     assert (example.start, example.label) == ("He", 3)
     assert example.endings == ("a", "b", "c", "d")
