@@ -18,7 +18,7 @@ from bert_tf.training import distribution
 from bert_tf.training import loop
 from bert_tf.training import run_file
 from bert_tf.training import run_folder
-from bert_tf.training import timing
+from bert_tf.training import stopping
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +167,8 @@ class Pretraining:
         options = self.options
         num_train_steps, time_limit = options.num_train_steps, None
         if options.max_train_minutes is not None:
-            num_train_steps = timing.NO_STEP_LIMIT
-            time_limit = timing.TimeLimit(
+            num_train_steps = stopping.NO_STEP_LIMIT
+            time_limit = stopping.TimeLimit(
                 minutes=options.max_train_minutes,
                 warmup_proportion=options.warmup_proportion,
             )
@@ -347,7 +347,7 @@ class Pretraining:
                 last_step = self.trainer.num_train_steps
             source = self._training_source(phase, records)
             num_steps = max(last_step - first_step, 0)
-            parts.append(timing.measure(self.trainer, source, num_steps=num_steps))
+            parts.append(stopping.measure(self.trainer, source, num_steps=num_steps))
             first_step = max(first_step, last_step)
         return "\n".join(parts)
 

@@ -39,7 +39,6 @@ from bert_tf.training import run_folder
 from bert_tf.training import saving
 from bert_tf.training import steps
 from bert_tf.training import stopping
-from bert_tf.training import timing
 from bert_tf.training import workers
 
 logger = logging.getLogger(__name__)
@@ -74,7 +73,7 @@ class Trainer:
         step: int, finished optimizer steps.
         resumed: bool, whether a checkpoint of `output_dir` was loaded.
         folder: `run_folder.RunFolder` of `output_dir`.
-        budget: `timing.TimeBudget`, the time of the run.
+        budget: `stopping.TimeBudget`, the time of the run.
         evaluate, predict: those of its `evaluation.Evaluation`.
 
     Raises:
@@ -99,7 +98,7 @@ class Trainer:
         *,
         num_train_steps: int = 0,
         num_warmup_steps: int = 0,
-        time_limit: timing.TimeLimit | None = None,
+        time_limit: stopping.TimeLimit | None = None,
         best_metrics: Sequence[str] = ("eval_loss",),
         patience: int = 0,
         source: source_module.Source | None = None,
@@ -119,13 +118,13 @@ class Trainer:
             options.output_dir, is_written=self.workers.is_chief
         )
         self.optimizer: Any = None
-        self._pace = timing.Pace(options.train_batch_size)
+        self._pace = stopping.Pace(options.train_batch_size)
         keras.utils.set_random_seed(options.random_seed)
         with self.strategy.scope():
             self.model = create_model()
             self.model.build()
             self.model.bert.encoder.recomputes_layers = options.recompute_layers
-            self.budget = timing.TimeBudget(
+            self.budget = stopping.TimeBudget(
                 time_limit, options.learning_rate, self.workers.broadcast_from_chief
             )
             if num_train_steps:
@@ -350,7 +349,7 @@ class Trainer:
             step = self.step + index + 1
             # With a time limit, the number of steps is unknown.
             total = step if self.budget.schedule else self.num_train_steps
-            if step in self._logged_steps or timing.is_logged(step, total):
+            if step in self._logged_steps or stopping.is_logged(step, total):
                 values = {n: float(column[index]) for n, column in history.items()}
                 values["examples_per_second"] = examples_per_second
                 self.folder.log(step, values)

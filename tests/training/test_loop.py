@@ -13,7 +13,7 @@ from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import workflow as pretraining_workflow
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
-from bert_tf.training import timing
+from bert_tf.training import stopping
 from tests import runs
 
 
@@ -53,7 +53,7 @@ def test_sizes_of_batches_and_of_calls_follow_their_flags(
 
     monkeypatch.setattr(batching.TFRecordSource, "training_batches", watched)
     # Calls become longer, also on a busy machine.
-    monkeypatch.setattr(timing, "SECONDS_PER_CALL", 1e6)
+    monkeypatch.setattr(stopping, "SECONDS_PER_CALL", 1e6)
     monkeypatch.chdir(golden)
     defaults = {
         "input_file": "model/examples.tfrecord",

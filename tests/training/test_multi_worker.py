@@ -18,9 +18,9 @@ RELATIVE = 1e-5
 # run_pretraining with a clock that advances some seconds at every reading.
 WITH_CLOCK = """
 import itertools, runpy
-from bert_tf.training import timing
+from bert_tf.training import stopping
 ticks = itertools.count(step={seconds})
-timing._now = lambda: float(next(ticks))
+stopping._now = lambda: float(next(ticks))
 runpy.run_path("tools/run_pretraining.py", run_name="__main__")
 """
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from bert_tf.optimization import schedules
 from bert_tf.training import saving
-from bert_tf.training import timing
+from bert_tf.training import stopping
 from tests import runs
 
 
@@ -37,7 +37,7 @@ def pretrain(pretrain, monkeypatch):
     def run(**flags):
         ticks = itertools.count()
         with monkeypatch.context() as patch:
-            patch.setattr(timing, "_now", lambda: float(next(ticks)))
+            patch.setattr(stopping, "_now", lambda: float(next(ticks)))
             return pretrain(learning_rate=0.001, iterations_per_loop=1, **flags)
 
     return run
@@ -68,7 +68,7 @@ def test_a_run_ends_with_its_time_and_a_later_part_goes_on_from_there(
 
 
 def test_calls_take_twice_as_many_steps_until_they_last_a_second():
-    pace = timing.Pace(batch_size=8)
+    pace = stopping.Pace(batch_size=8)
     lengths = []
     for _ in range(6):
         lengths.append(pace.num_steps)
@@ -85,5 +85,5 @@ def test_calls_take_twice_as_many_steps_until_they_last_a_second():
     ],
 )
 def test_every_curve_has_fifty_points(num_steps, logged):
-    found = [s for s in range(1, num_steps + 1) if timing.is_logged(s, num_steps)]
+    found = [s for s in range(1, num_steps + 1) if stopping.is_logged(s, num_steps)]
     assert found == list(logged)
