@@ -155,7 +155,6 @@ class WnliProcessor(GlueProcessor):
 
 # The language of the release.
 DEFAULT_LANGUAGE = "zh"
-ALL_LANGUAGES = "all"
 _LANGUAGE = "language"
 _TRAIN_COLUMNS = _columns("premise", "hypo")
 # The label "contradiction" in the training files.
@@ -171,8 +170,7 @@ class XnliProcessor(examples_module.DataProcessor):
     translations of MNLI, and xnli.dev.tsv and xnli.test.tsv, all languages in one file.
 
     Args:
-        languages: such as ("en", "de"). Their training files are concatenated. ("all",)
-            stands for all languages in the files to evaluate.
+        languages: such as ("en", "de"). Their training files are concatenated.
 
     Source: XnliProcessor of run_classifier.py, 2018, which had one language for both.
     """
@@ -212,17 +210,14 @@ class XnliProcessor(examples_module.DataProcessor):
         names = [*columns.names(), _LANGUAGE]
         for row in tables.read_table(path, names, broken_rows=self.broken_rows):
             rows_of.setdefault(row.cells[_LANGUAGE], []).append(row)
-        languages = self.languages
-        if languages == (ALL_LANGUAGES,):
-            languages = tuple(sorted(rows_of))
         sets = {}
-        for language in languages:
+        for language in self.languages:
             if language not in rows_of:
                 raise ValueError(
                     f"{path} has no rows in the language {language!r}; its languages "
                     f"are {', '.join(sorted(rows_of))}."
                 )
-            name = kind if len(languages) == 1 else f"{kind}_{language}"
+            name = kind if len(self.languages) == 1 else f"{kind}_{language}"
             sets[name] = examples_module.examples_of(
                 rows_of[language],
                 columns,

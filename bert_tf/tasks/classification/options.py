@@ -57,7 +57,7 @@ class RunClassifierOptions(
     language: tuple[str, ...] = option(
         (),
         help="XNLI: one or more languages to train on, to evaluate on and to predict. "
-        "all: evaluate a trained run on all of them. Default: zh, as in the release.",
+        "Default: zh, as in the release.",
     )
     validation_split: float = option(
         0.0,
@@ -129,11 +129,6 @@ class RunClassifierOptions(
         name = (self.task_name or "").lower()
         if name != "xnli":
             self._refuse(("language",), "requires --task_name=XNLI")
-        if "all" in self.language and (self.do_train or len(self.language) > 1):
-            raise options_module.OptionError(
-                "--language=all stands alone and evaluates a trained run; train on "
-                "named languages, such as --language=en."
-            )
         flag_of: dict[str, str] = {}
         for flag in _COLUMNS:
             column = getattr(self, flag)

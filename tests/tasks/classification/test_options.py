@@ -19,7 +19,6 @@ OWN = {**MODEL, "train_file": "a.tsv", "eval_file": "b.tsv", "predict_file": "c.
         ),
         ({**OWN, "do_train": True, "data_dir": "x"}, "--data_dir requires --task_name"),
         ({**TASK, "do_eval": True, "language": "de"}, "requires --task_name=XNLI"),
-        ({**TASK, "do_train": True, "task_name": "XNLI", "language": "all"}, "alone"),
         (
             {**TASK, "do_train": True, "task_name": "STS-B", "class_weights": "a=1"},
             "--class_weights is for classes, but the labels of STS-B",
