@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.modeling import input_features
 from tests.modeling import small_config
 
 CONFIG = small_config.create(num_hidden_layers=2, initializer_range=0.5)
@@ -43,18 +42,6 @@ def test_a_mask_that_is_not_0_means_a_real_piece(model, real):
     mask = tf.constant(np.where(MASK, real, 0 * real))
     features = {**FEATURES, "input_mask": mask}
     np.testing.assert_array_equal(vectors(model, features), vectors(model, FEATURES))
-
-
-def test_vectors_may_replace_those_of_the_words(model):
-    table = np.asarray(model.embeddings.word_embeddings)
-    without_ids = {"input_mask": MASK, "segment_ids": SEGMENTS}
-    embeds = tf.Variable(table[IDS])
-    with tf.GradientTape() as tape:
-        outputs = model({**without_ids, input_features.EMBEDDINGS: embeds})
-        loss = tf.reduce_sum(outputs["pooled_output"] ** 2)
-    expected = vectors(model, FEATURES)
-    np.testing.assert_allclose(outputs["sequence_output"], expected, atol=1e-5)
-    assert np.any(tape.gradient(loss, embeds))
 
 
 @pytest.mark.parametrize(
