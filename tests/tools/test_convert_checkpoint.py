@@ -88,7 +88,7 @@ def test_what_does_not_fit_ends_in_one_line_and_exit_code_1(
     "flags, message",
     [
         ({"target_format": "onnx"}, "--target_format: expected one of bert, hugging_"),
-        ({"drop_head": "true"}, "flag, or pass --head=encoder for"),
+        ({"drop_text_encoding": "true"}, "can store everything of"),
     ],
 )
 def test_wrong_flags_end_in_one_line_and_exit_code_2(convert, flags, message):
@@ -104,8 +104,8 @@ def test_a_head_that_the_target_cannot_store_is_dropped_only_on_request(
     flags = {"target_format": "keras_hub"}
     done = convert(**flags, exit_code=1)
     assert "seq_relationship" in done.refusal
-    assert "pass --drop_head" in done.refusal
-    done = convert(**flags, drop_head=True)
+    assert "pass --head=encoder" in done.refusal
+    done = convert(**flags, head="encoder")
     assert "dropped      7 weights" in done.stdout
 
 

@@ -38,9 +38,6 @@ class ConvertCheckpointOptions(kinds.CompletionOptions):
         "source's head.",
         group="model",
     )
-    drop_head: bool = option(
-        False, help="Leave out heads, or parts of them, that the target cannot store."
-    )
     drop_text_encoding: bool = option(
         False,
         help="Drop the text-encoding settings that the target cannot store: pooling, "

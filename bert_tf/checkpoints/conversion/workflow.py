@@ -6,7 +6,6 @@ renamed after it has been checked.
 
 import dataclasses
 import os
-from collections.abc import Collection
 from typing import Any
 
 import tensorflow as tf
@@ -63,8 +62,8 @@ def convert(
         _check_absent(path, place, is_file)
         writer = formats.module_of(options.target_format)
         source = _open(options)
-        chosen, left_out = source.with_head(options.head)
-        converted, dropped, placement = _placed(chosen, writer, options)
+        converted, dropped = source.with_head(options.head)
+        placement = _placed(converted, writer, options)
         progress_module.report("convert", 1, 4)
         with locks.complete_or_absent_folder(
             place,
@@ -86,7 +85,7 @@ def convert(
         converted=converted,
         written=written,
         placement=placement,
-        dropped=(*left_out, *dropped),
+        dropped=dropped,
         differences=differences,
     )
 
@@ -151,8 +150,8 @@ def _placed(
     source: source_module.Source,
     writer: Any,
     options: conversion_options.ConvertCheckpointOptions,
-) -> tuple[source_module.Source, list[str], source_module.Placement]:
-    """Returns what is converted, the heads dropped, and where everything goes."""
+) -> source_module.Placement:
+    """Returns where everything goes; refuses to lose or change anything silently."""
     target_format = options.target_format
     is_causal = source.config is not None and source.config.is_causal
     if is_causal and target_format not in _WITH_ATTENTION:
@@ -163,12 +162,22 @@ def _placed(
         )
     placement = writer.placement(source)
     lost = [name for name in source.shapes if name not in placement.places]
-    heads = list(filter(checkpoint_heads.is_head_weight, lost))
-    _check_dropped(source, options, heads, "drop_head")
-    if heads:
-        source = source.without_weights(heads)
-        placement = writer.placement(source)
-    _check_dropped(source, options, placement.unsaid, "drop_text_encoding")
+    if heads := list(filter(checkpoint_heads.is_head_weight, lost)):
+        is_other = source.head.row.weights.keys().isdisjoint(heads)
+        raise ValueError(
+            f"{target_format} cannot store {', '.join(heads)} of {source.path}; pass "
+            f"--head={source.head.kind if is_other else 'encoder'} to leave it out."
+        )
+    if placement.unsaid and not options.drop_text_encoding:
+        raise ValueError(
+            f"{target_format} cannot store {', '.join(placement.unsaid)} of "
+            f"{source.path}; pass --drop_text_encoding to leave it out."
+        )
+    if options.drop_text_encoding and not placement.unsaid:
+        raise options_module.OptionError(
+            f"--drop_text_encoding: {target_format} can store everything of "
+            f"{source.path}; omit the flag."
+        )
     if source.format == target_format:
         placement = dataclasses.replace(placement, changes=())
     if placement.changes and not options.allow_activation_change:
@@ -177,25 +186,4 @@ def _placed(
             f"{'; '.join(placement.changes)}; pass --allow_activation_change to "
             "convert it anyway."
         )
-    return source, heads, placement
-
-
-def _check_dropped(
-    source: source_module.Source,
-    options: conversion_options.ConvertCheckpointOptions,
-    lost: Collection[str],
-    flag: str,
-) -> None:
-    """Checks that a flag is given if, and only if, something is lost."""
-    if lost and not getattr(options, flag):
-        raise ValueError(
-            f"{options.target_format} cannot store {', '.join(lost)} of "
-            f"{source.path}; pass --{flag} to leave it out."
-        )
-    if getattr(options, flag) and not lost:
-        is_head = flag == "drop_head"
-        advice = ", or pass --head=encoder for the encoder alone" if is_head else ""
-        raise options_module.OptionError(
-            f"--{flag}: {options.target_format} can store everything of "
-            f"{source.path}; omit the flag{advice}."
-        )
+    return placement
