@@ -16,7 +16,6 @@ TARGETS = {
     "transformers": ("hugging_face", ["model.safetensors"]),
     "preset": ("keras_hub", ["model.weights.h5"]),
     "model.keras": ("keras", None),
-    "model.weights.h5": ("keras", None),
 }
 HEADS = [
     *((kind, "single_label") for kind in checkpoint_heads.KINDS),
@@ -40,9 +39,7 @@ def write(source, target, folder):
 
 
 def is_quick(target, kind, label_kind):
-    """Every format writes a setting alike, and both files of Keras the weights."""
-    if target == "model.weights.h5" and kind != "classification":
-        return False
+    """Every format writes a setting alike."""
     return label_kind == "single_label" or target == "transformers"
 
 
@@ -73,9 +70,8 @@ def test_a_model_is_read_back_bit_by_bit(tmp_path, target, kind, label_kind):
     labels = source.head.labels if has_labels else None
     assert read.head == dataclasses.replace(source.head, labels=labels)
     assert (read.config, read.unmapped, read.optimizer) == (source.config, (), ())
-    if target != "model.weights.h5":
-        assert read.vocabulary.tokens == sources.TOKENS
-        assert read.notes == read.warnings == ()
+    assert read.vocabulary.tokens == sources.TOKENS
+    assert read.notes == read.warnings == ()
     assert read.do_lower_case is True
 
 
@@ -112,11 +108,8 @@ def test_how_text_becomes_vectors_and_scores_is_read_back(tmp_path, target, name
     path, placement = write(dataclasses.replace(source, text=text), target, tmp_path)
     assert placement.unsaid == ()
     read = formats.open_source(path)
-    vocabulary = None if target == "model.weights.h5" else text.vocabulary
     assert read.text.to_dict() == text.to_dict()
-    assert (read.vocabulary and read.vocabulary.tokens) == (
-        vocabulary and vocabulary.tokens
-    )
+    assert read.vocabulary.tokens == text.vocabulary.tokens
 
 
 @pytest.fixture(scope="module")

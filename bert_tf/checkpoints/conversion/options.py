@@ -24,8 +24,8 @@ class ConvertCheckpointOptions(kinds.CompletionOptions):
     )
     target: str = option(
         help="Where to write the result: a new folder; with --target_format=keras a "
-        "file that ends in .keras or .weights.h5; with --target_format=bert also a "
-        "prefix in a new folder, which ends in .ckpt."
+        "file that ends in .keras; with --target_format=bert also a prefix in a new "
+        "folder, which ends in .ckpt."
     )
     target_format: str = option(
         choices=kinds.WRITTEN_FORMATS, help="Format of the target."

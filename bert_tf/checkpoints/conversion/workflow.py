@@ -49,10 +49,10 @@ def convert(
     """Converts a checkpoint as the options say; see `run`."""
     path = os.fspath(options.target).rstrip("/") or "/"
     is_file = options.target_format == "keras"
-    if is_file and not path.endswith(archive.SUFFIXES):
+    if is_file and not path.endswith(archive.SUFFIX):
         raise ValueError(
-            f"--target={path}: expected a name that ends with "
-            f"{' or '.join(archive.SUFFIXES)}."
+            f"--target={path}: expected a name that ends with {archive.SUFFIX}; for "
+            ".weights.h5, use bert_tf.load_model(...).save_weights."
         )
     # The new file or folder, and the name of the file, or of a prefix in the folder.
     place, name = path, os.path.basename(path) if is_file else ""

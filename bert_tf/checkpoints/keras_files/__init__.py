@@ -1,13 +1,12 @@
-"""The format "keras": `.keras` and `.weights.h5` files.
+"""The format "keras": `.keras` files and, read only, `.weights.h5` files.
 
 Keras names a weight by the attributes that lead to it, such as "bert/layers/pooler/
 dense/vars/0". Reading translates these names and creates no model; for writing, Keras
 itself saves a model.
 
 Keras has no place for casing, labels and vocabulary. A `.keras` file that this package
-wrote has them in its `metadata.json`, under a key that Keras ignores; a `.weights.h5`
-file has the configuration, casing and names as an attribute. A separate member in the
-zip would make Keras unpack all of it to disk whenever it loads the file.
+wrote has them in its `metadata.json`, under a key that Keras ignores. A separate member
+in the zip would make Keras unpack all of it to disk whenever it loads the file.
 """
 
 import collections
@@ -24,7 +23,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-import h5py
 import keras
 import ml_dtypes  # noqa: F401 (registers bfloat16 with NumPy)
 import numpy as np
@@ -43,8 +41,8 @@ from bert_tf.modeling import keras_model
 from bert_tf.modeling import pretrained_model
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
-# The package under which our classes are registered with Keras, its key in
-# metadata.json, and its attribute in a .weights.h5 file.
+# The package under which our classes are registered with Keras, and its key in
+# metadata.json.
 _PACKAGE = "bert_tf"
 # Names of the classes that a `.keras` file may contain.
 _CLASSES = dict.fromkeys(
@@ -88,7 +86,7 @@ _OVERHEAD_BYTES = 1 << 18  # Upper bound for HDF5 and the settings.
 
 def is_at(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path ends like one of Keras's files."""
-    return os.fspath(path).endswith(archive.SUFFIXES)
+    return os.fspath(path).endswith((archive.SUFFIX, archive.WEIGHTS_SUFFIX))
 
 
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
@@ -102,6 +100,7 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     folder = os.path.dirname(path) or "."
     arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
+    settings: dict[str, Any] = {}
     with archive.opened_weights(path) as weights:
         stored = {
             place: tuple(data_set.shape)
@@ -109,22 +108,19 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
         }
         # Keras stores a model's name at its own, possibly empty, group of variables.
         name = weights["vars"].attrs.get("name") if "vars" in weights else None
-        attribute = weights.attrs.get(_PACKAGE)
-    if path.endswith(archive.ARCHIVE_SUFFIX):
+    if path.endswith(archive.SUFFIX):
         serialized, metadata = archive.read_members(path)
         name, arguments = _serialized_model(path, serialized)
-        config = _config(path, arguments["config"])
+        try:
+            config = config_module.BertConfig.from_dict(arguments["config"])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
         text = arguments.get(pretrained_model.PREPROCESSOR) or {}
         settings = {key: text[key] for key in _TEXT_SETTINGS if key in text}
         stated = metadata.get(_PACKAGE)
         settings |= stated if isinstance(stated, dict) else {}
     else:
-        settings = {} if attribute is None else _attribute(path, attribute)
-        config = (
-            _config(path, settings["config"])
-            if settings
-            else companion_files.read_config(folder)
-        )
+        config = companion_files.read_config(folder)
     places = _places(stored)
     if checkpoint_names.WORD_EMBEDDINGS not in places:
         raise ValueError(
@@ -167,31 +163,22 @@ def placement(source: source_module.Source) -> source_module.Placement:
 
 
 def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
-    """Writes a `.keras` or a `.weights.h5` file into an existing folder.
+    """Writes a `.keras` file into an existing folder.
 
-    The suffix of the path decides between the two. The complete model is in memory
-    once. A pooler that the source lacks gets a new model's values, which are the same
-    every time.
+    The complete model is in memory once. A pooler that the source lacks gets a new
+    model's values, which are the same every time.
     """
     path = os.fspath(path)
     folder = os.path.dirname(path) or "."
     model = _model_of(source)
-    is_archive = path.endswith(archive.ARCHIVE_SUFFIX)
-    num_copies = 2 if is_archive else 1
     # If the disk fills up, HDF5 crashes the process instead of raising an error.
     num_bytes = sum(weight.numpy().nbytes for weight in model.weights)
-    if shutil.disk_usage(folder).free < num_copies * (num_bytes + _OVERHEAD_BYTES):
+    if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
         raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
-    if is_archive:
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".keras.") as temporary:
-            saved = os.path.join(temporary, f"saved{archive.ARCHIVE_SUFFIX}")
-            model.save(saved)
-            _copy_archive(saved, path, source)
-        return
-    model.save_weights(path)
-    values = source.task_values() | {"config": source.required_config().to_dict()}
-    with h5py.File(path, "a") as weights:
-        weights.attrs[_PACKAGE] = json.dumps(values)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".keras.") as temporary:
+        saved = os.path.join(temporary, f"saved{archive.SUFFIX}")
+        model.save(saved)
+        _copy_archive(saved, path, source)
 
 
 def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:
@@ -233,17 +220,6 @@ def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
         return config_module.BertConfig.from_dict(dict(values))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def _attribute(path: str, attribute: Any) -> dict[str, Any]:
-    """Returns what the package's attribute of a `.weights.h5` file says."""
-    try:
-        values = json.loads(attribute)
-    except (TypeError, ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
-        raise ValueError(f"{path}: its attribute {_PACKAGE} is damaged.")
-    return values
 
 
 def _text(path: str, values: Mapping[str, Any]) -> text_encoding.TextEncoding:

@@ -17,9 +17,8 @@ from bert_tf import files
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import hdf5
 
-ARCHIVE_SUFFIX = ".keras"
-_WEIGHTS_SUFFIX = ".weights.h5"
-SUFFIXES = (ARCHIVE_SUFFIX, _WEIGHTS_SUFFIX)
+SUFFIX = ".keras"
+WEIGHTS_SUFFIX = ".weights.h5"
 METADATA_MEMBER = "metadata.json"
 _WEIGHTS_MEMBER = "model.weights.h5"
 _CHUNK_BYTES = 1 << 20
@@ -51,7 +50,7 @@ def opened_weights(path: str) -> Iterator[Any]:
     """Yields the `h5py.File` with the weights of either file."""
     with contextlib.ExitStack() as stack:
         local = None
-        if path.endswith(ARCHIVE_SUFFIX):
+        if path.endswith(SUFFIX):
             # Keras can read them within the zip, but it seeks in them, and zipfile then
             # reads the member again from its start.
             folder = stack.enter_context(tempfile.TemporaryDirectory())

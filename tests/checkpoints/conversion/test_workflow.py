@@ -303,12 +303,7 @@ def test_what_a_killed_conversion_left_goes_with_the_next_one(
 
 @pytest.mark.parametrize(
     "target_format, name",
-    [
-        ("bert", "new"),
-        ("hugging_face", "new"),
-        ("keras", "new.keras"),
-        ("keras", "new.weights.h5"),
-    ],
+    [("bert", "new"), ("hugging_face", "new"), ("keras", "new.keras")],
 )
 def test_a_full_disk_is_named_and_nothing_stays(
     released_folder, small_disk, target_format, name

@@ -108,17 +108,9 @@ def test_what_is_written_loads_in_plain_keras(tmp_path):
     model.save_weights(tmp_path / "saved.weights.h5")
     (tmp_path / "bert_config.json").write_text(SMALL.to_json_string())
     source = keras_files.open_source(tmp_path / "saved.weights.h5")
-    for name in ("new.keras", "new.weights.h5"):
-        keras_files.write(source, tmp_path / name)
+    keras_files.write(source, tmp_path / "new.keras")
     loaded = keras.saving.load_model(tmp_path / "new.keras")
-    again = create("classification", name="again")
-    for weight in again.weights:
-        weight.assign(keras.ops.zeros_like(weight))
-    again.load_weights(tmp_path / "new.weights.h5")
-    for copy in (loaded, again):
-        np.testing.assert_array_equal(
-            copy(FEATURES)["logits"], model(FEATURES)["logits"]
-        )
+    np.testing.assert_array_equal(loaded(FEATURES)["logits"], model(FEATURES)["logits"])
 
 
 def test_a_pooler_that_the_source_lacks_is_new_and_always_the_same(tmp_path):
