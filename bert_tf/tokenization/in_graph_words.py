@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.tokenization import characters
-from bert_tf.tokenization import unicode_14
 
 # An entry of a table is an int32. Its lowest bits are flags. The bits above them hold
 # either the difference between the mapped code point and the original one, or a row
@@ -32,7 +31,7 @@ MARK = 16  # Becomes or contains a mark that canonical ordering may have to move
 FLAG_BITS = 5
 
 # Properties of a code point.
-CASED = 1  # In `unicode_14.CASED`.
+CASED = 1  # In `characters.CASED`.
 IGNORABLE = 2  # Skipped by the final sigma rule: case-ignorable or deleted.
 JOINS = 4  # Does not end a run of marks that is sorted canonically.
 PROPERTY_BITS = 3  # The bits above: the combining class of a mark that is kept.
@@ -92,36 +91,36 @@ def _changed_codes(do_lower_case, strip_accents):
     """Returns the code points whose entry may differ from 0, sorted."""
     codes = set(characters.PUNCTUATION)
     if do_lower_case:
-        codes.update(unicode_14.LOWER)
+        codes.update(characters.LOWER)
     if strip_accents:
-        codes.update(unicode_14.NONSPACING_MARK, unicode_14.DECOMPOSITION)
-        codes.update(unicode_14.COMBINING_CLASS)
+        codes.update(characters.NONSPACING_MARK, characters.DECOMPOSITION)
+        codes.update(characters.COMBINING_CLASS)
     return sorted(codes)
 
 
 def _mapped(text, do_lower_case, strip_accents):
     if do_lower_case:
         # Not `characters.lower`, which would make a lone sigma a final one.
-        text = text.translate(unicode_14.LOWER)
+        text = text.translate(characters.LOWER)
     return characters.strip_accents(text) if strip_accents else text
 
 
 def _is_moving_mark(code):
-    is_dropped = code in unicode_14.NONSPACING_MARK
-    return code in unicode_14.COMBINING_CLASS and not is_dropped
+    is_dropped = code in characters.NONSPACING_MARK
+    return code in characters.COMBINING_CLASS and not is_dropped
 
 
 def _properties():
     properties = np.zeros(NUM_CODE_POINTS, np.int32)
-    properties[list(unicode_14.CASED)] |= CASED
-    properties[list(unicode_14.CASE_IGNORABLE | characters.DELETED)] |= IGNORABLE
+    properties[list(characters.CASED)] |= CASED
+    properties[list(characters.CASE_IGNORABLE | characters.DELETED)] |= IGNORABLE
     properties[list(characters.DELETED)] |= JOINS
-    for code, combining_class in unicode_14.COMBINING_CLASS.items():
+    for code, combining_class in characters.COMBINING_CLASS.items():
         properties[code] |= JOINS
         if _is_moving_mark(code):
             properties[code] |= combining_class << PROPERTY_BITS
-    for code, decomposed in unicode_14.DECOMPOSITION.items():
-        if all(ord(c) in unicode_14.COMBINING_CLASS for c in decomposed):
+    for code, decomposed in characters.DECOMPOSITION.items():
+        if all(ord(c) in characters.COMBINING_CLASS for c in decomposed):
             properties[code] |= JOINS
     return properties
 

@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from bert_tf.tokenization import characters
-from bert_tf.tokenization import unicode_14
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +177,7 @@ _SEVERAL = re.compile(
     rf"[^\W\d_][,;!?][^\W\d_]|[{characters.SCRIPTS_WITHOUT_SPACES}]."
     f"|.[{characters.SCRIPTS_WITHOUT_SPACES}]"
 )
-_LETTER = f"[{characters.character_class(unicode_14.CASED)}]"
+_LETTER = f"[{characters.character_class(characters.CASED)}]"
 INITIAL = rf"{_LETTER}\."  # "J."
 ABBREVIATION = rf"({_LETTER}{{1,2}}\.){{2,}}"  # "U.S.", "e.g.", "Ph.D."
 
