@@ -2,8 +2,8 @@ import itertools
 
 import pytest
 
-from bert_tf.tokenization import basic
 from bert_tf.tokenization import in_graph_words
+from bert_tf.tokenization import wordpiece
 
 LAST_ASSIGNED = 0x3134A  # In Unicode 14.0, apart from planes 14 to 16.
 OPTIONS = list(itertools.product([True, False], repeat=2))
@@ -28,7 +28,7 @@ def test_every_code_point_becomes_what_the_plain_tokenizer_says(
 ):
     options = {"do_lower_case": do_lower_case, "strip_accents": strip_accents}
     table = in_graph_words.code_point_table(**options)
-    tokenizer = basic.BasicTokenizer(**options)
+    tokenizer = wordpiece.BasicTokenizer(**options)
     for code in range(in_graph_words.NUM_CODE_POINTS):
         if code > LAST_ASSIGNED and code % 64:
             continue  # Unassigned, variation selectors, private use: all alike.
