@@ -13,7 +13,7 @@ import numpy as np
 from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.data import text_checks
-from bert_tf.optimization import create
+from bert_tf.optimization import schedules
 from bert_tf.tokenization import full
 from bert_tf.tokenization import in_graph
 
@@ -32,7 +32,7 @@ def run(declaration: Any, options: Any) -> text_checks.Findings:
         for sentence in source.warnings:
             findings.warning("checkpoint", f"{source.path}: {sentence}")
     # The number of steps, on which further advice depends, is not known yet.
-    advice = create.advice_on_rate(options.learning_rate, 0, 0, is_corrected=True)
+    advice = schedules.advice_on_rate(options.learning_rate, 0, 0, is_corrected=True)
     if advice is not None:
         findings.warning("learning rate", advice)
     task.read_for_check(findings)

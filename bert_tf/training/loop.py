@@ -30,7 +30,7 @@ import tensorflow as tf
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import source as source_module
-from bert_tf.optimization import create
+from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 from bert_tf.training import evaluation as training_evaluation
 from bert_tf.training import options as training_options
@@ -150,7 +150,7 @@ class Trainer:
             self.strategy,
             micro_batches=options.gradient_accumulation_steps,
         )
-        advice = create.advice_on_rate(
+        advice = schedules.advice_on_rate(
             options.learning_rate,
             0 if self.budget.schedule else self.num_train_steps,
             num_warmup_steps,
@@ -158,7 +158,7 @@ class Trainer:
         )
         if advice is not None:
             logger.warning("%s", advice)
-        self.optimizer = create.create_optimizer(
+        self.optimizer = schedules.create_optimizer(
             options.learning_rate,
             self.num_train_steps,
             num_warmup_steps,

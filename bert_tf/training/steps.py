@@ -27,7 +27,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from bert_tf.optimization import create
+from bert_tf.optimization import schedules
 from bert_tf.training import distribution
 
 # Columns of a batch that are not features of an example.
@@ -192,7 +192,7 @@ def apply_gradients(
 
     Args:
         model: the model.
-        optimizer: of `create.create_optimizer`, built.
+        optimizer: of `schedules.create_optimizer`, built.
         gradients: of this replica.
         rate: learning rate, float32 scalar.
 
@@ -212,7 +212,7 @@ def apply_gradients(
     # 2018).
     norm = tf.linalg.global_norm(summed)
     # 1 if the norm is small enough, and not a number if the norm is infinite.
-    scale = create.CLIP_NORM / tf.maximum(norm, create.CLIP_NORM) + (norm - norm)
+    scale = schedules.CLIP_NORM / tf.maximum(norm, schedules.CLIP_NORM) + (norm - norm)
     # All replicas read the same sum, so they skip a step together. Keras's
     # LossScaleOptimizer decides by the gradient of the first replica.
     is_finite = tf.math.is_finite(norm)
