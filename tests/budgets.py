@@ -19,7 +19,7 @@ CORE_TOOLS = (
 )
 CORE_TASKS = ("classification", "pretraining")  # What these tools train and export.
 # `pooling` is not among them: it makes vectors of texts from the encoder's outputs.
-ENCODER = ("config", "embeddings", "visibility", "bert")
+ENCODER = ("config", "embeddings", "bert")
 
 
 def measure(root):

@@ -1,8 +1,8 @@
 """The encoder and every model built on it, written in `keras.ops`.
 
-Read in this order: config, numerics, embeddings, visibility, bert, kernels/plain; then
-keras_model and heads, which make it an ordinary Keras model with a loss. Then one file
-per model: pretrainer, left_to_right, classifier, span_predictor, token_classifier,
+Read in this order: config, numerics, embeddings, bert, kernels/plain; then keras_model
+and heads, which make it an ordinary Keras model with a loss. Then one file per model:
+pretrainer, left_to_right, classifier, span_predictor, token_classifier,
 multiple_choice, rankers.
 
 Importing this package registers every model with Keras, so that

@@ -26,9 +26,8 @@ from bert_tf.modeling import embeddings
 from bert_tf.modeling import kernels
 from bert_tf.modeling import numerics
 from bert_tf.modeling import pretrained_model
-from bert_tf.modeling import visibility
+from bert_tf.modeling.kernels import computed_rows
 from bert_tf.modeling.kernels import plain
-from bert_tf.modeling.kernels import read_positions
 
 
 class EncoderLayer(embeddings.Scope):
@@ -189,10 +188,11 @@ class Pooler(embeddings.Scope):
     """A dense tanh layer on the vector that represents a sequence.
 
     It is the vector of [CLS] or, in a left-to-right model, of the last piece
-    (`visibility.pooled_positions`). [CLS] represents no word, so attention can gather
-    there what concerns the whole text (section 3 of the BERT paper). The layer is not
-    in the paper, but in the release's code and weights. Pretraining fits it to the
-    next-sentence task alone; fine-tuning makes its output a useful vector of a text.
+    (`computed_rows.pooled_positions`). [CLS] represents no word, so attention can
+    gather there what concerns the whole text (section 3 of the BERT paper). The layer
+    is not in the paper, but in the release's code and weights. Pretraining fits it to
+    the next-sentence task alone; fine-tuning makes its output a useful vector of a
+    text.
     """
 
     def __init__(self, config: config_module.BertConfig, *, dtype: Any = None):
@@ -271,9 +271,9 @@ class BertModel(pretrained_model.PretrainedModel):
         embedded = self.embeddings(features, dropout_keys=keys, k=k)  # [B, S, H]
         x = ops.reshape(embedded, (-1, self.config.hidden_size))  # [B * S, H]
         is_causal = self.config.is_causal
-        visible = visibility.visible_positions(features, is_causal=is_causal)
+        visible = visible_positions(features, is_causal=is_causal)
         # The last layer is computed only where the pooler or the caller reads it.
-        last = read_positions.ReadPositions(features, output_positions, is_causal)
+        last = computed_rows.ReadPositions(features, output_positions, is_causal)
         *lower_layers, last_layer = self.encoder(
             x,
             sequences=k.sequences(x, visible, keys),
@@ -287,3 +287,30 @@ class BertModel(pretrained_model.PretrainedModel):
             "all_encoder_layers": [*lower_layers, vectors],
             "embedding_output": embedded,
         }
+
+
+def visible_positions(
+    features: numerics.Features, *, is_causal: bool = False
+) -> numerics.Tensor:
+    """Returns which positions each position sees, as `plain.Sequences` takes it.
+
+    Args:
+        features: those of `BertModel.call`, without aliases. If rows hold several
+            sequences, a position sees only its own.
+        is_causal: whether a position sees only itself and what precedes it.
+
+    Returns:
+        int32 [B, T] if all positions see the same ones, else [B, F, T].
+    """
+    visible = numerics.input_mask_of(features)
+    length = ops.shape(visible)[1]
+    if "sequence_ids" in features:
+        sequence_ids = features["sequence_ids"]
+        is_same = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
+        visible = visible[:, None, :] * ops.cast(is_same, "int32")  # [B, F, T]
+    if is_causal:
+        position = ops.arange(length, dtype="int32")
+        is_before = ops.cast(position[None, :] <= position[:, None], "int32")  # [F, T]
+        visible = visible if len(visible.shape) == 3 else visible[:, None, :]
+        visible = visible * is_before  # [B, F, T]
+    return visible

@@ -9,7 +9,6 @@ from keras import ops
 
 from bert_tf.modeling import bert
 from bert_tf.modeling import numerics
-from bert_tf.modeling import visibility
 from bert_tf.modeling.kernels import plain
 
 
@@ -35,7 +34,7 @@ def attention_weights(
     """
     encoder: bert.BertModel = getattr(model, "bert", model)
     outputs = encoder(features) if outputs is None else outputs
-    visible = visibility.visible_positions(
+    visible = bert.visible_positions(
         encoder.checked_features(features), is_causal=encoder.config.is_causal
     )
     bias = numerics.attention_bias(visible)

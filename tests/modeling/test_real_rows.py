@@ -9,9 +9,9 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.modeling import kernels
+from bert_tf.modeling.kernels import computed_rows
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
-from bert_tf.modeling.kernels import real_rows
 from tests.modeling import small_config
 
 CONFIG = small_config.create(
@@ -40,7 +40,7 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def few_rows_are_enough(monkeypatch):
-    monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 4)
+    monkeypatch.setattr(computed_rows, "_SMALLEST_GAP", 4)
     monkeypatch.setattr(cpu, "MIN_ELEMENTS", 1)
 
 
@@ -48,7 +48,7 @@ KEYS = keras.ops.convert_to_tensor(dropout_masks.keys_of_examples(1, 2, np.arang
 
 
 def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
-    rows = real_rows.RealRows(tf.constant(MASK), KEYS)
+    rows = computed_rows.RealRows(tf.constant(MASK), KEYS)
     numbers = np.arange(1, 13, dtype="float32")[:, None]
     selected = rows.select(tf.constant(numbers))
     # Seven rows are real; one row of padding fills the second four.
@@ -77,16 +77,16 @@ def test_rows_of_padding_are_left_out_and_come_back_as_zeros():
     ],
 )
 def test_the_number_of_kept_rows_has_few_values(monkeypatch, num_real, kept):
-    monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 64)
+    monkeypatch.setattr(computed_rows, "_SMALLEST_GAP", 64)
     mask = np.arange(9200)[None] < num_real
-    rows = real_rows.RealRows(tf.constant(mask, "int32"), None)
+    rows = computed_rows.RealRows(tf.constant(mask, "int32"), None)
     assert len(rows.numbers) == kept
 
 
 def test_the_kept_rows_have_the_dropout_masks_of_the_whole_batch():
     k = cpu.Cpu()
     whole = k.dropout(tf.ones([12, 5]), dropout_masks.at(KEYS, 7, 0.5))
-    rows = real_rows.RealRows(tf.constant(MASK), KEYS)
+    rows = computed_rows.RealRows(tf.constant(MASK), KEYS)
     kept = k.dropout(tf.ones([8, 5]), rows.dropout(7, 0.5))
     np.testing.assert_array_equal(kept, tf.gather(whole, rows.numbers))
 
@@ -165,4 +165,4 @@ def test_where_padding_is_left_out(shape, mask_shape, num_examples, pays, monkey
         sequences.append(k.sequences(x, tf.cast(mask, tf.int32), None))
 
     choose.get_concrete_function()
-    assert isinstance(sequences[0], real_rows.RealRows) is pays
+    assert isinstance(sequences[0], computed_rows.RealRows) is pays

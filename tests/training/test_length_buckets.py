@@ -10,8 +10,8 @@ from bert_tf.modeling import classifier
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
 from bert_tf.modeling import span_predictor
 from bert_tf.modeling import token_classifier
+from bert_tf.modeling.kernels import computed_rows
 from bert_tf.modeling.kernels import cpu
-from bert_tf.modeling.kernels import real_rows
 from bert_tf.training import loop
 from bert_tf.training import options as training_options
 from bert_tf.training import stopping
@@ -120,15 +120,15 @@ def leave_padding_out(monkeypatch):
 
     def change():
         built = []
-        create = real_rows.RealRows.__init__
+        create = computed_rows.RealRows.__init__
 
         def watched(rows, visible, keys):
             built.append(rows)
             create(rows, visible, keys)
 
         monkeypatch.setattr(cpu, "MIN_ELEMENTS", 1)
-        monkeypatch.setattr(real_rows, "_SMALLEST_GAP", 4)
-        monkeypatch.setattr(real_rows.RealRows, "__init__", watched)
+        monkeypatch.setattr(computed_rows, "_SMALLEST_GAP", 4)
+        monkeypatch.setattr(computed_rows.RealRows, "__init__", watched)
         return built
 
     return change

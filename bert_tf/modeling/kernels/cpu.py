@@ -2,7 +2,7 @@
 
 Gradients are written out where derived ones take longer or are less accurate. In a
 training step on a CPU, XLA also compiles the chains between products (`islands`), and
-padding is left out (`real_rows`).
+padding is left out (`computed_rows`).
 
 Shape letters: those of `plain`.
 """
@@ -15,9 +15,9 @@ import keras
 from keras import ops
 
 from bert_tf.modeling import numerics
+from bert_tf.modeling.kernels import computed_rows
 from bert_tf.modeling.kernels import islands
 from bert_tf.modeling.kernels import plain
-from bert_tf.modeling.kernels import real_rows
 
 Tensor = plain.Tensor
 Dropout = plain.Dropout
@@ -77,7 +77,7 @@ class Cpu(plain.Plain):
         """
         is_same_for_all = len(visible.shape) == 2
         if is_same_for_all and x.shape[0] is None and self.compiles(x):
-            return real_rows.RealRows(visible, keys)
+            return computed_rows.RealRows(visible, keys)
         return super().sequences(x, visible, keys)
 
     def dense(self, layer: Any, x: Tensor) -> Tensor:

@@ -1,16 +1,19 @@
-"""The rows of a batch that are not padding.
+"""The rows of a batch that are computed: real pieces and, at last, what is read.
 
 Random batches contain short and long texts, so that a third or more of their positions
 is padding. Products with kernels, normalization and activations treat every position
-separately, so they can leave padding out. Only attention needs the padded layout.
+separately, so they can leave padding out. Only attention needs the padded layout. And
+the last layer is computed only at the positions that the pooler or a head reads.
 
-Shape letters: B batch, S sequence, H hidden, R rows that are kept.
+Shape letters: B batch, S sequence, K sequences per row, P chosen positions, H hidden, R
+rows that are kept.
 """
 
 from typing import Any
 
 from keras import ops
 
+from bert_tf.modeling import numerics
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import plain
 
@@ -84,6 +87,76 @@ class RealRows(plain.Sequences):
     def _put_back(self, rows):
         zeros = ops.zeros_like(rows[:1])
         return ops.take(ops.concatenate([rows, zeros]), self._places, axis=0)
+
+
+class ReadPositions:
+    """The positions of the last layer that are read: by the pooler, and by a head.
+
+    Args:
+        features: those of `BertModel.call`, under our names.
+        chosen: int32 [B, P], the positions that a head reads; None: all.
+        is_causal: whether a position sees only itself and what precedes it.
+
+    Attributes:
+        computed: int32 [B, K + P], the positions to compute, those of the pooler
+            first; None: all.
+    """
+
+    def __init__(
+        self,
+        features: numerics.Features,
+        chosen: numerics.Tensor | None,
+        is_causal: bool,
+    ):
+        self._has_one_sequence = "cls_positions" not in features
+        self._reads_first = self._has_one_sequence and not is_causal
+        self._pooled = pooled_positions(features, is_causal=is_causal)
+        self.computed: numerics.Tensor | None = None
+        if chosen is not None:
+            chosen = ops.cast(chosen, "int32")
+            self.computed = ops.concatenate([self._pooled, chosen], axis=1)
+
+    def divide(
+        self, vectors: numerics.Tensor
+    ) -> tuple[numerics.Tensor, numerics.Tensor]:
+        """Returns what the pooler reads, [B, H] or [B, K, H], and what a head reads.
+
+        Args:
+            vectors: [B, S, H], or [B, K + P, H] at the `computed` positions.
+        """
+        if self.computed is not None:
+            num_pooled = ops.shape(self._pooled)[1]
+            pooled, vectors = vectors[:, :num_pooled], vectors[:, num_pooled:]
+        elif self._reads_first:
+            pooled = vectors[:, :1]
+        else:
+            positions = ops.expand_dims(self._pooled, -1)
+            pooled = ops.take_along_axis(vectors, positions, axis=1)  # [B, K, H]
+        return pooled[:, 0] if self._has_one_sequence else pooled, vectors
+
+
+def pooled_positions(
+    features: numerics.Features, *, is_causal: bool = False
+) -> numerics.Tensor:
+    """Returns int32 [B, K]: [CLS] of each sequence, or the last piece of each.
+
+    Under causal attention, [CLS] comes first and sees only itself, so its vector is the
+    same for every text. The last real piece has seen the whole sequence.
+
+    Args:
+        features, is_causal: those of `ReadPositions`.
+    """
+    input_mask = numerics.input_mask_of(features)
+    first = features.get("cls_positions", ops.zeros_like(input_mask[:, :1]))
+    if not is_causal:
+        return ops.cast(first, "int32")
+    sequence_ids = features.get("sequence_ids", ops.zeros_like(input_mask))
+    numbers = ops.take_along_axis(sequence_ids, first, axis=1)  # [B, K]
+    is_same = ops.equal(sequence_ids[:, None, :], numbers[:, :, None])
+    is_real = ops.cast(input_mask, "bool")[:, None, :]
+    position = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    real = ops.where(ops.logical_and(is_same, is_real), position, 0)  # [B, K, S]
+    return ops.max(real, axis=-1)
 
 
 def _possible_sizes():
