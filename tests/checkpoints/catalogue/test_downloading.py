@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf import file_errors
 from bert_tf import files
-from bert_tf.checkpoints.catalogue import downloading
+from bert_tf.checkpoints.catalogue import fetching
 from tests.checkpoints.catalogue import http_double as http
 
 CONTENT = random.Random(1).randbytes(300_000)
@@ -14,7 +14,7 @@ CONTENT = random.Random(1).randbytes(300_000)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(downloading, "BACK_OFF_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(fetching, "BACK_OFF_S", (0.0, 0.0, 0.0))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def server():
 def download(server, folder, **kwargs):
     target = folder / "model.zip"
     values = {"max_bytes": 10**6, "stage": "download", **kwargs}
-    downloading.download(f"{server.url}/a/model.zip", target, **values)
+    fetching.download(f"{server.url}/a/model.zip", target, **values)
     return target.read_bytes()
 
 
@@ -85,7 +85,7 @@ def test_a_download_fails_with_a_reason(
 
 
 def test_a_download_that_stalls_is_continued(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloading, "TIMEOUT_S", 2.0)
+    monkeypatch.setattr(fetching, "TIMEOUT_S", 2.0)
     server.script = [http.slowly(seconds=12, num_parts=2)]
     assert download(server, tmp_path) == CONTENT
     assert requested_starts(server) == [None, 150_001]

@@ -15,7 +15,6 @@ from bert_tf import locks
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import loading
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.catalogue import downloading
 from bert_tf.checkpoints.catalogue import fetching
 from bert_tf.modeling import released
 from bert_tf.tokenization import full
@@ -50,7 +49,7 @@ def server(content, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(downloading, "BACK_OFF_S", (0.0,))
+    monkeypatch.setattr(fetching, "BACK_OFF_S", (0.0,))
 
 
 def listed(monkeypatch, url):
