@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from bert_tf.data import tfrecord
 
 
@@ -35,7 +34,7 @@ def scores(folder):
 
 def tensors(folder):
     """Returns {name: array} of the last checkpoint, slots and step included."""
-    prefix = rotation.latest(str(folder))
+    prefix = bundle.latest(str(folder))
     return bundle.read(prefix, sorted(bundle.read_names_and_shapes(prefix)))
 
 

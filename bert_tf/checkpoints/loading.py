@@ -19,7 +19,7 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import numerics
 
@@ -95,7 +95,7 @@ def open_run(run_dir: str) -> source_module.Source:
         OSError: the checkpoint cannot be read.
         ValueError: there is none.
     """
-    prefix = rotation.latest(run_dir)
+    prefix = bundle.latest(run_dir)
     if prefix is None:
         raise ValueError(
             f"{run_dir} contains no checkpoint; train there first, or choose another "

@@ -15,7 +15,7 @@ from typing import Any
 
 from bert_tf import files
 from bert_tf import locks
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import in_memory
 from bert_tf.data import tables
 
@@ -149,7 +149,7 @@ def write(
     with locks.output_folder(output_dir):
         new = [path for path in contents if _content(path) != contents[path]]
         changed = [path for path in new if path in training and files.exists(path)]
-        if changed and rotation.latest(output_dir) is not None:
+        if changed and bundle.latest(output_dir) is not None:
             _refuse(output_dir, changed[0])
         for path in new:
             with files.complete_or_absent(path, "wb") as file:

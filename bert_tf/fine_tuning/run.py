@@ -13,7 +13,7 @@ from typing import Any
 from bert_tf import files
 from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import checks as fine_tuning_checks
 from bert_tf.fine_tuning import options as fine_tuning_options
 from bert_tf.fine_tuning import run_report
@@ -87,7 +87,7 @@ def prepare(options: Any) -> task_module.Task:
     if head is not None:
         task.check_head(head)
     run_dir, source = options.output_dir, task.start.source
-    has_checkpoint = rotation.latest(run_dir) is not None
+    has_checkpoint = bundle.latest(run_dir) is not None
     if source is not None and not has_checkpoint:
         task_record.check_label_order(task.record, options, source.head)
     if options.trains:

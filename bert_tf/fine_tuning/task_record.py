@@ -20,7 +20,7 @@ from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import label_names
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import heads
@@ -250,7 +250,7 @@ def find_start(
         path = options.bert_config_file
         folder.check_same_model(config_module.BertConfig.from_json_file(path))
     source = None
-    if options.init_checkpoint and rotation.latest(run_dir) is None:
+    if options.init_checkpoint and bundle.latest(run_dir) is None:
         source = formats.open_source(options.init_checkpoint)
         path = os.path.join(run_dir, companion_files.VOCAB_FILE)
         starting_point.check_vocabulary(vocabulary, path, source)
@@ -273,7 +273,7 @@ def head_to_apply(
     Raises:
         ValueError: there is no checkpoint to apply.
     """
-    if options.trains or rotation.latest(options.output_dir) is not None:
+    if options.trains or bundle.latest(options.output_dir) is not None:
         return None
     if source is None:
         raise ValueError(

@@ -10,7 +10,7 @@ from bert_tf import options as options_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import batching
 from bert_tf.data import record_checks
 from bert_tf.data import record_index
@@ -174,7 +174,7 @@ def check_options(
 def _check_next_sentence(output_dir, examples):
     """Refuses sentence pairs for a trained model without a head for them."""
     has_pairs = "next_sentence_labels" in examples.schema
-    if not has_pairs or rotation.latest(output_dir) is None:
+    if not has_pairs or bundle.latest(output_dir) is None:
         return
     if companion_files.read_task(output_dir).get("next_sentence") is False:
         where = "bert_tf pretrain" if is_text(examples) else "bert_tf create-data"

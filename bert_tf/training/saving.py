@@ -17,7 +17,6 @@ from bert_tf import files
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from bert_tf.training import options as training_options
 from bert_tf.training import workers
 
@@ -115,9 +114,9 @@ class CheckpointWriter:
     def _write(self, pending, arrays):
         folder, step, keep_max = pending
         try:
-            rotation.write_parts(folder, step, arrays)
+            bundle.write_parts(folder, step, arrays)
             if self._workers.count == 1:
-                rotation.commit(folder, step, keep_max=keep_max)
+                bundle.commit(folder, step, keep_max=keep_max)
         except Exception as error:  # The main thread raises it.
             self._error = error
 
@@ -150,7 +149,7 @@ class CheckpointWriter:
                 "see its own error message."
             )
         if self._workers.is_chief and self._workers.count > 1:
-            rotation.commit(folder, step, keep_max=keep_max)
+            bundle.commit(folder, step, keep_max=keep_max)
 
 
 def state_variables(model: Any, optimizer: Any) -> dict[str, Any]:
@@ -196,7 +195,7 @@ def remove_leftovers(output_dir: str) -> None:
     """
     for folder in (output_dir, os.path.join(output_dir, BEST_FOLDER)):
         files.remove_leftovers(folder)
-        rotation.remove_leftovers(folder)
+        bundle.remove_leftovers(folder)
 
 
 def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
@@ -213,7 +212,7 @@ def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
     Raises:
         ValueError: the checkpoint lacks a weight or slot, or a shape differs.
     """
-    prefix = rotation.latest(output_dir)
+    prefix = bundle.latest(output_dir)
     if prefix is None:
         return None
     state = state_variables(model, optimizer)
@@ -237,7 +236,7 @@ def restore(output_dir: str, model: Any, optimizer: Any) -> int | None:
 
 def read_train_seconds(output_dir: str) -> float:
     """Returns the seconds that a run has used; 0 if its checkpoint has no such time."""
-    prefix = rotation.latest(output_dir)
+    prefix = bundle.latest(output_dir)
     name = checkpoint_names.TRAIN_SECONDS
     if prefix is None or name not in bundle.read_names_and_shapes(prefix):
         return 0.0

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from tests import runs
 
 
@@ -70,13 +69,13 @@ def store(monkeypatch):
 
 def write(store, step, keep_max=2):
     tensors = {"a": np.full(3, step, "float32"), "global_step": np.int64(step)}
-    rotation.write_parts(store.folder, step, tensors)
-    rotation.commit(store.folder, step, keep_max=keep_max)
+    bundle.write_parts(store.folder, step, tensors)
+    bundle.commit(store.folder, step, keep_max=keep_max)
 
 
 def latest(store):
     """Returns the step of the last checkpoint; its tensors are of that step."""
-    prefix = rotation.latest(store.folder)
+    prefix = bundle.latest(store.folder)
     found = bundle.read(prefix, ["a", "global_step"])
     assert set(found["a"]) == {found["global_step"]}
     assert prefix == tf.train.latest_checkpoint(store.folder)

@@ -50,7 +50,7 @@ def command(recorded_flags, dropout_config):
     return flags
 
 
-# In `make test`, `tests/checkpoints/release/test_rotation.py` kills a run while it
+# In `make test`, `tests/checkpoints/release/test_bundle.py` kills a run while it
 # writes a checkpoint.
 @pytest.mark.parametrize("endings", [(), ring.slow((".index", "/checkpoint"))])
 def test_killed_at_any_time_it_ends_with_identical_weights(

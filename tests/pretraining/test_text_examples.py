@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import corpus as data_corpus
 from bert_tf.modeling import config as config_module
 from bert_tf.pretraining import examples as pretraining_examples
@@ -249,7 +249,7 @@ def test_text_that_changes_during_a_run_ends_it(
         f"run_pretraining: {paths[reads]} has changed since training started. Put the "
         "old file back and start the same command again, or start a new run."
     )
-    assert int(rotation.latest(tmp_path / "run").rpartition("-")[2]) >= 40
+    assert int(bundle.latest(tmp_path / "run").rpartition("-")[2]) >= 40
 
 
 NO_VOCABULARY = {"vocab_file": None}

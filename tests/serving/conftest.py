@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints import names as checkpoint_names
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.modeling import classifier
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import multiple_choice as modeling_multiple_choice
@@ -94,8 +94,8 @@ def write_model(golden):
             if weights.path.endswith("output_weights"):
                 weights.assign(10 * weights)
         variables = checkpoint_names.checkpoint_variables(model)
-        rotation.write_parts(folder, 7, {n: v.numpy() for n, v in variables.items()})
-        rotation.commit(folder, 7, keep_max=1)
+        bundle.write_parts(folder, 7, {n: v.numpy() for n, v in variables.items()})
+        bundle.commit(folder, 7, keep_max=1)
         settings = run_folder.Settings(
             task=task.to_dict(),
             config=config,

@@ -17,7 +17,7 @@ import bert_tf
 from bert_tf import options as options_module
 from bert_tf import progress
 from bert_tf.checkpoints import formats
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.fine_tuning import tasks
 from bert_tf.serving import export
@@ -114,9 +114,9 @@ def test_a_finished_run_is_evaluated_and_predicts_with_its_folder_alone(copied, 
 
 @of_the_runner
 def test_a_finished_run_is_not_trained_further(copied, create, contract):
-    before = rotation.latest(str(copied))
+    before = bundle.latest(str(copied))
     fine_tuning_run.Run(create(copied, **contract.evaluations())).train()
-    assert rotation.latest(str(copied)) == before
+    assert bundle.latest(str(copied)) == before
 
 
 # In `make test`, `tests/tools/test_killed_runs.py` kills a run.

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from tests import ring
 from tests import runs
 
@@ -89,7 +89,7 @@ def test_a_run_killed_while_it_trains_ends_as_an_uninterrupted_one(
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
-    reached = rotation.latest(str(tmp_path / "killed"))
+    reached = bundle.latest(str(tmp_path / "killed"))
     assert 0 < int(reached.rpartition("-")[2]) <= NUM_STEPS // 2
 
     run_tool(tool, *command("killed", *ALL))

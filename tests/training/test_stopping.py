@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import record_checks
 from bert_tf.training import steps
 from bert_tf.training import stopping
@@ -181,7 +181,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     with signal_at(6, number):
         done = train("interrupted", exit_code=exit_code)
     folder = tmp_path / "interrupted"
-    step = int(rotation.latest(folder).rpartition("-")[2])
+    step = int(bundle.latest(folder).rpartition("-")[2])
     assert done.refusal == (
         f"run_pretraining: {word}; step {step} is saved in {folder}. Run the same "
         "command again; training continues from its last checkpoint."
@@ -191,7 +191,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert record("interrupted") == record("uninterrupted")
     folders = [tmp_path / name for name in ("interrupted", "uninterrupted")]
     runs.assert_same_tensors(*folders)
-    best = [rotation.latest(folder / "best") for folder in folders]
+    best = [bundle.latest(folder / "best") for folder in folders]
     assert [path.rpartition("-")[2] for path in best] == ["4", "4"]
 
 

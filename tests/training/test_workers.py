@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.training import options as training_options
 from bert_tf.training import saving
 from bert_tf.training import workers
@@ -99,13 +99,13 @@ def test_the_chief_writes_and_it_counts_once_all_have_met(tmp_path, one_number):
             while not written.exists():
                 pass
             # The files are complete, but this worker has not reached the barrier.
-            assert rotation.latest(tmp_path) is None
+            assert bundle.latest(tmp_path) is None
             met.set()
         writer.finish()
         return met.is_set()
 
     assert together(work) == [True, True]
-    assert rotation.latest(tmp_path).endswith("model.ckpt-3")
+    assert bundle.latest(tmp_path).endswith("model.ckpt-3")
 
 
 def test_all_workers_end_where_the_chief_cannot_write(tmp_path, one_number):
@@ -123,20 +123,20 @@ def test_all_workers_end_where_the_chief_cannot_write(tmp_path, one_number):
 def test_the_run_goes_on_while_a_checkpoint_is_written(
     tmp_path, one_number, monkeypatch
 ):
-    may_write, write_parts = threading.Event(), rotation.write_parts
+    may_write, write_parts = threading.Event(), bundle.write_parts
 
     def slowly(*arguments):
         assert may_write.wait(20)
         write_parts(*arguments)
 
-    monkeypatch.setattr(saving.rotation, "write_parts", slowly)
+    monkeypatch.setattr(saving.bundle, "write_parts", slowly)
     writer = writer_of(workers.Workers(None), tmp_path)
     writer.save(5)
     writer.check()
-    assert rotation.latest(tmp_path) is None
+    assert bundle.latest(tmp_path) is None
     may_write.set()
     writer.finish()
-    assert rotation.latest(tmp_path).endswith("model.ckpt-5")
+    assert bundle.latest(tmp_path).endswith("model.ckpt-5")
 
 
 def test_a_full_disk_ends_the_run_at_its_next_look(tmp_path, one_number, monkeypatch):
@@ -146,12 +146,12 @@ def test_a_full_disk_ends_the_run_at_its_next_look(tmp_path, one_number, monkeyp
     writer = writer_of(workers.Workers(None), tmp_path)
     writer.save(5)
     writer.finish()
-    monkeypatch.setattr(saving.rotation, "write_parts", fail)
+    monkeypatch.setattr(saving.bundle, "write_parts", fail)
     writer.save(6)
     writer._thread.join()
     with pytest.raises(OSError, match="disk full"):
         writer.check()
-    assert rotation.latest(tmp_path).endswith("model.ckpt-5")
+    assert bundle.latest(tmp_path).endswith("model.ckpt-5")
 
 
 def test_workers_wait_for_each_other(free_port):

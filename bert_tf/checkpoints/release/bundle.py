@@ -1,15 +1,17 @@
-"""Reads and writes the tensors of one name-based TensorFlow checkpoint.
+"""Reads and writes name-based TensorFlow checkpoints, and keeps the newest of a run.
 
 A checkpoint is identified by its prefix, such as `run/model.ckpt-1000`. It consists of
 `PREFIX.data-00000-of-00001` and, written after it, `PREFIX.index`.
 
 The text file `checkpoint` of a folder names its checkpoints and the latest one. Here it
 is the commit marker of a save: it is written last and replaced atomically, so a
-checkpoint that it does not name was never finished, even if its other files exist.
+checkpoint that it does not name was never finished, even if its other files exist. A
+run that is killed at any time therefore finds its last complete checkpoint.
 """
 
 import contextlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterable
@@ -23,8 +25,13 @@ import tensorflow as tf
 
 from bert_tf import files
 
+logger = logging.getLogger(__name__)
+
 STATE_FILE = "checkpoint"
 _PART = re.compile(r"\.(index|data-\d{5}-of-\d{5})$")
+# The checkpoints of a run, before their step.
+_RUN_PREFIX = "model.ckpt"
+_STEP_NAME = re.compile(re.escape(_RUN_PREFIX) + r"-\d+")
 
 
 def save(prefix: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
@@ -155,15 +162,15 @@ def read_state(folder: str) -> tuple[str, ...]:
     path = os.path.join(folder, STATE_FILE)
     if not files.exists(path):
         return ()
-    logger = tf.get_logger()
+    log = tf.get_logger()
     # TensorFlow logs what it cannot parse and returns None.
-    was_disabled, logger.disabled = logger.disabled, True
+    was_disabled, log.disabled = log.disabled, True
     try:
         state = tf.train.get_checkpoint_state(folder)
     except (tf.errors.OpError, ValueError):
         state = None
     finally:
-        logger.disabled = was_disabled
+        log.disabled = was_disabled
     if state is None or not state.model_checkpoint_path:
         raise ValueError(
             f"{path} does not name a checkpoint; expected a line such as "
@@ -199,6 +206,83 @@ def data_files(prefix: str) -> list[str]:
         for file_name in files.list_folder(folder)
         if file_name.startswith(f"{name}.data-") and ".tempstate" not in file_name
     ]
+
+
+def write_parts(
+    output_dir: str | os.PathLike[str], step: int, tensors: Mapping[str, Any]
+) -> None:
+    """Writes data and index of a step, which do not count before `commit`.
+
+    Raises:
+        OSError: they cannot be written; earlier checkpoints are unchanged.
+        ValueError: the folder's `checkpoint` file is damaged.
+    """
+    output_dir = os.fspath(output_dir)
+    read_state(output_dir)
+    _remove_unfinished(output_dir)
+    save(_prefix(output_dir, step), tensors)
+
+
+def commit(output_dir: str | os.PathLike[str], step: int, keep_max: int = 5) -> str:
+    """Names a written step in the file `checkpoint`; removes old ones of this run.
+
+    Args:
+        output_dir: folder of the run.
+        step: as it was given to `write_parts`.
+        keep_max: how many checkpoints to keep; 0 keeps all.
+
+    Returns:
+        The prefix of the step.
+
+    Raises:
+        OSError: the file cannot be written; the previous checkpoint is still the last.
+    """
+    output_dir = os.fspath(output_dir)
+    prefix = _prefix(output_dir, step)
+    prefixes = [path for path in _prefixes(output_dir) if path != prefix] + [prefix]
+    # Old checkpoints stay listed until they are gone: if the run is killed here, its
+    # next checkpoint removes them.
+    write_state(output_dir, prefixes)
+    _remove(output_dir, prefixes, _ours(prefixes)[:-keep_max] if keep_max else [])
+    return prefix
+
+
+def remove_leftovers(output_dir: str | os.PathLike[str]) -> None:
+    """Removes what a killed run left: unfinished files, half-removed checkpoints.
+
+    Call it only while no other process writes to the folder.
+
+    Raises:
+        OSError: a file cannot be removed.
+        ValueError: the folder's `checkpoint` file is damaged.
+    """
+    output_dir = os.fspath(output_dir)
+    _remove_unfinished(output_dir)
+    prefixes = _prefixes(output_dir)
+    broken = [p for p in _ours(prefixes[:-1]) if not is_complete(p)]
+    _remove(output_dir, prefixes, broken)
+
+
+def latest(output_dir: str | os.PathLike[str]) -> str | None:
+    """Returns the prefix of a folder's newest complete checkpoint, or None.
+
+    Raises:
+        FileNotFoundError: the folder's `checkpoint` file names checkpoints, but all of
+            them are missing.
+        ValueError: the `checkpoint` file is damaged.
+    """
+    prefixes = read_state(os.fspath(output_dir))
+    if not prefixes:
+        return None
+    for prefix in reversed(prefixes):
+        if is_complete(prefix):
+            if prefix != prefixes[-1]:
+                logger.warning("%s is missing; using %s.", prefixes[-1], prefix)
+            return prefix
+    raise FileNotFoundError(
+        f"{os.path.join(output_dir, STATE_FILE)} names {prefixes[-1]}, but its "
+        "files are missing; restore them, or remove the file to start from scratch."
+    )
 
 
 def _only_prefix(folder: str) -> str:
@@ -256,3 +340,37 @@ def _older(prefix: str) -> str:
         return ""
     older = list(filter(is_complete, prefixes[: prefixes.index(prefix)]))
     return f", or use the previous one, {older[-1]}" if older else ""
+
+
+def _prefix(output_dir: str, step: int) -> str:
+    return os.path.join(output_dir, f"{_RUN_PREFIX}-{step}")
+
+
+def _ours(prefixes: Sequence[str]) -> list[str]:
+    # Any other checkpoint in the file was put there by the user.
+    return [p for p in prefixes if _STEP_NAME.fullmatch(os.path.basename(p))]
+
+
+def _prefixes(folder: str) -> list[str]:
+    """Returns the checkpoints beside a folder's `checkpoint` file, oldest first."""
+    prefixes, parent = read_state(folder), os.path.abspath(folder)
+    return [p for p in prefixes if os.path.abspath(os.path.dirname(p)) == parent]
+
+
+def _remove(folder: str, prefixes: Sequence[str], removed: Sequence[str]) -> None:
+    """Removes checkpoints of a folder, and then their names from its file."""
+    for prefix in removed:
+        # The index comes first: without it, no reader takes the rest.
+        for path in (f"{prefix}.index", *data_files(prefix)):
+            if files.exists(path):
+                files.remove(path)
+    if removed:
+        write_state(folder, [path for path in prefixes if path not in removed])
+
+
+def _remove_unfinished(folder: str) -> None:
+    """Removes unfinished files, in object stores too; no other process may write."""
+    for name in files.list_folder(folder) if files.is_folder(folder) else ():
+        final = files.final_name(name)
+        if final != name and final.startswith((f"{_RUN_PREFIX}-", STATE_FILE)):
+            files.remove(os.path.join(folder, name))

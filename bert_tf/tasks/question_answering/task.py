@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf import options as options_module
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
@@ -228,7 +228,7 @@ class QuestionAnswering(task_module.Task):
         values = {n: getattr(options, n) for n in names if n not in of_tokenizer}
         record = predictions_module.Record(**values, **of_tokenizer)
         if options.trains:
-            if rotation.latest(options.output_dir) is None:
+            if bundle.latest(options.output_dir) is None:
                 return record
             # Repeating a command must not lose a threshold that was stored since.
             stored = predictions_module.Record.read(options.output_dir)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from tests import runs
 
@@ -107,7 +107,7 @@ def test_a_head_of_several_classes_is_not_read_as_one_of_a_single_class(
         do_predict=True,
         train_file=None,
         labels="cloudy,rainy",
-        init_checkpoint=rotation.latest(str(several_run)),
+        init_checkpoint=bundle.latest(str(several_run)),
     )
     with pytest.raises(ValueError, match="multi_label labels, but the data has single"):
         fine_tuning_run.run(options)

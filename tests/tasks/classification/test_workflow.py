@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import starting_point
-from bert_tf.checkpoints.release import rotation
+from bert_tf.checkpoints.release import bundle
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.serving import export
 from tests import runs
@@ -102,7 +102,7 @@ def test_the_labels_of_a_fine_tuned_checkpoint_keep_their_order(
         do_predict=True,
         train_file=None,
         labels=labels,
-        init_checkpoint=rotation.latest(str(weather_run)),
+        init_checkpoint=bundle.latest(str(weather_run)),
     )
     if message is not None and "order" in message:
         with pytest.raises(ValueError, match=message):
@@ -118,7 +118,7 @@ def test_training_from_a_head_with_another_order_of_labels_is_reported(
 ):
     for labels, is_reported in {"rain,sun": False, "sun,rain": True}.items():
         options = weather_options(
-            tmp_path, labels=labels, init_checkpoint=rotation.latest(str(weather_run))
+            tmp_path, labels=labels, init_checkpoint=bundle.latest(str(weather_run))
         )
         fine_tuning_run.prepare(options)
         message = "not with --task_name). Otherwise the training learns them anew"
@@ -132,7 +132,7 @@ def test_a_head_with_several_numbers_is_refused(tmp_path, weather_run, weather_o
         do_predict=True,
         train_file=None,
         regression=True,
-        init_checkpoint=rotation.latest(str(weather_run)),
+        init_checkpoint=bundle.latest(str(weather_run)),
     )
     with pytest.raises(ValueError, match="predicts 2 numbers, but tables have one;"):
         fine_tuning_run.prepare(options)

@@ -6,7 +6,6 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.release import bundle
-from bert_tf.checkpoints.release import rotation
 from bert_tf.fine_tuning import run as fine_tuning_run
 from bert_tf.training import plots
 from tests import runs
@@ -246,7 +245,7 @@ def test_the_frozen_encoder_keeps_its_weights_and_names_are_still_found(
     fine_tuning_run.run(options)
     before = bundle.read_names_and_shapes(prefix)
     encoder = [name for name in before if name.startswith("bert/")]
-    weights = bundle.read(rotation.latest(str(tmp_path)), encoder)
+    weights = bundle.read(bundle.latest(str(tmp_path)), encoder)
     for name, weight in bundle.read(prefix, encoder).items():
         np.testing.assert_array_equal(weights[name], weight, err_msg=name)
     assert runs.scores(tmp_path)["eval_f1"] > 0.7
