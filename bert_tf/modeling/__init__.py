@@ -2,8 +2,7 @@
 
 Read in this order: config, numerics, embeddings, bert, kernels/plain; then keras_model
 and heads, which make it an ordinary Keras model with a loss. Then one file per model:
-pretrainer, left_to_right, classifier, span_predictor, token_classifier,
-multiple_choice, rankers.
+pretrainer, classifier, span_predictor, token_classifier, multiple_choice, rankers.
 
 Importing this package registers every model with Keras, so that
 `keras.saving.load_model` needs no `custom_objects`.

@@ -16,7 +16,6 @@ from bert_tf.data import record_index
 from bert_tf.data import schema as schema_module
 from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
-from bert_tf.modeling import left_to_right
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import text_examples
@@ -175,7 +174,7 @@ def create_model(
     schema: schema_module.Schema,
     dtype: str,
     source: source_module.Source | None = None,
-) -> left_to_right.BertLeftToRight | pretrainer.BertPretrainer:
+) -> pretrainer.BertLeftToRight | pretrainer.BertPretrainer:
     """Returns the model, not yet built, that learns from examples.
 
     Args:
@@ -185,7 +184,7 @@ def create_model(
         source: the checkpoint that the weights will come from.
     """
     if config.is_causal:
-        return left_to_right.BertLeftToRight(config, dtype=dtype)
+        return pretrainer.BertLeftToRight(config, dtype=dtype)
     has_pairs = "next_sentence_labels" in schema
     model = pretrainer.BertPretrainer(config, next_sentence=has_pairs, dtype=dtype)
     if source is not None and _TRANSFORM not in source.shapes:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf.modeling import left_to_right
+from bert_tf.modeling import pretrainer
 from tests.modeling import small_config
 
 CAUSAL = small_config.create(
@@ -25,7 +25,7 @@ ORIGINAL = [[2, 7, 9, 11, 3], [2, 5, 3, 0, 0]]
 
 @pytest.fixture
 def model():
-    return left_to_right.BertLeftToRight(CAUSAL)
+    return pretrainer.BertLeftToRight(CAUSAL)
 
 
 def test_the_loss_is_the_mean_over_all_pieces_that_follow_another_one(model):
@@ -75,4 +75,4 @@ def test_the_first_piece_of_a_sequence_is_not_predicted_from_another_one(model):
 def test_a_model_that_sees_what_follows_is_refused():
     both_ways = dataclasses.replace(CAUSAL, attention="bidirectional")
     with pytest.raises(ValueError, match="attention 'causal', got 'bidirectional'"):
-        left_to_right.BertLeftToRight(both_ways)
+        pretrainer.BertLeftToRight(both_ways)

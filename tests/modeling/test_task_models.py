@@ -13,7 +13,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.modeling import classifier
-from bert_tf.modeling import left_to_right
+from bert_tf.modeling import pretrainer
 from bert_tf.modeling.kernels import dropout_masks
 from tests import ring
 from tests.modeling import small_config
@@ -64,7 +64,7 @@ OWN_FEATURES = {
 MODELS = {
     "pretrainer": partial(bert_tf.BertPretrainer, SMALL),
     "words_only": partial(bert_tf.BertPretrainer, SMALL, next_sentence=False),
-    "left_to_right": partial(left_to_right.BertLeftToRight, CAUSAL),
+    "left_to_right": partial(pretrainer.BertLeftToRight, CAUSAL),
     "causal_classifier": partial(bert_tf.BertClassifier, CAUSAL, num_labels=3),
     "classifier": partial(bert_tf.BertClassifier, SMALL, num_labels=3),
     "multi_label_classifier": partial(
