@@ -7,7 +7,6 @@ after `import bert_tf.modeling, bert_tf.optimization`.
 
 # Keras finds a serialized class only if the module that registers it was imported.
 from bert_tf.optimization import adam_weight_decay
-from bert_tf.optimization import lamb
 from bert_tf.optimization import schedules
 
-__all__ = ["adam_weight_decay", "lamb", "schedules"]
+__all__ = ["adam_weight_decay", "schedules"]

@@ -17,7 +17,6 @@ import numpy as np
 from keras import ops
 
 from bert_tf.optimization import adam_weight_decay
-from bert_tf.optimization import lamb
 
 
 @keras.saving.register_keras_serializable("bert_tf")
@@ -107,7 +106,10 @@ class WarmupLinearDecayOfTime(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-OPTIMIZERS = {"adamw": adam_weight_decay.AdamWeightDecay, "lamb": lamb.Lamb}
+OPTIMIZERS = {
+    "adamw": adam_weight_decay.AdamWeightDecay,
+    "lamb": adam_weight_decay.Lamb,
+}
 # Largest global norm of a gradient, as in the release.
 CLIP_NORM = 1.0
 # A longer run outlives the large first steps of an uncorrected Adam, and BERT was

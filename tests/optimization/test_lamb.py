@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization import lamb
+from bert_tf.optimization import adam_weight_decay
 
 
 def reference_updates(weight, gradients, *, rate, decay, is_scaled):
@@ -35,7 +35,7 @@ def test_updates_follow_the_formula(name, decay, is_scaled, start):
     start = start * rng.randn(3, 2)
     gradients = rng.randn(5, 3, 2)
     weight = keras.Variable(start.astype("float32"), name=name)
-    optimizer = lamb.Lamb(0.1)
+    optimizer = adam_weight_decay.Lamb(0.1)
     optimizer.build([weight])
     for gradient in gradients:
         optimizer.apply_gradients([(gradient.astype("float32"), weight)])
@@ -51,6 +51,6 @@ def test_the_gradient_of_a_lookup_is_that_of_the_whole_table():
     table = keras.Variable(np.ones((3, 2), "float32"), name="table")
     other = keras.Variable(np.ones((3, 2), "float32"), name="table")
     rows = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([0, 2]), tf.constant([3, 2]))
-    lamb.Lamb(0.1).apply_gradients([(rows, table)])
-    lamb.Lamb(0.1).apply_gradients([(tf.convert_to_tensor(rows), other)])
+    adam_weight_decay.Lamb(0.1).apply_gradients([(rows, table)])
+    adam_weight_decay.Lamb(0.1).apply_gradients([(tf.convert_to_tensor(rows), other)])
     np.testing.assert_array_equal(table.numpy(), other.numpy())
