@@ -41,8 +41,6 @@ class PretrainedModel(keras_model.KerasModel):
     num_exported_axes = 2
     # Whether weights of a checkpoint were loaded.
     is_pretrained = False
-    # Names of the classes, if the head is that of a checkpoint with names.
-    label_names: tuple[str, ...] = ()
     _has_default_optimizer = False
     _has_lora = False
 
@@ -202,11 +200,6 @@ class PretrainedModel(keras_model.KerasModel):
             texts = tuple(texts[name] for name in _TEXTS if name in texts)
             texts = texts if len(texts) > 1 else texts[0]
         texts = [texts] if isinstance(texts, str) else texts
-        shape: tuple[int, ...] = (-1,)
-        if self.num_exported_axes == 3:  # Contexts [B] and their choices [B, C].
-            contexts, choices = (np.asarray(one, object) for one in texts)
-            texts = np.repeat(contexts, choices.shape[-1]), choices.ravel()
-            shape = choices.shape
         are_pairs = isinstance(texts, tuple) and len(texts) == 2
         are_pairs |= getattr(texts, "shape", ())[1:] == (2,)  # May be symbolic.
         if are_pairs and self.config.type_vocab_size < 2:
@@ -215,9 +208,7 @@ class PretrainedModel(keras_model.KerasModel):
                 "single texts, got pairs."
             )
         features = {
-            name: column.numpy().reshape(*shape, column.shape[-1])
-            if hasattr(column, "numpy")
-            else column
+            name: column.numpy() if hasattr(column, "numpy") else column
             for name, column in self.preprocessor(texts).items()
         }
         self._check_rows(features)
@@ -306,15 +297,10 @@ class PretrainedModel(keras_model.KerasModel):
     def _numbers(self, labels):
         """Returns labels as Keras takes them, which has a list for several outputs."""
         if _is_text(labels):
-            names = [str(name) for name in np.asarray(labels, object)]
-            known = self.label_names if self.label_features == ("label_ids",) else ()
-            if not set(names) <= set(known):
-                raise ValueError(
-                    "y has names of classes, of which this model knows "
-                    f"{', '.join(known) or 'none'}; pass their numbers, such as "
-                    "[names.index(label) for label in labels]."
-                )
-            return np.array([known.index(name) for name in names])
+            raise ValueError(
+                "y has names of classes; pass their numbers, such as "
+                "[names.index(label) for label in labels]."
+            )
         is_list = isinstance(labels, list)
         is_list = is_list and not any(hasattr(column, "shape") for column in labels)
         return np.asarray(labels) if is_list else labels
@@ -325,8 +311,7 @@ class PretrainedModel(keras_model.KerasModel):
         Args:
             x: features, ids, or texts: a list, an array or a column of a data frame; a
                 tuple of two of these are pairs.
-            y: labels; classes are numbers, or the names that the head of a checkpoint
-                gives them.
+            y: labels; classes are numbers.
             *args, **kwargs: those of `keras.Model.fit`; pass `class_weight` by name.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The models that were released in 2018 to 2020: their sizes and their casing."""
+"""The models that were released in 2018 to 2020: their names and sizes."""
 
 import dataclasses
 import itertools
@@ -19,7 +19,7 @@ UNITS_PER_HEAD = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReleasedModel:
-    """Size and casing of one released model.
+    """Size of one released model.
 
     Every released model has heads of 64 units, a feed-forward layer four times as wide
     as the hidden one, 512 positions and the tanh form of GELU.
@@ -29,7 +29,6 @@ class ReleasedModel:
     num_layers: int
     hidden_size: int
     vocab_size: int
-    do_lower_case: bool
 
     def config_values(self) -> dict[str, int]:
         """Returns the fields of `BertConfig` that are not BERT-Base's."""
@@ -62,8 +61,6 @@ MODELS = {
         num_layers=num_layers,
         hidden_size=hidden_size,
         vocab_size=vocab_size,
-        # The release also lowercases text for the Chinese model.
-        do_lower_case="uncased" in name or "chinese" in name,
     )
     for name, (num_layers, hidden_size), vocab_size in (
         *((name, _SIZES[size], count) for name, (size, count) in _NAMED.items()),

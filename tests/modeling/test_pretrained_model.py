@@ -217,11 +217,8 @@ def test_a_model_trains_on_texts():
         probabilities = model.predict(one, verbose=0)["probabilities"]
         np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
     assert model.predict(TEXTS[0], verbose=0)["logits"].shape == (1, 2)
-    with pytest.raises(ValueError, match=r"names of classes, of which .* knows none"):
+    with pytest.raises(ValueError, match="names of classes; pass their numbers"):
         model.fit(TEXTS, ["good", "bad"])
-    model.label_names = ("bad", "good")  # As those of a checkpoint.
-    loss = model.evaluate(TEXTS, labels, verbose=0)
-    assert model.evaluate(TEXTS, ["good", "bad"], verbose=0) == loss
 
 
 @pytest.mark.slow
@@ -243,16 +240,6 @@ def test_exports_take_texts(tmp_path):
     ]
     expected = model((TEXTS, TEXTS))["probabilities"]
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_each_context_has_several_choices():
-    model = with_preprocessor("BertMultipleChoice")
-    choices = [["mat", "cat"], ["the", "sat mat"]]
-    logits = model.predict((TEXTS, choices), verbose=0)["logits"]
-    swapped = model.predict((TEXTS, np.fliplr(choices)), verbose=0)["logits"]
-    np.testing.assert_allclose(swapped[:, ::-1], logits, rtol=1e-5)
-    assert logits[0, 0] != logits[0, 1]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ MODEL = released.ReleasedModel(
     num_layers=CONFIG.num_hidden_layers,
     hidden_size=CONFIG.hidden_size,
     vocab_size=CONFIG.vocab_size,
-    do_lower_case=True,
 )
 # The zips of 2018 have a folder around the files, those of 2020 have none.
 FOLDER = "uncased_L-1_H-8_A-2/"
