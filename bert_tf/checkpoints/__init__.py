@@ -1,7 +1,7 @@
 """Weights on disk: the release's format, and those of other libraries.
 
 Every reader returns a `source.Source` and every writer takes one; weights have the
-release's names in between. `formats` is the table of formats, with a folder for each:
+release's names in between. `formats` is the table of formats, with a module for each:
 `release` (native), `hugging_face`, `keras_files`, `keras_hub`, `tf2`. `heads` is the
 table of heads.
 

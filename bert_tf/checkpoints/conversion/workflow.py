@@ -17,12 +17,12 @@ from bert_tf import progress as progress_module
 from bert_tf.checkpoints import added_words
 from bert_tf.checkpoints import formats
 from bert_tf.checkpoints import heads as checkpoint_heads
+from bert_tf.checkpoints import keras_files
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.checkpoints.conversion import options as conversion_options
 from bert_tf.checkpoints.conversion import report
 from bert_tf.checkpoints.conversion import verification
-from bert_tf.checkpoints.keras_files import archive
 
 # Formats whose configuration can say that attention is causal.
 _WITH_ATTENTION = ("bert", "keras")
@@ -49,10 +49,10 @@ def convert(
     """Converts a checkpoint as the options say; see `run`."""
     path = os.fspath(options.target).rstrip("/") or "/"
     is_file = options.target_format == "keras"
-    if is_file and not path.endswith(archive.SUFFIX):
+    if is_file and not path.endswith(keras_files.SUFFIX):
         raise ValueError(
-            f"--target={path}: expected a name that ends with {archive.SUFFIX}; for "
-            ".weights.h5, use bert_tf.load_model(...).save_weights."
+            f"--target={path}: expected a name that ends with {keras_files.SUFFIX}; "
+            "for .weights.h5, use bert_tf.load_model(...).save_weights."
         )
     # The new file or folder, and the name of the file, or of a prefix in the folder.
     place, name = path, os.path.basename(path) if is_file else ""

@@ -7,9 +7,13 @@ itself saves a model.
 Keras has no place for casing, labels and vocabulary. A `.keras` file that this package
 wrote has them in its `metadata.json`, under a key that Keras ignores. A separate member
 in the zip would make Keras unpack all of it to disk whenever it loads the file.
+
+A `.keras` file is a zip of `config.json`, `metadata.json` and `model.weights.h5`. The
+classes that they name are never created.
 """
 
 import collections
+import contextlib
 import errno
 import json
 import os
@@ -17,6 +21,7 @@ import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -35,12 +40,24 @@ from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import names as checkpoint_names
 from bert_tf.checkpoints import source as source_module
 from bert_tf.checkpoints import text_encoding
-from bert_tf.checkpoints.keras_files import archive
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import keras_model
 from bert_tf.modeling import pretrained_model
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
+SUFFIX = ".keras"
+_WEIGHTS_SUFFIX = ".weights.h5"
+_METADATA_MEMBER = "metadata.json"
+_WEIGHTS_MEMBER = "model.weights.h5"
+# What zipfile and zlib raise for damaged, encrypted or unsupported members.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    UnicodeDecodeError,
+)
 # The package under which our classes are registered with Keras, and its key in
 # metadata.json.
 _PACKAGE = "bert_tf"
@@ -86,7 +103,7 @@ _OVERHEAD_BYTES = 1 << 18  # Upper bound for HDF5 and the settings.
 
 def is_at(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path ends like one of Keras's files."""
-    return os.fspath(path).endswith((archive.SUFFIX, archive.WEIGHTS_SUFFIX))
+    return os.fspath(path).endswith((SUFFIX, _WEIGHTS_SUFFIX))
 
 
 def open_source(path: str | os.PathLike[str]) -> source_module.Source:
@@ -101,15 +118,15 @@ def open_source(path: str | os.PathLike[str]) -> source_module.Source:
     arguments: Mapping[str, Any] = {}
     config: config_module.BertConfig | None
     settings: dict[str, Any] = {}
-    with archive.opened_weights(path) as weights:
+    with _opened_weights(path) as weights:
         stored = {
             place: tuple(data_set.shape)
             for place, data_set in hdf5.data_sets(weights).items()
         }
         # Keras stores a model's name at its own, possibly empty, group of variables.
         name = weights["vars"].attrs.get("name") if "vars" in weights else None
-    if path.endswith(archive.SUFFIX):
-        serialized, metadata = archive.read_members(path)
+    if path.endswith(SUFFIX):
+        serialized, metadata = _read_members(path)
         name, arguments = _serialized_model(path, serialized)
         try:
             config = config_module.BertConfig.from_dict(arguments["config"])
@@ -176,7 +193,7 @@ def write(source: source_module.Source, path: str | os.PathLike[str]) -> None:
     if shutil.disk_usage(folder).free < 2 * (num_bytes + _OVERHEAD_BYTES):
         raise OSError(f"{path}: cannot be written: {os.strerror(errno.ENOSPC)}.")
     with tempfile.TemporaryDirectory(dir=folder, prefix=".keras.") as temporary:
-        saved = os.path.join(temporary, f"saved{archive.SUFFIX}")
+        saved = os.path.join(temporary, f"saved{SUFFIX}")
         model.save(saved)
         _copy_archive(saved, path, source)
 
@@ -213,13 +230,6 @@ def _serialized_model(path: str, values: Mapping[str, Any]) -> tuple[str, Any]:
             "before quantize."
         )
     return class_name, arguments
-
-
-def _config(path: str, values: Mapping[str, Any]) -> config_module.BertConfig:
-    try:
-        return config_module.BertConfig.from_dict(dict(values))
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
 
 
 def _text(path: str, values: Mapping[str, Any]) -> text_encoding.TextEncoding:
@@ -275,7 +285,7 @@ def _places(stored: Collection[str]) -> dict[str, str]:
 def _read_each(
     path: str, places: Mapping[str, str], wanted: Iterable[str]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    with archive.opened_weights(path) as weights:
+    with _opened_weights(path) as weights:
         for name in wanted:
             stored = weights[places[name]]
             # HDF5 has no bfloat16: Keras writes its bytes and names the type.
@@ -316,7 +326,7 @@ def _copy_archive(saved: str, path: str, source: source_module.Source) -> None:
         zipfile.ZipFile(file, "w") as new,
     ):
         for info in old.infolist():
-            if info.filename == archive.METADATA_MEMBER:
+            if info.filename == _METADATA_MEMBER:
                 values = {**json.loads(old.read(info)), _PACKAGE: settings}
                 new.writestr(info.filename, json.dumps(values, ensure_ascii=False))
                 continue
@@ -326,3 +336,62 @@ def _copy_archive(saved: str, path: str, source: source_module.Source) -> None:
                 new.open(info.filename, "w", force_zip64=True) as target_member,
             ):
                 shutil.copyfileobj(source_member, target_member, _CHUNK_BYTES)
+
+
+def _read_members(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the JSON members of a `.keras` file.
+
+    Returns:
+        The model as Keras serialized it (class_name, config, ...), and the metadata:
+        keras_version, and what this package adds.
+    """
+    with _archive(path) as archive:
+        config = _read_json(archive, "config.json", path)
+        return config, _read_json(archive, _METADATA_MEMBER, path)
+
+
+@contextlib.contextmanager
+def _opened_weights(path: str) -> Iterator[Any]:
+    """Yields the `h5py.File` with the weights of either file."""
+    with contextlib.ExitStack() as stack:
+        local = None
+        if path.endswith(SUFFIX):
+            # Keras can read them within the zip, but it seeks in them, and zipfile then
+            # reads the member again from its start.
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            local = os.path.join(folder, _WEIGHTS_MEMBER)
+            with _archive(path) as archive, open(local, "wb") as copy:
+                shutil.copyfileobj(archive.open(_WEIGHTS_MEMBER), copy, _CHUNK_BYTES)
+        # Keras before 3.15 reads values of other files.
+        yield stack.enter_context(hdf5.opened(path, local))
+
+
+@contextlib.contextmanager
+def _archive(path: str) -> Iterator[zipfile.ZipFile]:
+    """Yields a `.keras` file; reading a member to its end also checks its checksum."""
+    try:
+        with files.open_file(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            if len(set(names)) != len(names):
+                raise ValueError(
+                    f"{path} has a member twice; expected a file that model.save wrote."
+                )
+            yield archive
+    except KeyError as error:
+        raise ValueError(
+            f"{path}: {error.args[0]}; expected a file that model.save wrote, with "
+            "config.json, metadata.json and model.weights.h5."
+        ) from None
+    except (*_ZIP_ERRORS, OSError) as error:
+        # A wrong offset in the list of members is an EINVAL.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        raise companion_files.damaged(path, error) from None
+
+
+def _read_json(archive: zipfile.ZipFile, name: str, path: str) -> dict[str, Any]:
+    text = archive.read(name)
+    values = files.parse_json(text, f"{path}: its {name}", advice="save it again")
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: its {name} is not a JSON object.")
+    return values
