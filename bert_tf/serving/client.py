@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import progress as progress_module
 from bert_tf.serving import connection
 from bert_tf.serving import loaded_model
 from bert_tf.serving import options as serving_options
@@ -21,14 +22,10 @@ class Client:
     Args:
         call: calls a signature: takes its name and a dict of lists, one per input, and
             returns a dict of lists, one per output.
-
-    Attributes:
-        batch_size: queries per call.
     """
 
     def __init__(self, call: Callable[[str, dict[str, list]], dict[str, list]]):
         self._call = call
-        self.batch_size = serving_options.QUERIES_PER_CALL
         self._labels: list[str] | None = None  # In the order of the model's outputs.
 
     def ask(
@@ -60,10 +57,12 @@ class Client:
         columns = {name: _listed(name, values) for name, values in inputs.items()}
         loaded_model.check_lengths(columns)
         answers: list[dict[str, Any]] = []
-        for start in range(0, len(next(iter(columns.values()))), self.batch_size):
-            part = slice(start, start + self.batch_size)
+        total = len(next(iter(columns.values())))
+        for start in range(0, total, serving_options.QUERIES_PER_CALL):
+            part = slice(start, start + serving_options.QUERIES_PER_CALL)
             batch = {name: values[part] for name, values in columns.items()}
             answers += self._answers(signature, batch)
+            progress_module.report("query", len(answers), total, unit="queries")
         return answers
 
     def _answers(self, signature, inputs):

@@ -200,9 +200,6 @@ class QuerySavedModelOptions(options_module.Options):
         '{"text": ..., "endings": [...]} or {"question": ..., "context": ...}. Other '
         "fields, such as an id, are copied to the answer.",
     )
-    batch_size: int = option(
-        QUERIES_PER_CALL, minimum=1, help="Queries per call of the model."
-    )
     timeout_seconds: float = option(
         options_module.implicit(TIMEOUT_SECONDS),
         minimum=0.001,

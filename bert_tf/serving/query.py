@@ -1,13 +1,11 @@
 """Sends queries from the command line or a file to an exported model."""
 
-import functools
 import json
 from collections.abc import Iterator
 from typing import Any
 from typing import cast
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.serving import client
 from bert_tf.serving import options as serving_options
 
@@ -30,26 +28,19 @@ def run(options: serving_options.QuerySavedModelOptions) -> str:
         )
     else:
         model = client.open_saved_model(cast(str, options.export_dir))
-    model.batch_size = options.batch_size
-    ask = functools.partial(model.ask, signature=options.signature)
-    return "\n".join(_answers(ask, queries, options.batch_size))
-
-
-def _answers(ask, queries, batch_size) -> Iterator[str]:
-    for start in range(0, len(queries), batch_size):
-        batch = queries[start : start + batch_size]
-        # The same names in every query.
-        names = [name for name in batch[0] if name in INPUTS]
-        answers = ask(**{name: [query[name] for query in batch] for name in names})
-        for query, answer in zip(batch, answers, strict=True):
-            for name in query.keys() & answer.keys():
-                raise ValueError(
-                    f"A query has a field {name!r}, and so has the answer; rename it "
-                    "in the input file."
-                )
-            yield json.dumps(query | answer, ensure_ascii=False)
-        done = start + len(batch)
-        progress_module.report("query", done, len(queries), unit="queries")
+    # The same names in every query.
+    names = [name for name in queries[0] if name in INPUTS]
+    columns = {name: [query[name] for query in queries] for name in names}
+    answers = model.ask(signature=options.signature, **columns)
+    lines = []
+    for query, answer in zip(queries, answers, strict=True):
+        for name in query.keys() & answer.keys():
+            raise ValueError(
+                f"A query has a field {name!r}, and so has the answer; rename it in "
+                "the input file."
+            )
+        lines.append(json.dumps(query | answer, ensure_ascii=False))
+    return "\n".join(lines)
 
 
 def _queries(options) -> list[dict[str, Any]]:

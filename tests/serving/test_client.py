@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.serving import client
+from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 from tests import ring
 from tests import runs
@@ -21,7 +22,7 @@ ASKED = {
 
 # Models on disk are queried in the tests of each task's signatures.
 @pytest.mark.parametrize("kind", ring.quick("choice", of=ASKED))
-def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
+def test_a_model_on_a_server_is_asked_as_its_run(exports, kind, monkeypatch, reported):
     run_dir, export_dir = exports[kind]
     items = list(zip(*ASKED[kind].values(), strict=True))
     items = [item[0] if len(item) == 1 else item for item in items]
@@ -29,10 +30,11 @@ def test_a_model_on_a_server_is_asked_as_its_run(exports, kind):
     double = rest_double.RestDouble(export_dir)
     with rest_double.serving(double.reply) as address:
         model = client.open_server(f"{address}/v1/models/topics/versions/1/")
-        model.batch_size = 2
+        monkeypatch.setattr(serving_options, "QUERIES_PER_CALL", 2)
         answers = model.ask(**ASKED[kind])
     if kind == "single":  # Two batches, and the names of the classes once.
         assert len(double.requests) == 3
+        assert reported[-2:] == [("query", 2, 3), ("query", 3, 3)]
     runs.assert_close(answers, expected)
 
 
