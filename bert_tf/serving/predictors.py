@@ -81,8 +81,7 @@ def load(
         | token classification | text, or list of words | `words`, `tags`, `starts`,
           `ends` |
         | retrieval, bi-encoder | query | `query`, `passages` |
-        | retrieval, cross-encoder | (query, passages) | `query`, `passages` |
-        | | (text, second text) | `score` |
+        | retrieval, cross-encoder | (query, passage) | `score` |
         | an encoder without a run | text | `embedding` |
         | pretraining | text with [MASK] | `masks` |
         | | (text, second text) | `next_sentence_probability` |

@@ -134,11 +134,6 @@ FOREIGN = pathlib.Path(__file__).parents[1] / "checkpoints" / "foreign"
         ("keras_hub/encoder", "rain", ["embedding"]),
         ("sentence_transformers/6.2.0/shared", "rain", ["embedding"]),
         ("sentence_transformers/6.2.0/shared_ranker", ("a", "b"), ["score"]),
-        (
-            "sentence_transformers/6.2.0/shared_ranker",
-            ("a", ["b", "c"]),
-            ["query", "passages"],
-        ),
     ],
 )
 def test_a_checkpoint_answers_as_its_head_can(path, item, keys):

@@ -2,8 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
-import json
 import logging
 import os
 import re
@@ -175,14 +173,6 @@ class Corpus:
     def missing(self, examples: Iterable[RankingExample]) -> list[RankingExample]:
         """Returns the examples whose passage is not in the corpus."""
         return [one for one in examples if key(one.passage) not in self.number_of]
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of the ids and passages in order."""
-        digest = hashlib.sha256()
-        for pair in zip(self.ids, self.passages, strict=True):
-            digest.update(json.dumps(pair).encode())
-        return digest.hexdigest()
 
 
 def check_passages(

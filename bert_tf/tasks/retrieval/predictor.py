@@ -13,7 +13,6 @@ from bert_tf import files
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
-from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import given_data
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import rankers
@@ -143,16 +142,8 @@ class EncoderPredictor(RetrievalPredictor):
         embeddings = self._compiled(
             lambda batch: self.model(batch)["embeddings"], ("input_ids", "input_mask")
         )
-        backend = self._settings.backend
-        if backend == backends.OPENVINO:  # The model itself is in float32.
-            backend += f" {self._settings.dtype or 'float32'}"
         return search_module.Retriever(
-            self.model,
-            functools.partial(self._applied, embeddings),
-            self.tokenizer,
-            self.task,
-            checkpoint=self.checkpoint,
-            backend=backend,
+            functools.partial(self._applied, embeddings), self.tokenizer, self.task
         )
 
     def predict(
@@ -198,25 +189,19 @@ class EncoderPredictor(RetrievalPredictor):
 class BiEncoderPredictor(EncoderPredictor):
     """A trained bi-encoder with the corpus of its run."""
 
-    def index(
-        self,
-        corpus_file: str,
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> None:
-        """Stores passages with their vectors in the run, for `predict` to search.
+    def index(self, corpus_file: str) -> None:
+        """Copies passages into the run, for `predict` to search.
 
         Args:
             corpus_file: the passages; see `examples.read_corpus`.
-            progress: see `bert_tf.progress`.
 
         Raises:
             OSError: a file cannot be read or written.
             ValueError: the file contains no passages.
         """
         corpus = examples_module.read_corpus(corpus_file)
-        with progress_module.reporting_to(progress):
-            self._indexed = corpus, self.retriever.index(corpus, self.run_dir)
+        search_module.write_passages(self.run_dir, corpus)
+        self.__dict__.pop("_indexed", None)
 
     def predict(
         self,
@@ -254,7 +239,10 @@ class BiEncoderPredictor(EncoderPredictor):
 
     @functools.cached_property
     def _indexed(self) -> tuple[examples_module.Corpus, np.ndarray]:
-        """The passages of the run and their vectors, float32 [M, H]."""
+        """The passages of the run and their vectors, float32 [M, H].
+
+        They are computed once per process.
+        """
         path = os.path.join(self.run_dir, search_module.PASSAGES_FILE)
         if not files.exists(path):
             raise ValueError(
@@ -262,52 +250,34 @@ class BiEncoderPredictor(EncoderPredictor):
                 "--corpus_file and --do_eval or --do_predict, or use embed()."
             )
         corpus = examples_module.read_corpus(path)
-        return corpus, self.retriever.index(corpus, self.run_dir)
+        return corpus, self.retriever.corpus(corpus.passages)
 
 
 class CrossEncoderPredictor(RetrievalPredictor):
-    """A trained cross-encoder; see `fine_tuning.predictor.Predictor`.
-
-    Its inputs are (query, passages), a text and a list of texts, or pairs of texts. Its
-    answers have `query` and `passages`: a list of dicts with `id` (the index in the
-    list of the input, as text), `score` and `text`, best first. The answer to a pair of
-    texts is `{"score": ...}`.
-    """
+    """A cross-encoder: `{"score": float}` for each pair (query, passage)."""
 
     uses_pooler = True
 
-    def predict(
-        self,
-        inputs: Iterable[tuple[str, Sequence[str]]],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> list[dict[str, Any]]:
-        """Returns the passages of each query, ranked, or the scores of pairs.
+    def items(self, inputs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """See `Predictor.items`."""
+        items = given_data.read(inputs, "a list of (query, passage)")
+        for index, item in enumerate(items):
+            is_pair = isinstance(item, tuple | list) and len(item) == 2
+            if not is_pair or not all(isinstance(text, str) for text in item):
+                raise ValueError(
+                    f"Input {index} is {item!r:.60}; expected (query, passage), two "
+                    "texts."
+                )
+        return items
 
-        Raises:
-            ValueError: an input has another form.
-        """
-        items = _divided(inputs)
-        pairs = [(query, one) for query, passages, _ in items for one in passages]
-        scores = iter(self._answered(pairs, self._scores, progress=progress))
-        answers = []
-        for query, passages, is_pair in items:
-            values = np.array([next(scores) for _ in passages], np.float32)
-            if is_pair:
-                answers.append({"score": float(values[0])})
-                continue
-            order = np.argsort(-values, kind="stable")
-            ids = tuple(map(str, range(len(passages))))
-            candidates = examples_module.Corpus(path="", ids=ids, passages=passages)
-            answers.append(answer(query, order, values[order], candidates))
-        return answers
-
-    def _scores(self, pairs):
-        queries, passages = map(list, zip(*pairs, strict=True))
+    def answers(self, items: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+        """See `Predictor.answers`."""
+        queries, passages = map(list, zip(*items, strict=True))
         apply = functools.partial(self._applied, self.apply)
-        return search_module.score_pairs(
+        scores = search_module.score_pairs(
             apply, self.tokenizer, self.task, queries, passages
         )
+        return [{"score": float(score)} for score in scores]
 
 
 def _texts(texts: Iterable[str]) -> list[str]:
@@ -317,20 +287,3 @@ def _texts(texts: Iterable[str]) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"Input {index} is {text!r:.60}; expected a text.")
     return items
-
-
-def _divided(inputs):
-    """Returns the query and passages of each input, and whether it is a pair."""
-    divided = []
-    items = given_data.read(inputs, "a list of (query, passages)")
-    for index, item in enumerate(items):
-        is_two = isinstance(item, tuple | list) and len(item) == 2
-        if not is_two or not isinstance(item[1], tuple | list | str):
-            raise ValueError(
-                f"Input {index} is {item!r:.60}; expected (query, passages): a text "
-                "and a list of texts, or a pair of texts."
-            )
-        is_pair = isinstance(item[1], str)
-        query, *passages = _texts([item[0], *([item[1]] if is_pair else item[1])])
-        divided.append((query, tuple(passages), is_pair))
-    return divided

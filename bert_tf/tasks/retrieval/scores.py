@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 RECALL_AT = (1, 5, 10, 100)
 MRR_DEPTH = 100  # `mrr` considers this many passages.
-_NAMES = (*(f"recall_at_{k}" for k in RECALL_AT), "mrr")
+_NAMES = (*(f"eval_recall_at_{k}" for k in RECALL_AT), "eval_mrr")
 
 
 def recall_at(
@@ -57,12 +57,11 @@ def mean_reciprocal_rank(
 def all_scores(
     rankings: Sequence[Sequence[int]],
     positives: Sequence[Collection[int]],
-    prefix: str = "eval_",
 ) -> dict[str, float]:
-    """Returns `recall_at_K` for each K, and `mrr`; the prefix precedes each name."""
+    """Returns `eval_recall_at_K` for each K, and `eval_mrr`."""
     scores = [recall_at(rankings, positives, k) for k in RECALL_AT]
     scores.append(mean_reciprocal_rank(rankings, positives))
-    return {f"{prefix}{name}": x for name, x in zip(_NAMES, scores, strict=True)}
+    return dict(zip(_NAMES, scores, strict=True))
 
 
 def scores_by_chance(
@@ -89,4 +88,4 @@ def scores_by_chance(
         reciprocals.append(mean)
     scores = [min(1.0, k / num_passages) for k in RECALL_AT]
     scores.append(sum(reciprocals) / len(reciprocals))
-    return {f"eval_{name}": x for name, x in zip(_NAMES, scores, strict=True)}
+    return dict(zip(_NAMES, scores, strict=True))

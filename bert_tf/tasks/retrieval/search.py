@@ -1,15 +1,10 @@
-"""Text vectors of a bi-encoder: computed, stored in a file, and searched.
-
-The file is in the safetensors format: a tensor `embeddings`, float32 [M, H], and as
-metadata everything that they depend on, such as the hashes of the weights and of the
-corpus. So vectors of another model, corpus or precision are never used.
+"""Text vectors of a bi-encoder, the search in them, and scores of a cross-encoder.
 
 Shape letters: N queries, K results per query, M passages, H hidden.
 """
 
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -19,82 +14,35 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf import locks
 from bert_tf import progress as progress_module
-from bert_tf.checkpoints import companion_files
 from bert_tf.data import packing
 from bert_tf.data import text_checks
-from bert_tf.fine_tuning import backends
 from bert_tf.modeling import numerics
 from bert_tf.tasks.retrieval import examples as examples_module
 from bert_tf.tasks.retrieval import features
 
-VECTORS_FILE = "passage_embeddings.safetensors"
 PASSAGES_FILE = "passages.jsonl"
-TENSOR = "embeddings"
-ROWS_PER_BLOCK = 8192
-QUERIES_PER_BLOCK = 1024
+# Scores in memory at a time.
+SCORES_PER_BLOCK = 2**24
 # Texts or pairs in memory at a time.
 TEXTS_PER_BLOCK = 1024
 # Applies a model to features: columns int32 [B, S] to float32 [B, ...].
 Apply = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 
 
-def find(folder: str, made_by: dict[str, str]) -> np.ndarray | None:
-    """Returns the vectors of a corpus, float32 [M, H], if a folder has them.
-
-    `made_by` is the `Retriever.fingerprint` of the corpus.
-    """
-    path = os.path.join(folder, VECTORS_FILE)
-    if not files.exists(path) or not files.exists(os.path.join(folder, PASSAGES_FILE)):
-        return None
-    try:
-        with (
-            companion_files.local_copy(path, ".safetensors") as local,
-            safetensors.safe_open(local, framework="numpy") as file,
-        ):
-            recorded, vectors = file.metadata() or {}, file.get_tensor(TENSOR)
-    except (OSError, safetensors.SafetensorError):
-        return None  # A truncated file is recomputed. Another process removes old ones.
-    without_effect = ("checkpoint", "corpus")
-    known = {n: value for n, value in made_by.items() if n not in without_effect}
-    return vectors if known.items() <= recorded.items() else None
-
-
-def write(
-    folder: str,
-    corpus: examples_module.Corpus,
-    vectors: np.ndarray,
-    made_by: dict[str, str],
-) -> None:
-    """Writes the passages and their vectors.
-
-    Old vectors are deleted first and new ones are written last. So vectors are never
-    stored beside other passages, even if the process is killed in between.
-
-    Args:
-        folder: path of the folder, created if it does not exist.
-        corpus: M passages.
-        vectors: float32 [M, H], in the order of the passages.
-        made_by: the `Retriever.fingerprint` of the corpus.
+def write_passages(folder: str, corpus: examples_module.Corpus) -> None:
+    """Writes the passages of a run, which its predictor searches.
 
     Raises:
-        OSError: a file cannot be written.
+        OSError: the file cannot be written.
     """
-    path = os.path.join(folder, VECTORS_FILE)
-    if files.exists(path):
-        files.remove(path)
     with files.complete_or_absent(os.path.join(folder, PASSAGES_FILE)) as file:
         for own_id, passage in zip(corpus.ids, corpus.passages, strict=True):
             record = {"id": own_id, "passage": passage}
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    content = safetensors.numpy.save({TENSOR: vectors}, made_by)
-    with files.complete_or_absent(path, "wb") as file:
-        file.write(content)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,31 +61,22 @@ def search(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> Neighbors:
         vectors: float32 [M, H], of the passages.
         top_k: K.
     """
-    num_passages = len(vectors)
-    top_k = min(top_k, num_passages)
+    top_k = min(top_k, len(vectors))
     numbers = np.zeros((len(queries), top_k), np.int64)
-    scores = np.full((len(queries), top_k), -np.inf, np.float32)
-    for first in range(0, num_passages, ROWS_PER_BLOCK):
-        block = vectors[first : first + ROWS_PER_BLOCK]
-        for start in range(0, len(queries), QUERIES_PER_BLOCK):
-            part = slice(start, start + QUERIES_PER_BLOCK)
-            candidates = np.concatenate([scores[part], queries[part] @ block.T], axis=1)
-            # Of equal scores the first one wins, that is the passage that comes first
-            # in the corpus. So the results do not depend on the size of the blocks.
-            best = tf.math.top_k(candidates, top_k)
-            places = best.indices.numpy()  # Below K: among the results so far.
-            earlier = np.take_along_axis(
-                numbers[part], np.minimum(places, top_k - 1), axis=1
-            )
-            numbers[part] = np.where(places < top_k, earlier, first + places - top_k)
-            scores[part] = best.values
-        done = first + len(block)
-        progress_module.report("search", done, num_passages, unit="passages")
+    scores = np.zeros((len(queries), top_k), np.float32)
+    rows = max(1, SCORES_PER_BLOCK // len(vectors))
+    for start in range(0, len(queries), rows):
+        part = slice(start, start + rows)
+        # Of equal scores the first one wins, so the order is that of the corpus.
+        best = tf.math.top_k(queries[part] @ vectors.T, top_k)
+        numbers[part], scores[part] = best.indices, best.values
+        done = min(start + rows, len(queries))
+        progress_module.report("search", done, len(queries), unit="queries")
     return Neighbors(numbers=numbers, scores=scores)
 
 
 class Retriever:
-    """Embeds texts with a bi-encoder, stores the vectors, and searches them.
+    """Embeds texts with a bi-encoder.
 
     Vectors usually have length 1. Then the dot product of two vectors is their cosine.
     So search needs only a matrix product, and a passage cannot rank high merely because
@@ -146,31 +85,16 @@ class Retriever:
     become confident.
 
     Args:
-        model: built `BertBiEncoder`.
-        apply: applies it: `input_ids` and `input_mask`, int32 [B, S], to float32
-            [B, H].
+        apply: applies the model: `input_ids` and `input_mask`, int32 [B, S], to
+            float32 [B, H].
         tokenizer: an `InGraphTokenizer` or a `FullTokenizer`.
         task: the model's task.
-        checkpoint: name of the checkpoint, recorded for information only.
-        backend: what computes `apply`, with its precision if it is not the model's.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        apply: Apply,
-        tokenizer: Any,
-        task: features.Record,
-        *,
-        checkpoint: str,
-        backend: str = backends.TENSORFLOW,
-    ):
-        self._model = model
+    def __init__(self, apply: Apply, tokenizer: Any, task: features.Record):
         self._apply = apply
         self._tokenizer = tokenizer
         self._task = task
-        self._checkpoint = checkpoint
-        self._backend = backend
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the vectors of N queries, at least one: float32 [N, H]."""
@@ -183,37 +107,9 @@ class Retriever:
         texts = _with_prompt(texts, self._task.passage_prompt)
         yield from self._blocks(texts, self._task.max_seq_length, "passages")
 
-    def index(self, corpus: examples_module.Corpus, folder: str) -> np.ndarray:
-        """Returns float32 [M, H], computed if the folder does not have the vectors.
-
-        Raises:
-            OSError: the vectors cannot be written.
-        """
-        made_by = self.fingerprint(corpus)
-        if (vectors := find(folder, made_by)) is not None:
-            return vectors
-        with locks.output_file(os.path.join(folder, VECTORS_FILE), waits=True):
-            # Another process may have written it in the meantime.
-            if (vectors := find(folder, made_by)) is None:
-                vectors = np.concatenate(list(self.passages(corpus.passages)))
-                write(folder, corpus, vectors, made_by)
-        return vectors
-
-    def fingerprint(self, corpus: examples_module.Corpus) -> dict[str, str]:
-        """Returns everything that the vectors of a corpus depend on."""
-        digest = hashlib.sha256()
-        for weight in self._model.weights:
-            digest.update(np.ascontiguousarray(weight.numpy()).data)
-        return {
-            "checkpoint": self._checkpoint,
-            "weights_sha256": digest.hexdigest(),
-            "corpus": corpus.path,
-            "corpus_sha256": corpus.fingerprint,
-            "dtype": self._model.dtype_policy.name,
-            "backend": self._backend,
-            "vocabulary": str(self._tokenizer.vocabulary.fingerprint),
-            "task": json.dumps(self._task.to_dict(), sort_keys=True),
-        }
+    def corpus(self, texts: Sequence[str]) -> np.ndarray:
+        """Returns the vectors of M passages, at least one: float32 [M, H]."""
+        return np.concatenate(list(self.passages(texts)))
 
     def _blocks(self, texts, max_seq_length, unit):
         def pack(pieces):

@@ -26,8 +26,6 @@ from bert_tf.tasks.retrieval import search as search_module
 from bert_tf.training import plots
 from bert_tf.training import run_file
 
-# Prefix of the bi-encoder's scores, which show what the cross-encoder gained.
-RETRIEVED = "eval_retrieved_"
 _NEGATIVES_OF_CROSS_ENCODER = 4
 _SUMMARIES = {
     retrieval_options.BI_ENCODER: (
@@ -54,6 +52,8 @@ class Retrieval(task_module.Task):
 
     # None if none was given. The options require one for a run that searches.
     corpus: Any = None
+    # The step of the model, and its vectors of the corpus, float32 [M, H].
+    _index: tuple[int, np.ndarray] | None = None
 
     def data_sets(self) -> dict[str, run_file.DataSet]:
         """Returns the data of each set, with the corpus to search."""
@@ -170,14 +170,13 @@ class Retrieval(task_module.Task):
         right = self.corpus.relevant(self.examples["dev"])
         queries, positives = list(right), list(right.values())
         ranked = self._rank(queries, scores.MRR_DEPTH, predict)
-        results = scores.all_scores(self._by_text(ranked), positives)
-        if not self.record.is_bi_encoder:
-            retrieved = self._by_text(self._candidates(tuple(queries)))
-            results |= scores.all_scores(retrieved, positives, prefix=RETRIEVED)
-        return task_module.Evaluation(scores=results)
+        # Passages with the same text have one number.
+        rankings = np.asarray(self.corpus.numbers)[ranked.numbers].tolist()
+        return task_module.Evaluation(scores=scores.all_scores(rankings, positives))
 
     def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
         """Returns the scores by chance."""
+        self._write_passages()
         right = self.corpus.relevant(self.examples["dev"])
         num_passages = len(set(self.corpus.numbers))
         by_chance = scores.scores_by_chance(num_passages, list(right.values()))
@@ -190,6 +189,7 @@ class Retrieval(task_module.Task):
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
+        self._write_passages()
         examples, top_k = self.examples["test"], self.options.top_k
         queries = [example.query for example in examples]
         ranked = self._rank(queries, top_k, predict)
@@ -284,7 +284,7 @@ class Retrieval(task_module.Task):
 
     @classmethod
     def prepare_predictor(cls, predictor: Any, run: Any) -> Any:
-        """Indexes the corpus for a bi-encoder, so that `predict` can search it."""
+        """Writes the corpus of a bi-encoder, so that `predict` can search it."""
         if run.option("model") == retrieval_options.BI_ENCODER:
             predictor.index(run.values["corpus_file"])
         return predictor
@@ -293,14 +293,6 @@ class Retrieval(task_module.Task):
     def _text(self):
         source = self.start.source
         return source.encoder_text if source else text_encoding.TextEncoding()
-
-    def _by_text(self, neighbors):
-        """Returns rankings in which passages with the same text have one number."""
-        return np.asarray(self.corpus.numbers)[neighbors.numbers].tolist()
-
-    @functools.cached_property
-    def _candidates_of(self):
-        return {}
 
     @functools.cached_property
     def _source(self):
@@ -330,17 +322,14 @@ class Retrieval(task_module.Task):
         ranks and returns all its candidates.
         """
         if not self.record.is_bi_encoder:
-            return self._rerank(queries, self._candidates(tuple(queries)), predict)
-        step, options = self.trainer.step, self.options
-        trained = f"step {step} of {options.output_dir}"
+            return self._rerank(queries, self._candidates(queries), predict)
         retriever = search_module.Retriever(
-            self.trainer.model,
-            _applied(predict, "embeddings"),
-            self.tokenizer,
-            self.record,
-            checkpoint=trained if step else str(options.init_checkpoint),
+            _applied(predict, "embeddings"), self.tokenizer, self.record
         )
-        return self._retrieve(retriever, queries, top_k)
+        step = self.trainer.step
+        if self._index is None or self._index[0] != step:
+            self._index = step, retriever.corpus(self.corpus.passages)
+        return search_module.search(retriever.queries(queries), self._index[1], top_k)
 
     def _rerank(self, queries, candidates, predict):
         """Returns candidates in the order of the cross-encoder's scores."""
@@ -358,28 +347,28 @@ class Retrieval(task_module.Task):
             scores=np.take_along_axis(scores, order, axis=1),
         )
 
-    def _candidates(self, queries):
-        """Returns the passages that the bi-encoder of `retrieve_with` finds.
-
-        They do not change during the run, so they are computed once.
-        """
-        if queries not in self._candidates_of:
-            path, count = self.options.retrieve_with or "", self.options.num_candidates
-            predictor = retrieval_predictor.RetrievalPredictor.load(path, searches=True)
-            if isinstance(predictor, retrieval_predictor.CrossEncoderPredictor):
-                raise ValueError(
-                    f"--retrieve_with={path} is the run of a cross_encoder; expected "
-                    "the run of a bi_encoder."
-                )
-            self._candidates_of[queries] = self._retrieve(
-                predictor.retriever, queries, count
+    @functools.cached_property
+    def _retriever(self):
+        """The bi-encoder of `retrieve_with`, and its vectors of the corpus."""
+        path = self.options.retrieve_with or ""
+        predictor = retrieval_predictor.RetrievalPredictor.load(path, searches=True)
+        if isinstance(predictor, retrieval_predictor.CrossEncoderPredictor):
+            raise ValueError(
+                f"--retrieve_with={path} is the run of a cross_encoder; expected "
+                "the run of a bi_encoder."
             )
-        return self._candidates_of[queries]
+        return predictor.retriever, predictor.retriever.corpus(self.corpus.passages)
 
-    def _retrieve(self, retriever, queries, top_k):
-        self.trainer.folder.create()  # The vectors of the passages are written there.
-        index = retriever.index(self.corpus, self.options.output_dir)
-        return search_module.search(retriever.queries(queries), index, top_k)
+    def _candidates(self, queries):
+        """Returns the passages that `_retriever` finds for each query."""
+        retriever, index = self._retriever
+        count = self.options.num_candidates
+        return search_module.search(retriever.queries(queries), index, count)
+
+    def _write_passages(self):
+        if self.record.is_bi_encoder and self.trainer.folder.is_written:
+            self.trainer.folder.create()
+            search_module.write_passages(self.options.output_dir, self.corpus)
 
 
 def _applied(predict, key):
