@@ -20,16 +20,16 @@ TASKS = {
     "classification": Entry(
         task="bert_tf.tasks.classification.task:Classification",
         options="bert_tf.tasks.classification.options:RunClassifierOptions",
-        signatures="bert_tf.serving.class_signatures:ClassSignatures",
+        signatures="bert_tf.serving.row_signatures:ClassSignatures",
     ),
     "multiple_choice": Entry(
         task="bert_tf.tasks.multiple_choice.task:MultipleChoice",
         options="bert_tf.tasks.multiple_choice.options:RunSwagOptions",
-        signatures="bert_tf.serving.class_signatures:ChoiceSignatures",
+        signatures="bert_tf.serving.row_signatures:ChoiceSignatures",
     ),
     "pretraining": Entry(
         predictor="bert_tf.pretraining.predictor:load",
-        signatures="bert_tf.serving.mask_signatures:MaskSignatures",
+        signatures="bert_tf.serving.row_signatures:MaskSignatures",
     ),
     "question_answering": Entry(
         task="bert_tf.tasks.question_answering.task:QuestionAnswering",
@@ -39,7 +39,7 @@ TASKS = {
     RETRIEVAL: Entry(
         task="bert_tf.tasks.retrieval.task:Retrieval",
         options="bert_tf.tasks.retrieval.options:RunRetrievalOptions",
-        signatures="bert_tf.serving.vector_signatures:create",
+        signatures="bert_tf.serving.row_signatures:retrieval_signatures",
     ),
     "token_classification": Entry(
         task="bert_tf.tasks.token_classification.task:TokenClassification",

@@ -4,10 +4,10 @@
 `query` queries a SavedModel on disk (`loaded_model`) or on a server through a `client`.
 
 A SavedModel takes text and returns answers, so all processing around the model is
-reimplemented with TensorFlow ops. Its functions are in `class_signatures` (labels,
-numbers and endings), `span_signatures`, `tag_signatures`, `vector_signatures` and
-`mask_signatures`, which use `signatures` (the base class), `word_splitting`,
-`answer_spans` and `data.graph_packing` (ids to rows).
+reimplemented with TensorFlow ops. Its functions are in `row_signatures` (labels,
+numbers, endings, vectors, masked words), `span_signatures` and `tag_signatures`, which
+use `signatures` (the base class), `word_splitting`, `answer_spans` and
+`data.graph_packing` (ids to rows).
 
 `server` serves an export: `server_app` has its paths, `server_formats` its requests and
 answers, and `server_model` its queue.

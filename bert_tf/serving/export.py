@@ -1,18 +1,25 @@
 """Exports a run or a checkpoint, completely or not at all.
 
-A SavedModel needs only TensorFlow and TF Text; for other formats see `id_models`.
+A SavedModel needs only TensorFlow and TF Text. The other formats are for runtimes that
+have no operations for text. Their models take what the signature `ids` of a SavedModel
+takes, and return what it returns; a client tokenizes with the vocabulary stored next to
+the model. Padding needs the mask 0: the models do not recognize the padding of a
+server, and do not divide large batches.
 """
 
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from bert_tf import files
 from bert_tf import locks
+from bert_tf import machine
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import kinds
@@ -21,18 +28,24 @@ from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import run_report
 from bert_tf.fine_tuning import tasks
+from bert_tf.modeling import input_features
 from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import inference
 from bert_tf.serving import export_layout
-from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
+from bert_tf.serving import signatures
 
 LABELS_FILE = "labels.txt"  # One per line, in the order of the model's outputs.
+LITERT, ONNX, OPENVINO = serving_options.ID_FORMATS
+# The model's file in the folder of an export; OpenVINO adds model.bin.
+FILES = {LITERT: "model.tflite", ONNX: "model.onnx", OPENVINO: "model.xml"}
+_FLOAT16 = "float16"
+_KERAS_OF_LITERT = (3, 13)  # The first that exports LiteRT.
 _NAMES = {
-    id_models.LITERT: "LiteRT model",
-    id_models.ONNX: "ONNX model",
-    id_models.OPENVINO: "OpenVINO model",
+    LITERT: "LiteRT model",
+    ONNX: "ONNX model",
+    OPENVINO: "OpenVINO model",
 }
 _MAX_SEQ_LENGTH = 128  # Of an encoder, if neither flag nor checkpoint sets it.
 
@@ -69,7 +82,7 @@ def export_saved_model(output_dir: str, export_dir: str, **options: Any) -> str:
 
 def _export(options):
     """Writes the model of a run or a checkpoint."""
-    id_models.check_packages(options.format, options.dtype)
+    _check_packages(options.format, options.dtype)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     dtype = options.dtype if is_saved_model else "float32"
     with locks.output_file(options.export_dir.rstrip("/"), flag="export_dir"):
@@ -98,7 +111,7 @@ def _check_run(options):
             f"--top_k={options.top_k}, but {output_dir} is a run of the task {task!r}, "
             "which fills no masks; omit the flag."
         )
-    if task == predictors.PRETRAINING and options.format in id_models.FILES:
+    if task == predictors.PRETRAINING and options.format in FILES:
         raise ValueError(
             f"{output_dir} is a pretraining run, whose candidates for a [MASK] are "
             f"text, which {options.format} lacks; export a saved_model, or a "
@@ -159,7 +172,7 @@ def _write(model, extra, options):
     module = tasks.signatures(model.task.KIND, model)
     is_saved_model = options.format == serving_options.SAVED_MODEL
     # What loaders look for. Where folders cannot be renamed, it is written last.
-    model_files = (export_layout.MODEL_FILE, *id_models.FILES.values())
+    model_files = (export_layout.MODEL_FILE, *FILES.values())
     with locks.complete_or_absent_folder(
         options.export_dir.rstrip("/"), completes=model_files.__contains__
     ) as folder:
@@ -168,7 +181,7 @@ def _write(model, extra, options):
             _save(module, folder, options.export_dir)
             extra_folder = os.path.join(folder, export_layout.EXTRA_FOLDER)
         else:
-            id_models.write(module, folder, options.format, options.dtype)
+            _write_id_model(module, folder, options.format, options.dtype)
         progress_module.report("export", 2, 3)
         for name, content in extra.items():
             path = os.path.join(extra_folder, name)
@@ -187,7 +200,7 @@ def run(options: serving_options.ExportSavedModelOptions) -> str:
     """
     with contextlib.ExitStack() as stack:
         model_dir = options.export_dir.rstrip("/")
-        model_file = id_models.FILES.get(options.format, export_layout.MODEL_FILE)
+        model_file = FILES.get(options.format, export_layout.MODEL_FILE)
         if export_layout.next_folder(model_dir, model_file) != model_dir:
             # Two exports must not choose the same version.
             stack.enter_context(locks.output_file(model_dir, flag="export_dir"))
@@ -218,3 +231,89 @@ def _check_absent(export_dir):
             f"{export_dir} is not empty; expected a new folder. An export never "
             "overwrites another one."
         )
+
+
+def _check_packages(export_format, dtype):
+    """Raises ImportError, before any work, if a package that is needed is missing."""
+    version = tuple(map(int, keras.__version__.split(".")[:2]))
+    if export_format == LITERT and version < _KERAS_OF_LITERT:
+        raise ImportError(
+            f"The format litert needs Keras 3.13 or newer, got {keras.__version__}; "
+            "pip install --upgrade keras."
+        )
+    if export_format == OPENVINO:
+        backends.import_package("openvino")
+        if dtype == backends.INT8:
+            backends.import_package("nncf")
+    if export_format == ONNX:
+        for module in ("tf2onnx", "onnxruntime"):
+            machine.package(module, extra="onnx", needed_for="The format onnx")
+
+
+def _write_id_model(module, folder, export_format, dtype):
+    """Writes a model that computes in float32, with weights of the dtype."""
+    path = os.path.join(folder, FILES[export_format])
+    if export_format == OPENVINO:
+        _write_openvino(module, path, dtype)
+        return
+    model = _IdsModel(module)
+    signature = {
+        name: keras.InputSpec(shape=(None, None), dtype="int32", name=name)
+        for name in input_features.SEQUENCE
+    }
+    options: dict[str, Any] = {"verbose": False, "input_signature": [signature]}
+    if export_format == LITERT and dtype != "float32":
+        options["optimizations"] = [tf.lite.Optimize.DEFAULT]
+    if export_format == LITERT and dtype == _FLOAT16:
+        options["target_spec"] = {"supported_types": [tf.float16]}
+    model.export(path, format=export_format, **options)
+    if export_format == ONNX and dtype == backends.INT8:
+        _quantize_onnx(path)
+
+
+class _IdsModel(keras.Model):
+    """The `ids` signature as a Keras model, for Keras's exporters."""
+
+    def __init__(self, module: signatures.TaskSignatures):
+        super().__init__(name="bert_tf")
+        self.model = module.predictor.model
+        self._outputs = module.outputs
+        self.built = True
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns the outputs for features."""
+        return self._outputs(features)
+
+
+def _quantize_onnx(path):
+    """Replaces a model by one with int8 weights."""
+    from onnxruntime import quantization
+
+    exact = f"{path}.float32"
+    os.replace(path, exact)
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # It advises preprocessing that changes no result.
+    try:
+        quantization.quantize_dynamic(
+            exact,
+            path,
+            per_channel=True,  # With one scale per tensor, large weights blur others.
+            weight_type=quantization.QuantType.QInt8,
+        )
+    finally:
+        root.setLevel(level)
+        os.remove(exact)
+
+
+def _write_openvino(module, path, dtype):
+    graph = tf.function(
+        backends.with_constant_weights(module.outputs, module.predictor.model),
+        autograph=False,
+    )
+    model = backends.converted(graph, input_features.SEQUENCE)
+    if dtype == backends.INT8:
+        model = backends.with_int8_weights(model)
+    backends.import_package("openvino").save_model(
+        model, path, compress_to_fp16=dtype == _FLOAT16
+    )

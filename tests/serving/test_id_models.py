@@ -9,7 +9,6 @@ import pytest
 
 import bert_tf
 from bert_tf.serving import export
-from bert_tf.serving import id_models
 from bert_tf.serving import options as serving_options
 from bert_tf.serving import predictors
 
@@ -74,7 +73,7 @@ def test_every_runtime_gives_the_answers_of_the_run(
     folder = export.export_saved_model(
         single_run, str(tmp_path / "1"), format=export_format
     )
-    path = f"{folder}/{id_models.FILES[export_format]}"
+    path = f"{folder}/{export.FILES[export_format]}"
     answers = RUN[export_format](path, packed(folder))
     expected = predictors.load(single_run).predict(TEXTS)
     np.testing.assert_allclose(
@@ -108,7 +107,7 @@ def test_smaller_weights_change_answers_little(
             format=export_format,
             dtype=kept_dtype,
         )
-        path = tmp_path / kept_dtype / "1" / id_models.FILES[export_format]
+        path = tmp_path / kept_dtype / "1" / export.FILES[export_format]
         weights = path.with_suffix(".bin")
         sizes.append((weights if weights.exists() else path).stat().st_size)
         answers.append(RUN[export_format](str(path), packed(folder))["probabilities"])

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.data import packing
-from bert_tf.serving import class_signatures
+from bert_tf.serving import row_signatures
 from bert_tf.serving.signatures import apply_in_parts
 from bert_tf.serving.signatures import real_mask
 from tests import ring
@@ -102,7 +102,7 @@ def test_endings_that_a_server_repeats_are_absent():
         ["yes", "yes, but", "no", "maybe"],
         ["no", "yes", "no", "yes"],
     ]
-    is_absent = class_signatures.is_absent(tf.constant(endings)).numpy().tolist()
+    is_absent = row_signatures.is_absent(tf.constant(endings)).numpy().tolist()
     assert is_absent == [[False, False, True, True]] * 3 + [[False] * 4] * 2
 
 
