@@ -56,20 +56,6 @@ class ExtractFeaturesOptions(kinds.CompletionOptions):
         "more memory.",
         group="advanced",
     )
-    dtype: str = option(
-        "float32",
-        choices=fine_tuning_options.DTYPES,
-        help="Data type of the computation. bfloat16 and float16 are faster on "
-        "processors that support them; weights and vectors stay in float32.",
-        group="advanced",
-    )
-    backend: str = option(
-        fine_tuning_options.TENSORFLOW,
-        choices=fine_tuning_options.BACKENDS,
-        help="Library that runs the encoder. openvino is faster on Intel processors "
-        "and requires pip install 'bert_tf[openvino]'.",
-        group="advanced",
-    )
     pooling: str = option(
         "none",
         choices=POOLINGS,

@@ -32,7 +32,6 @@ from bert_tf import locks
 from bert_tf import progress as progress_module
 from bert_tf.checkpoints import starting_point
 from bert_tf.data import packing
-from bert_tf.fine_tuning import backends
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.fine_tuning import task_record
 from bert_tf.modeling import bert
@@ -115,8 +114,6 @@ class Extractor(fine_tuning_predictor.Predictor):
     def __init__(self, options: feature_extraction_options.ExtractFeaturesOptions):
         self.options = options
         start = starting_point.find_from_options(options)
-        policy = backends.policy_of(options.dtype)
-        backends.check(options.backend, policy)
         num_layers = start.config.num_hidden_layers
         for layer in options.layers:
             if not -num_layers <= layer < num_layers:
@@ -127,10 +124,7 @@ class Extractor(fine_tuning_predictor.Predictor):
         if options.pooling != "none":
             pooling_module.check(options.pooling, start.config)
         settings = fine_tuning_predictor.LoadSettings(
-            start=start,
-            dtype=policy,
-            backend=options.backend,
-            batch_size=options.batch_size,
+            start=start, dtype="float32", batch_size=options.batch_size
         )
         length, casing = options.max_seq_length, start.tokenizer_arguments()
         record = _Record(max_seq_length=length, **casing)
