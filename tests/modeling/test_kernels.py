@@ -16,6 +16,7 @@ from bert_tf.modeling import kernels
 from bert_tf.modeling.kernels import cpu
 from bert_tf.modeling.kernels import dropout_masks
 from bert_tf.modeling.kernels import inference
+from bert_tf.modeling.kernels import islands
 from bert_tf.modeling.kernels import plain
 from bert_tf.modeling.kernels import whole_step
 from tests import ring
@@ -350,3 +351,43 @@ def test_a_model_uses_the_kernels_of_its_context(implementation):
 
     np.testing.assert_allclose(vectors(), formula, atol=1e-5)
     assert isinstance(kernels.current(), cpu.Cpu)
+
+
+# The reductions of islands, in two stages.
+
+
+REDUCTIONS = {"sum": keras.ops.sum, "max": keras.ops.max, "mean": keras.ops.mean}
+
+
+def reduce_squares(name, x):
+    """Returns a reduction of squares, computed by an island."""
+
+    @islands.inner_island
+    def compute(x):
+        return islands.reduce_rows(REDUCTIONS[name], x, keras.ops.square)
+
+    return tf.function(compute, autograph=False)(tf.constant(x)).numpy()
+
+
+@pytest.mark.parametrize(
+    "num_columns",
+    ring.quick(1, 768, 1100, of=(1, 64, 312, 768, 1000, 1024, 1100, 5003)),
+)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reducing_rows_gives_what_a_single_stage_gives(name, num_columns):
+    x = random(3, num_columns)
+    expected = getattr(np, name)(x**2, axis=-1, keepdims=True)
+    np.testing.assert_allclose(reduce_squares(name, x), expected, rtol=1e-6)
+    half = reduce_squares(name, x.astype(tf.bfloat16.as_numpy_dtype))
+    assert half.dtype == tf.bfloat16
+    np.testing.assert_allclose(half.astype("float32"), expected, rtol=2**-7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_two_stages_keep_what_is_not_finite(value):
+    x = random(2, 64)
+    x[1, 40] = value
+    for name in ("sum", "mean"):
+        result = reduce_squares(name, x)
+        assert np.isfinite(result[0])
+        assert not np.isfinite(result[1])
