@@ -70,7 +70,7 @@ CONSTRUCTORS = {"__init__", "__call__"}
 BACKEND_FREE = ("modeling/",)
 ONLY_HERE = {
     "apache_beam": "bert_tf/data/parallel.py",
-    "sentencex": "bert_tf/data/sentences.py",
+    "sentencex": "bert_tf/preparation/documents.py",
     "mwparserfromhell": "bert_tf/preparation/wikitext.py",
     "absl.flags": "bert_tf/command_line.py",
     "absl.app": "bert_tf/command_line.py",

@@ -1,6 +1,6 @@
 """Text files, TFRecord files and tables: reading, writing, batching and checking.
 
-- Text: `corpus` and its shards, `sentences`, `tables`, `squad_json`.
+- Text: `corpus` and its shards, `tables`, `squad_json`.
 - Records: `schema` (columns), `encoding` (bytes), `tfrecord`,
   `record_index` and `record_checks` (files).
 - Batches: `packing` and `graph_packing` (pieces to rows), `ordering`, `batching`.

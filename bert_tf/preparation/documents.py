@@ -1,8 +1,13 @@
-"""Reads sources of every format as documents of paragraphs of sentences."""
+"""Reads sources of every format as documents of paragraphs of sentences.
+
+No other module imports sentencex. Decision 16 compares it with other libraries.
+"""
 
 import codecs
 import collections
 import contextlib
+import itertools
+import re
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -11,7 +16,7 @@ from xml.etree import ElementTree
 
 from bert_tf import file_errors
 from bert_tf import files
-from bert_tf.data import sentences
+from bert_tf import machine
 from bert_tf.data import tables
 from bert_tf.preparation import inputs
 from bert_tf.preparation import prose
@@ -21,6 +26,15 @@ from bert_tf.preparation.options import PrepareCorpusOptions
 # How zip archives start, and files that zstd or xz compressed.
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# sentencex never splits text in quotation marks, so that ten spoken sentences would be
+# one. `split_sentences` therefore applies it again inside the marks. A single mark may
+# be an apostrophe: a closing one must follow punctuation.
+_QUOTED = re.compile(
+    r'"([^"]+)"|“([^“”]+)”|„([^„“]+)“|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』'
+    r"|‘([^‘]+?[.,!?;:—-])’(?!\w)|(?<!\w)'(?=\w)(.+?[.,!?;:—-])'(?!\w)"
+)
+# An opening mark that sentencex has left at the end of the previous sentence.
+_STRAY_MARK = re.compile(r"\s[\"“„«'‘]\s*$")
 
 
 def read(
@@ -82,7 +96,7 @@ def _split(
     documents: Iterable[Iterable[str]], options: PrepareCorpusOptions
 ) -> Iterator[Iterable[list[str]]]:
     for paragraphs in documents:
-        yield (sentences.split(text, options.language) for text in paragraphs)
+        yield (split_sentences(text, options.language) for text in paragraphs)
 
 
 def _wikipedia(
@@ -117,3 +131,41 @@ def _article(page: ElementTree.Element) -> str | None:
     if revision[0].findtext("{*}model", "wikitext") != "wikitext":
         return None
     return revision[0].findtext("{*}text", "")
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """Returns the sentences of a paragraph without line ends, in order, none empty.
+
+    A language has a code such as "en", "zh" or "pt-BR". An unknown code gets the rules
+    of the nearest known one.
+
+    Raises:
+        ImportError: sentencex is not installed.
+
+    >>> split_sentences('"Yes. I am here. Why?" she said. Oh.', "en")
+    ['"Yes.', 'I am here.', 'Why?" she said.', 'Oh.']
+    """
+    library = machine.package(
+        "sentencex", extra="corpus", needed_for="Splitting sentences"
+    )
+    segment = library.segment
+    cuts = _boundaries(segment(language, text))
+    for match in _QUOTED.finditer(text):
+        start, end = match.span(match.lastindex or 0)
+        inner = _boundaries(segment(language, text[start:end]))
+        cuts += [start + cut for cut in inner if start + cut < end]
+    if len(cuts) > 1:
+        cuts = sorted({_before_stray_mark(text, cut) for cut in cuts})
+    parts = (text[a:b].strip() for a, b in itertools.pairwise([0, *cuts, len(text)]))
+    return [part for part in parts if part]
+
+
+def _boundaries(pieces):
+    """Returns the offset of the end of each piece."""
+    return list(itertools.accumulate(map(len, pieces)))
+
+
+def _before_stray_mark(text, cut):
+    if cut < len(text) and (stray := _STRAY_MARK.search(text[max(0, cut - 3) : cut])):
+        return cut - (min(3, cut) - stray.start())
+    return cut

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -211,36 +212,33 @@ class TextSource(batching.Source):
         batch_size: int,
         num_steps: int,
         start_step: int = 0,
-        length_buckets: Sequence[int] = (),
         share: range | None = None,
-        **order: int,
+        **others: Any,
     ) -> tf.data.Dataset:
         """Returns the batches of some steps, as `batching.training_batches` does.
 
         Raises:
-            ValueError: an order other than that of the pools was requested.
+            ValueError: another argument is not as text has it: the order is that of the
+                pools, and all rows have one length.
         """
-        expected = {"seed": self._pools.seed, "shuffle_buffer_size": 0}
-        if expected | order != expected:
-            raise ValueError(
-                f"The order of text is fixed: expected {expected}, got {order}."
-            )
+        expected: dict[str, Any] = {"seed": self._pools.seed, "shuffle_buffer_size": 0}
+        expected["length_buckets"] = ()
+        if expected | others != expected:
+            raise ValueError(f"Batches of text: expected {expected}, got {others}.")
         share = share or range(batch_size)
-        read = range(batch_size) if length_buckets else share
         first_row = start_step * batch_size
         number, rows_before = self._find(first_row)
 
         def rows_of(rows_before, pool):
             index = rows_before + tf.range(tf.size(pool.pairs.start_a, tf.int64))
             position = index % batch_size
-            is_read = (position >= read.start) & (position < read.stop)
+            is_read = (position >= share.start) & (position < share.stop)
             chosen = tf.where(is_read & (index >= first_row))[:, 0]
             return self._pools.blocks(pool, chosen)
 
         def with_step(step, features):
-            size = len(read)
-            features["example_index"] = tf.range(read.start, read.stop)
-            features["step"] = tf.fill([size], tf.cast(step, tf.int32))
+            features["example_index"] = tf.range(share.start, share.stop)
+            features["step"] = tf.fill([len(share)], tf.cast(step, tf.int32))
             return features
 
         pools = self._pools.pools(number, tf.int64.max)
@@ -251,14 +249,9 @@ class TextSource(batching.Source):
                 (before, pool),
             ),
         )
-        batches = pools.flat_map(rows_of).rebatch(len(read), drop_remainder=True)
+        batches = pools.flat_map(rows_of).rebatch(len(share), drop_remainder=True)
         batches = batches.enumerate(start_step).map(with_step)
-        return batching.prepared(
-            batches.take(num_steps - start_step),
-            length_buckets=length_buckets,
-            read=read,
-            share=share,
-        )
+        return batching.prepared(batches.take(num_steps - start_step))
 
     @tf.autograph.experimental.do_not_convert
     def evaluation_batches(

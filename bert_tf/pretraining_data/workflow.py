@@ -15,7 +15,6 @@ from bert_tf.data import record_index
 from bert_tf.data import text_checks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining_data import counts as counts_module
-from bert_tf.pretraining_data import journal as journal_module
 from bert_tf.pretraining_data import options as pretraining_data_options
 from bert_tf.pretraining_data import shard_tasks
 from bert_tf.tokenization import full
@@ -123,11 +122,11 @@ def create_data(
         for path in options.output_file:
             stack.enter_context(locks.output_file(path))
             files.remove_leftovers(*os.path.split(record_index.side_path(path)))
-        digest = journal_module.fingerprint(options, vocabulary, inputs, shards)
+        digest = shard_tasks.fingerprint(options, vocabulary, inputs, shards)
         folder = stack.enter_context(
-            journal_module.folder_beside(options.output_file[0], digest)
+            shard_tasks.folder_beside(options.output_file[0], digest)
         )
-        num_resumed = journal_module.num_finished(folder)
+        num_resumed = shard_tasks.num_finished(folder)
         writers = [
             stack.enter_context(_writer(path, options, vocabulary))
             for path in options.output_file

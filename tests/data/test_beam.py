@@ -28,7 +28,7 @@ DYING = """
 import os, pathlib, signal
 
 from bert_tf.preparation import documents, workflow
-from bert_tf.pretraining_data import journal, shard_tasks
+from bert_tf.pretraining_data import shard_tasks
 
 FOLDER = pathlib.Path(os.environ["FOLDER"])
 
@@ -66,7 +66,7 @@ def do(task, on_bytes):
     name = f"shard-{task.index}"
     note(name)
     if dies_at(name):
-        journal.finish = lambda *arguments: die()
+        shard_tasks.finish = lambda *arguments: die()
     shard_tasks.do_all_of_it(task, on_bytes)
 
 workflow.extract_all = workflow.extract

@@ -110,20 +110,6 @@ def test_shares_of_workers_are_parts_of_the_global_batch(examples, whole):
 
 
 @pytest.mark.slow
-def test_length_buckets_cut_the_global_batch(examples, whole):
-    source = examples.training_source("none", "text", is_written=False)
-    cut = read(source, batch_size=1, length_buckets=(16, 24))
-    rows = np.concatenate([batch["input_ids"] for batch in whole])
-    for batch, row in zip(cut, rows, strict=False):
-        length = batch["input_ids"].shape[1]
-        np.testing.assert_array_equal(batch["input_ids"][0], row[:length])
-        assert not row[length:].any()
-    assert {batch["input_ids"].shape[1] for batch in cut} > {32}
-    share = read(source, num_steps=1, length_buckets=(30,), share=range(3, 5))
-    np.testing.assert_array_equal(share[0]["input_ids"], whole[0]["input_ids"][3:5])
-
-
-@pytest.mark.slow
 def test_an_evaluation_reads_the_text_once_and_always_the_same(examples, whole):
     source = examples.evaluation_source()
     columns = []

@@ -1,6 +1,7 @@
 """What a run reads, beyond what the tests of the tool see."""
 
 import dataclasses
+import math
 import os
 import shutil
 
@@ -13,6 +14,7 @@ from bert_tf.data import remote_blocks
 from bert_tf.data import tfrecord
 from bert_tf.pretraining import examples as pretraining_examples
 from bert_tf.pretraining import options as pretraining_options
+from bert_tf.pretraining import scores
 from bert_tf.pretraining import workflow as pretraining_workflow
 from tests import runs
 from tests.data import store_double
@@ -156,3 +158,43 @@ def test_a_mask_under_another_name_is_not_left_out(golden, tmp_path):
     changed = rewritten(path, tmp_path / "a.tfrecord", rename)
     with pytest.raises(ValueError, match=r"column input_mask, only .*attention_mask"):
         pretraining_examples.record_source(changed)
+
+
+class Records:
+    """Records in memory."""
+
+    def __init__(self, *records):
+        self._records = [
+            {name: np.array(values) for name, values in record.items()}
+            for record in records
+        ]
+        self.num_records = len(records)
+        self.schema = self._records[0]
+        self.is_remote = False
+
+    def read(self, indices):
+        return [self._records[index] for index in indices]
+
+    def decode(self, record, index):
+        return record
+
+
+def _record(ids, weights, label):
+    return {
+        "masked_lm_ids": ids,
+        "masked_lm_weights": weights,
+        "next_sentence_labels": [label],
+    }
+
+
+def test_masked_words_are_predicted_from_their_training_frequencies():
+    trained = Records(_record([7, 7, 0], [1.0, 1.0, 0.0], 0))
+    evaluated = Records(_record([7, 5, 0], [1.0, 1.0, 0.0], 0), _record([7], [1.0], 1))
+    found = scores.record_baselines(trained, evaluated, vocab_size=10)
+    # 12 counts: 3 of id 7 (two and one added), one of every other id.
+    loss = -(2 * math.log(3 / 12) + math.log(1 / 12)) / 3
+    assert found["eval_masked_lm_loss"]["value"] == pytest.approx(loss)
+    assert found["eval_perplexity"]["value"] == pytest.approx(math.exp(loss))
+    assert found["eval_masked_lm_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert found["eval_next_sentence_accuracy"]["value"] == 0.5
+    assert found["eval_next_sentence_loss"]["value"] == pytest.approx(math.log(2))

@@ -7,7 +7,7 @@ from bert_tf.data import tfrecord
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.pretraining_data import row_packing
+from bert_tf.pretraining_data import vectorized_sampling
 from bert_tf.pretraining_data import workflow as pretraining_data_workflow
 from tests import ring
 from tests import runs
@@ -47,12 +47,12 @@ def test_sequences_follow_one_another():
         "masked_lm_weights": [[1.0, 1.0, 1.0], [1.0, 1.0, 0]],
         "next_sentence_labels": [[1, 1], [0, 0]],
     }
-    packed = row_packing.packed(columns)
+    packed = vectorized_sampling.packed(columns)
     assert {name: values.tolist() for name, values in packed.items()} == expected
     # A third prediction has no room where there are only two places for them.
     for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"):
         columns[name] = columns[name][:, :2]
-    assert len(row_packing.packed(columns)["input_ids"]) == 3
+    assert len(vectorized_sampling.packed(columns)["input_ids"]) == 3
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import pytest
 
@@ -75,3 +76,29 @@ def test_case_has_to_fit_the_name_of_a_released_checkpoint(
         return
     with pytest.raises(ValueError, match=f"pass --do_lower_case={not do_lower_case}"):
         full.validate_case_matches_checkpoint(do_lower_case, checkpoint)
+
+
+LOWERED = ("the", "##s", "cat", "1", ",")
+MANY = tuple(f"word{number}" for number in range(99))
+
+
+@pytest.mark.parametrize(
+    "pieces, do_lower_case, expected",
+    [
+        (LOWERED, True, None),
+        ((*LOWERED, "The"), True, "the vocabulary has cased pieces such as 'The'"),
+        ((*MANY, "The"), True, "cased pieces such as 'The'"),  # As when fine-tuning.
+        ((*LOWERED, "The"), False, None),
+        ((*LOWERED, "café"), True, "1 of the 6 .* accents, such as 'café'; use"),
+        ((*MANY, "café"), True, None),  # A word that was added.
+        ((*LOWERED, "café", "The"), False, None),
+        (LOWERED, False, "no piece of the vocabulary has capital letters, so words"),
+        (("的", "##中", "1"), False, None),  # No piece has a case.
+    ],
+)
+def test_the_casing_fits_the_vocabulary(pieces, do_lower_case, expected):
+    pieces = [*vocabulary_module.SPECIAL_TOKENS, *pieces]
+    vocabulary = vocabulary_module.Vocabulary(pieces)
+    found = full.pretraining_casing_warning(vocabulary, do_lower_case=do_lower_case)
+    assert (found is None) == (expected is None)
+    assert re.search(expected or "", found or "")

@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("sentencex")
 
-from bert_tf.data import sentences
+from bert_tf.preparation import documents
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ from bert_tf.data import sentences
     ],
 )
 def test_sentences_end_where_the_language_ends_them(language, text, expected):
-    assert sentences.split(text, language) == expected
+    assert documents.split_sentences(text, language) == expected
 
 
 @pytest.mark.parametrize(
     "text", ['A "b. c" d. "E? f! g" h.', "“a. “b. c” d.” 'e.' f", "…!"]
 )
 def test_no_character_but_space_is_lost(text):
-    joined = "".join(sentences.split(text, "en"))
+    joined = "".join(documents.split_sentences(text, "en"))
     assert joined.replace(" ", "") == text.replace(" ", "")
