@@ -231,37 +231,16 @@ class FillMaskOptions(kinds.CompletionOptions):
         group="model",
     )
     text: tuple[str, ...] = option(
-        (),
         repeated=True,
         help="Text with one or more [MASK]; repeat the flag for several texts.",
-    )
-    input_file: str | None = option(
-        None, help="File with one text per line, instead of text."
-    )
-    output_file: str | None = option(
-        None,
-        help="JSON lines file to write, one line per text. Default: print a report.",
     )
     top_k: int = option(5, minimum=1, help="Candidates to show per mask.")
     pseudo_log_likelihood: bool = option(
         False, help="Score texts without [MASK] instead of filling masks."
     )
-    batch_size: int = option(
-        32, minimum=1, help="Sequences per batch.", group="devices"
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if bool(self.text) == (self.input_file is not None):
-            raise options_module.OptionError("Pass either --text or --input_file.")
-        if "-" in self.text:
-            raise options_module.OptionError(
-                "--text=- does not read standard input; pass an --input_file."
-            )
-        if self.output_file is not None and self.input_file is not None:
-            options_module.check_not_overwritten(
-                {"output_file": [self.output_file]}, {"input_file": [self.input_file]}
-            )
         if self.pseudo_log_likelihood and not self.is_default("top_k"):
             raise options_module.OptionError(
                 "--top_k cannot be combined with --pseudo_log_likelihood, which fills "

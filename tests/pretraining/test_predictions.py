@@ -9,31 +9,10 @@ from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import predictor as fine_tuning_predictor
 from bert_tf.modeling import config as config_module
 from bert_tf.modeling import pretrainer
-from bert_tf.pretraining import fill_mask
-from bert_tf.pretraining import options as pretraining_options
 from bert_tf.pretraining import predictor as mask_predictor
 from bert_tf.tokenization import full
-from tests import runs
 
 TEXT = "the [MASK] of [MASK]"
-
-
-@pytest.fixture
-def fill_options(golden):
-    """Returns options for the recorded model; keywords replace or add."""
-
-    def create(**values):
-        defaults = {
-            "init_checkpoint": str(golden / "model" / "bert_model.ckpt"),
-            "bert_config_file": str(golden / "model" / "bert_config.json"),
-            "vocab_file": str(golden / "vocab.txt"),
-            "text": TEXT,
-        }
-        values = defaults | values
-        values["text"] = (values["text"],) if values["text"] else ()
-        return pretraining_options.FillMaskOptions(**values)
-
-    return create
 
 
 @pytest.fixture
@@ -117,8 +96,12 @@ def test_the_texts_of_the_flag_are_filled(run_tool, released):
         "fill_mask", f"--init_checkpoint={released}/bert_model.ckpt", *flags
     )
     assert done.stdout.splitlines()[::2] == ["a [MASK]", "[MASK] b"]
-    done = run_tool("fill_mask", "--init_checkpoint=x", "--text=-", exit_code=2)
-    assert "--text=- does not read standard input" in done.stderr
+    flags = [f"--init_checkpoint={released}", "--pseudo_log_likelihood", "--text=a b"]
+    report = run_tool("fill_mask", *flags).stdout.splitlines()
+    assert report[0] == "a b"
+    assert "per piece" in report[1]
+    done = run_tool("fill_mask", *flags, "--text=a [MASK]", exit_code=1)
+    assert "Input 1: Cannot score a text with [MASK]" in done.refusal
 
 
 def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(predictor):
@@ -142,46 +125,3 @@ def test_the_likelihood_is_the_sum_over_pieces_masked_in_turn(predictor):
         assert answer["pseudo_log_likelihood"] == pytest.approx(sum(expected), abs=1e-3)
         num_words = len(text.split())
         assert answer["per_word"] == pytest.approx(sum(expected) / num_words, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "values, keys",
-    [
-        ({}, ["text", "masks"]),
-        (
-            {"pseudo_log_likelihood": True},
-            ["text", "pseudo_log_likelihood", "per_piece", "per_word", "pieces"],
-        ),
-    ],
-    ids=["masks", "likelihood"],
-)
-def test_texts_of_a_file_are_answered_in_a_file(fill_options, tmp_path, values, keys):
-    texts = ["the [MASK]", "[MASK] of [MASK]"]
-    if "pseudo_log_likelihood" in values:
-        texts = [text.replace("[MASK]", "bee") for text in texts]
-    (tmp_path / "texts.txt").write_text("\n\n".join(texts) + "\n")
-    options = fill_options(
-        text=None,
-        input_file=str(tmp_path / "texts.txt"),
-        output_file=str(tmp_path / "answers.jsonl"),
-        **values,
-    )
-    assert "The results for 2 texts are in" in fill_mask.run(options)
-    records = runs.json_lines(tmp_path / "answers.jsonl")
-    assert [record["text"] for record in records] == texts
-    assert [list(record) for record in records] == [keys] * 2
-
-
-@pytest.mark.parametrize(
-    "values, lines, message",
-    [
-        ({}, "[MASK]\n\nno mask\n", r"texts\.txt:3: Expected at least one \[MASK\]"),
-        ({"pseudo_log_likelihood": True}, "bee\n[MASK]\n", r"texts\.txt:2: Cannot"),
-        ({}, "\n", r"texts\.txt has no text"),
-    ],
-)
-def test_a_bad_line_of_a_file_is_named(fill_options, tmp_path, values, lines, message):
-    (tmp_path / "texts.txt").write_text(lines)
-    options = fill_options(text=None, input_file=str(tmp_path / "texts.txt"), **values)
-    with pytest.raises(ValueError, match=message):
-        fill_mask.run(options)
