@@ -49,18 +49,18 @@ class Pool(NamedTuple):
 class TextSampler:
     """Makes pairs, or single sequences, and rows of lines.
 
-    The options are those of create_pretraining_data or run_pretraining, and the
-    further arguments those of `InGraphTokenizer`, such as do_lower_case.
+    The options are those of create_pretraining_data or run_pretraining.
     """
 
     def __init__(
         self,
         options: Any,
         vocabulary: vocabulary_module.Vocabulary,
-        **tokenizer_arguments: Any,
+        *,
+        do_lower_case: bool,
     ):
         in_graph.check_ops()
-        self._tokenizer = in_graph.InGraphTokenizer(vocabulary, **tokenizer_arguments)
+        self._tokenizer = in_graph.InGraphTokenizer(vocabulary, do_lower_case)
         self._next_sentence = options.next_sentence
         self._pairs = pairs_module.Sampler(graph_arrays, options)
         self._rows = rows_module.RowMaker(graph_arrays, vocabulary, options)
@@ -119,7 +119,7 @@ class TextPools:
         options: how text becomes examples, of create_pretraining_data or
             run_pretraining.
         vocabulary: the word pieces.
-        **tokenizer_arguments: as for `TextSampler`.
+        do_lower_case: whether to lowercase the text.
 
     Attributes:
         num_pools: number of pools per epoch.
@@ -136,7 +136,8 @@ class TextPools:
         paths: Sequence[str],
         options: Any,
         vocabulary: vocabulary_module.Vocabulary,
-        **tokenizer_arguments: Any,
+        *,
+        do_lower_case: bool,
     ):
         self.unchanged = files.Unchanged(paths)
         shards = data_corpus.balanced_shards(paths)
@@ -151,7 +152,7 @@ class TextPools:
         self._num_shards = len(shards)
         self.seed = options.random_seed
         self._create_sampler = functools.partial(
-            TextSampler, options, vocabulary, **tokenizer_arguments
+            TextSampler, options, vocabulary, do_lower_case=do_lower_case
         )
         self._shards = shards
 

@@ -23,10 +23,7 @@ from bert_tf.tokenization import vocabulary as vocabulary_module
 @tf.autograph.experimental.do_not_convert  # Converting takes time and is not needed.
 def text_dataset(
     input_file: str | Sequence[str],
-    vocab_file: str
-    | os.PathLike[str]
-    | vocabulary_module.Vocabulary
-    | full.FullTokenizer,
+    vocab_file: str | os.PathLike[str] | vocabulary_module.Vocabulary,
     *,
     do_lower_case: bool | None = None,
     max_seq_length: int = 128,
@@ -48,10 +45,9 @@ def text_dataset(
 
     Args:
         input_file: names and globs of text files in UTF-8.
-        vocab_file: path of a vocabulary, a `Vocabulary`, or a `FullTokenizer`, whose
-            settings then apply.
-        do_lower_case: whether to lowercase. None: as the `FullTokenizer` does, or else
-            True; a vocabulary with cased pieces needs a value.
+        vocab_file: path of a vocabulary, or a `Vocabulary`.
+        do_lower_case: whether to lowercase. None: True; a vocabulary with cased pieces
+            needs a value.
         max_seq_length: S, the length of each example in word pieces.
         max_predictions_per_seq: M, the maximum number of masked pieces per example.
         masked_lm_prob: share of the word pieces to mask.
@@ -100,33 +96,22 @@ def text_dataset(
         same_share=shares.same,
         random_share=shares.random,
     )
-    vocabulary, arguments = _tokenizer(vocab_file, do_lower_case)
+    vocabulary = full.load_vocabulary(vocab_file)
+    cased = full.cased_piece(vocabulary)
+    if do_lower_case is None and cased is not None:
+        raise ValueError(
+            f"The vocabulary has cased pieces such as {cased!r}; pass "
+            "do_lower_case=False, or True if the model is to learn lowercased text."
+        )
     pools = graph_pools.TextPools(
-        files.expand(input_file), options, vocabulary, **arguments
+        files.expand(input_file),
+        options,
+        vocabulary,
+        do_lower_case=do_lower_case is not False,
     )
     first = first_epoch * pools.num_pools
     end = tf.int64.max if num_epochs is None else first + num_epochs * pools.num_pools
     return pools.pools(first, end).flat_map(lambda pool: pools.blocks(pool).unbatch())
-
-
-def _tokenizer(vocab_file, do_lower_case):
-    """Returns the vocabulary, and the arguments of a tokenizer besides it."""
-    if not isinstance(vocab_file, full.FullTokenizer):
-        vocabulary = full.load_vocabulary(vocab_file)
-        cased = full.cased_piece(vocabulary)
-        if do_lower_case is None and cased is not None:
-            raise ValueError(
-                f"The vocabulary has cased pieces such as {cased!r}; pass "
-                "do_lower_case=False, or True if the model is to learn lowercased text."
-            )
-        return vocabulary, {"do_lower_case": do_lower_case is not False}
-    basic = vocab_file.basic_tokenizer
-    if do_lower_case not in (None, basic.do_lower_case):
-        raise ValueError(
-            f"do_lower_case={do_lower_case}, but the tokenizer has "
-            f"do_lower_case={basic.do_lower_case}; omit do_lower_case."
-        )
-    return vocab_file.vocabulary, vocab_file.tokenizer_arguments()
 
 
 class GraphSampler(vectorized_sampling.VectorizedSampler):

@@ -10,9 +10,7 @@ from tensorflow.python.framework import op_def_registry
 from bert_tf import pretraining_data
 from bert_tf.data import corpus as data_corpus
 from bert_tf.pretraining_data import graph_pools
-from bert_tf.pretraining_data import graph_sampling
 from bert_tf.pretraining_data import options as pretraining_data_options
-from bert_tf.tokenization import full
 from bert_tf.tokenization import vocabulary as vocabulary_module
 
 TEXT = "the cat sat\non the mat\n\nit rained\n\nthe dog ran\nit barked\nthe end\n"
@@ -124,23 +122,12 @@ def test_arguments_out_of_range_are_refused(inputs, changes, message):
         make_dataset(inputs, **changes)
 
 
-def test_the_casing_is_that_of_the_tokenizer(inputs):
+def test_a_cased_vocabulary_needs_a_casing(inputs):
     cased = vocabulary_module.Vocabulary(
         [*vocabulary_module.SPECIAL_TOKENS, "The", *WORDS]
     )
-    path = str(inputs / "text.txt")
     with pytest.raises(ValueError, match="cased pieces such as 'The'; pass"):
-        pretraining_data.text_dataset(path, cased)
-    for given in (True, False):
-        tokenizer = full.FullTokenizer(cased, given, never_split=["[MASK]"])
-        _, found = graph_sampling._tokenizer(tokenizer, None)
-        assert found == {
-            "do_lower_case": given,
-            "strip_accents": given,
-            "never_split": ("[MASK]",),
-        }
-        with pytest.raises(ValueError, match=f"has do_lower_case={given}; omit"):
-            pretraining_data.text_dataset(path, tokenizer, do_lower_case=not given)
+        pretraining_data.text_dataset(str(inputs / "text.txt"), cased)
 
 
 # Blank lines of every kind, CR LF, no line end at the end of a file, and a document
