@@ -126,6 +126,8 @@ def test_the_tool_takes_every_flag_of_a_recipe(recipe):
         value = getattr(options, name)
         if isinstance(value, tuple):
             assert value == tuple(text.split(",")), name
+        elif isinstance(value, bool):
+            assert value == (text != "false"), name
         elif text:
             assert type(value)(text) == value, name
 
