@@ -180,11 +180,9 @@ class Run:
         suffix = folder.suffix_of(run_folder.EVAL_RESULTS_FILE, data_set)
         evaluation = self.task.evaluate(self.trainer.predict)
         results = self._write_results(evaluation.scores, data_set)
-        details = self.task.details(evaluation)
+        plot_data = self.task.plot_data(evaluation)
         self._write_card(results=results, data_set=data_set)
-        if folder.is_written:
-            self._write_files(details.files, suffix)
-        plots.update_data(folder, details.plots, data_set)
+        plots.update_data(folder, plot_data, data_set)
         self._lines = []
         if suffix:
             name = run_file.with_suffix(run_folder.EVAL_RESULTS_FILE, suffix)

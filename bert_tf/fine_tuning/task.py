@@ -51,16 +51,7 @@ class Evaluation:
     """The scores of the development set."""
 
     scores: Mapping[str, float]  # By name, such as "eval_accuracy".
-    outputs: Any = None  # What `Task.details` needs.
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Details:
-    """What the files of a run say about an evaluation, besides its scores."""
-
-    plots: Mapping[str, Any]  # See `training.plots`.
-    # Lines or larger pieces of text of further result files, by name.
-    files: Mapping[str, Iterable[str]] = dataclasses.field(default_factory=dict)
+    outputs: Any = None  # What `Task.plot_data` needs.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -312,8 +303,8 @@ class Task(fine_tuning_checks.CheckedTask):
         """Returns the scores of the development sets with the current weights."""
 
     @abc.abstractmethod
-    def details(self, evaluation: Evaluation) -> Details:
-        """Returns the plots and further files of the last evaluation."""
+    def plot_data(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Returns the data of an evaluation's plots; see `training.plots`."""
 
     def prediction(self, batch_size: int) -> training_evaluation.Evaluation:
         """Returns what computes outputs of the run's model.

@@ -96,8 +96,8 @@ class Bees(task_module.Task):
         accuracy = float(np.mean(chosen == label_ids))
         return task_module.Evaluation(scores={"eval_accuracy": accuracy})
 
-    def details(self, evaluation):
-        return task_module.Details(plots={})
+    def plot_data(self, evaluation):
+        return {}
 
     def predict(self, predict):
         rows = self.outputs(predict, "test", "probabilities")

@@ -251,7 +251,7 @@ class Classification(task_module.Task):
         values = scores.task_scores(name, truth, predicted, kind=kind)
         return values | {"loss": float(np.mean(np.asarray(losses), dtype=np.float64))}
 
-    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+    def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         record, baselines = self.record, {}
         plot_values: dict[str, Any] = {}
         for part, logits in evaluation.outputs.items():
@@ -269,7 +269,7 @@ class Classification(task_module.Task):
             name: plots.baseline(plots.MAJORITY_CLASS, value)
             for name, value in named.items()
         }
-        return task_module.Details(plots=plot_values)
+        return plot_values
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         texts: dict[str, Any] = {}

@@ -199,13 +199,11 @@ class MultipleChoice(task_module.Task):
             },
         )
 
-    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+    def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         label_ids = self.features("dev").columns["label_ids"]
         share = float(np.max(np.bincount(label_ids)) / len(label_ids))
         baseline = plots.baseline(plots.MAJORITY_CLASS, share)
-        return task_module.Details(
-            plots={"baselines": {"eval_accuracy": baseline}},
-        )
+        return {"baselines": {"eval_accuracy": baseline}}
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         probabilities = self.outputs(predict, "test", "probabilities")

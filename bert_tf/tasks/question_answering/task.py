@@ -295,7 +295,7 @@ class QuestionAnswering(task_module.Task):
             outputs={one.qas_id: one.answer(threshold).text for one in predictions},
         )
 
-    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+    def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         answers, threshold = evaluation.outputs, self.record.threshold
         baselines: dict[str, Any] = {}
         if threshold is not None:
@@ -306,9 +306,7 @@ class QuestionAnswering(task_module.Task):
                 name: plots.baseline("no answer", without[name], perfect=100)
                 for name in ("eval_exact_match", "eval_f1")
             }
-        return task_module.Details(
-            plots={"baselines": baselines},
-        )
+        return {"baselines": baselines}
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         contents = predictions_module.file_contents(

@@ -174,7 +174,7 @@ class Retrieval(task_module.Task):
         rankings = np.asarray(self.corpus.numbers)[ranked.numbers].tolist()
         return task_module.Evaluation(scores=scores.all_scores(rankings, positives))
 
-    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+    def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         """Returns the scores by chance."""
         self._write_passages()
         right = self.corpus.relevant(self.examples["dev"])
@@ -184,9 +184,7 @@ class Retrieval(task_module.Task):
             name: plots.baseline("random order", value)
             for name, value in by_chance.items()
         }
-        return task_module.Details(
-            plots={"baselines": baselines},
-        )
+        return {"baselines": baselines}
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
         self._write_passages()

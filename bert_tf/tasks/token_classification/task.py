@@ -173,13 +173,10 @@ class TokenClassification(task_module.Task):
             scores=self._scores("dev", predicted, "eval") | loss, outputs=predicted
         )
 
-    def details(self, evaluation: task_module.Evaluation) -> task_module.Details:
+    def plot_data(self, evaluation: task_module.Evaluation) -> dict[str, Any]:
         """Returns the baselines and the confusion matrix."""
-        predicted = evaluation.outputs
-        return task_module.Details(
-            plots=scores.plot_values(
-                self._true_tags("dev"), predicted, self.record.tag_scheme
-            ),
+        return scores.plot_values(
+            self._true_tags("dev"), evaluation.outputs, self.record.tag_scheme
         )
 
     def predict(self, predict: task_module.Predict) -> task_module.Predicted:
