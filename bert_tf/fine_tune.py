@@ -175,23 +175,20 @@ def _function(
         output_dir: str | os.PathLike[str] = "",
         *,
         validation: Any = None,
-        progress: progress_module.Progress | None = None,
         **options: Any,
     ) -> Any:
         declaration, options_class = tasks.declaration(task), tasks.options_class(task)
         data = {key: options.pop(key) for key in more_data if key in options}
         _check_names(name, options, options_class)
-        _check_types(init_checkpoint, output_dir, progress)
+        _check_types(init_checkpoint, output_dir)
         values = {
             **options,
             "init_checkpoint": init_checkpoint,
             "output_dir": os.fspath(output_dir),
         }
         with contextlib.ExitStack() as stack:
-            if progress is None:
+            if not progress_module.is_set():
                 stack.enter_context(progress_module.shown_with_log(sys.stderr))
-            else:
-                stack.enter_context(progress_module.reporting_to(progress))
             try:
                 run = Run(options_class, values)
                 run.use_casing_of_checkpoint()
@@ -228,7 +225,7 @@ def _check_names(name, options, options_class):
             raise TypeError(f"{name}() has no argument {option!r}; {hint}")
 
 
-def _check_types(init_checkpoint, output_dir, progress):
+def _check_types(init_checkpoint, output_dir):
     if keras.backend.backend() != "tensorflow":
         raise ValueError(
             f"Keras uses {keras.backend.backend()}, but training needs TensorFlow; set "
@@ -242,11 +239,6 @@ def _check_types(init_checkpoint, output_dir, progress):
     if not isinstance(output_dir, str | os.PathLike) or not os.fspath(output_dir):
         raise ValueError(
             f"output_dir is {output_dir!r:.60}; expected the path of a folder."
-        )
-    if not callable(progress) and progress is not None:
-        raise ValueError(
-            f"progress is {progress!r:.60}; expected a callback, such as "
-            "bert_tf.ProgressBar() or bert_tf.progress.report, or None."
         )
 
 
@@ -263,11 +255,12 @@ _OF_ALL_FUNCTIONS = """
         output_dir: folder of the run. The same call resumes or reloads the run.
         validation: share of `train` to evaluate on, such as 0.1, or other examples in
             any of the forms of `train`. None: the run is not evaluated.
-        progress: see `bert_tf.progress`. None: shows progress and scores on standard
-            error; `bert_tf.progress.report` shows nothing unless a reporter is set.
         **options: other flags of the tool, such as `num_train_epochs`,
             `train_batch_size`, `learning_rate` and `max_seq_length`. Those that you
             leave out are chosen as by the tool's `--recipe=auto`.
+
+    Shows progress and scores on standard error, except in a block of
+    `with bert_tf.progress.reporting_to(None):`.
 
     Returns:
         What `bert_tf.load(output_dir)` returns. Its `scores` are those of the

@@ -55,23 +55,19 @@ def report(
             parts of different sizes, for which a rate is meaningless.
         values: latest numbers to show, such as the loss.
     """
-    reporter = current()
-    if reporter is not None:
+    if is_set() and (reporter := _reporters[-1]) is not None:
         reporter(stage, done, total, unit=unit, values=values)
 
 
-def current() -> Progress | None:
-    """Returns the current reporter."""
-    return _reporters[-1] if _reporters else None
+def is_set() -> bool:
+    """Returns whether a block has set a reporter, or that nothing is shown."""
+    return bool(_reporters)
 
 
 @contextlib.contextmanager
 def reporting_to(reporter: Progress | None) -> Iterator[None]:
-    """Passes the progress of the block to a reporter; None shows nothing.
-
-    `report` itself leaves the reporter as it is.
-    """
-    _reporters.append(current() if reporter is report else reporter)
+    """Passes the progress of the block to a reporter; None shows nothing."""
+    _reporters.append(reporter)
     try:
         yield
     finally:

@@ -47,10 +47,10 @@ VALUES = {
 
 
 def tune(name, train, output_dir, quick, **values):
-    """Calls a function of `fine_tune` without an `init_checkpoint`."""
+    """Calls a function of `fine_tune` silently without an `init_checkpoint`."""
     values = {**quick, **VALUES.get(name, {}), **values}
-    values.setdefault("progress", progress_module.report)
-    return getattr(bert_tf.fine_tune, name)(train, None, output_dir, **values)
+    with progress_module.reporting_to(None):
+        return getattr(bert_tf.fine_tune, name)(train, None, output_dir, **values)
 
 
 classify = functools.partial(tune, "classify")
@@ -116,7 +116,7 @@ def test_the_same_call_reloads_a_run_and_other_examples_are_refused(
 ):
     folder, first = classified
     train = list(zip(TEXTS, LABELS, strict=True))
-    again = classify(train, folder, quick, validation=0.25, progress=None)
+    again = bert_tf.fine_tune.classify(train, None, folder, validation=0.25, **quick)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "evaluate: 1/1 batches" in shown.err
@@ -142,7 +142,7 @@ def test_lists_of_labels_mean_several_labels(quick, tmp_path, capsys):
     labels = [["rain"], ["sun", "rain"], [], ["sun"]] * 8
     values = {"num_train_epochs": 1}
     model = classify((TEXTS, labels), tmp_path / "run", {**quick, **values})
-    assert capsys.readouterr() == ("", "")  # `progress` is silent.
+    assert capsys.readouterr() == ("", "")
     assert set(model.predict(["wet"])[0]["probabilities"]) == {"rain", "sun"}
     with pytest.raises(ValueError, match=r"a label contains '\|'"):
         classify((TEXTS, [["a|b"]] * 32), tmp_path / "other", quick)
@@ -319,7 +319,6 @@ def test_unknown_arguments_are_refused(tmp_path, values, message):
         ([("a", "x"), ("b", "c", "y")], {}, "Row 1 has no column 'text_b'"),
         ([("a", "x")], {"validation": 0.7}, "validation=0.7: expected a share above 0"),
         ([("a", "x")], {"eval_every_steps": 5}, "Evaluating .* needs validation"),
-        ([("a", "x")], {"progress": "x"}, "progress is 'x'; expected a callback"),
         ([("a", "x"), ("b", "y")], {"validation": 0.25}, "validation=0.25 of 2"),
         ([("a", 1)], {"label_column": ["x", "y"]}, r"label_column is .*; expected one"),
     ],

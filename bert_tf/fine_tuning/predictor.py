@@ -172,22 +172,16 @@ class Predictor:
         """Returns the record of a checkpoint without a run."""
         raise NotImplementedError
 
-    def predict(
-        self,
-        inputs: Iterable[Any],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> list[dict[str, Any]]:
+    def predict(self, inputs: Iterable[Any]) -> list[dict[str, Any]]:
         """Returns one answer per input. `bert_tf.load` describes both for every task.
 
         Args:
             inputs: any iterable.
-            progress: see `bert_tf.progress`.
 
         Raises:
             ValueError: an input does not have the form of the task's inputs.
         """
-        return self._answered(self.items(inputs), self.answers, progress=progress)
+        return self._answered(self.items(inputs), self.answers)
 
     def items(self, inputs: Iterable[Any]) -> Sequence[Any]:
         """Returns the inputs as a checked list.
@@ -246,7 +240,6 @@ class Predictor:
         items: Sequence[Any],
         answers_of: Callable[[list[Any]], Iterable[Any]],
         *,
-        progress: progress_module.Progress,
         length_of: Callable[[Any], int] = given_data.total_length,
         batches_sorted: int = BATCHES_SORTED,
     ) -> list[Any]:
@@ -259,7 +252,6 @@ class Predictor:
             items: checked items.
             answers_of: from at most `batch_size * batches_sorted` items to their
                 answers. It divides them into batches.
-            progress: called with the number of answered items.
             length_of: approximate length of an item.
             batches_sorted: see `answers_of`.
         """
@@ -268,14 +260,16 @@ class Predictor:
         order = sorted(range(len(items)), key=lambda index: -lengths[index])
         answers: list[Any] = [None] * len(items)
         if items:
-            progress("predict", 0, len(items), unit=self.UNIT)
+            progress_module.report("predict", 0, len(items), unit=self.UNIT)
         size = batches_sorted * self.batch_size
         for start in range(0, len(items), size):
             part = order[start : start + size]
             answers_of_part = answers_of([items[index] for index in part])
             for index, answer in zip(part, answers_of_part, strict=True):
                 answers[index] = answer
-            progress("predict", start + len(part), len(items), unit=self.UNIT)
+            progress_module.report(
+                "predict", start + len(part), len(items), unit=self.UNIT
+            )
         if self._num_truncated:
             logger.warning(
                 "%d of %d inputs are longer than max_seq_length=%d and are truncated.",

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import heads as checkpoint_heads
 from bert_tf.checkpoints import kinds
 from bert_tf.checkpoints import names as checkpoint_names
@@ -105,7 +104,6 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         texts: Iterable[str | tuple[str, str]],
         *,
         top_k: int = 5,
-        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the most likely pieces for each [MASK] of each text.
 
@@ -113,7 +111,6 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
             texts: texts with at least one [MASK] each; or pairs (A, B), if the model
                 has a next-sentence head.
             top_k: number of pieces per mask.
-            progress: see `bert_tf.progress`.
 
         Returns:
             For each text `{"masks": [[{"token": "paris", "probability": 0.9}, ...],
@@ -129,22 +126,15 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         return self._answered(
             _checked(texts, self.masked_row, self.pair_row),
             lambda rows: self._predictions(rows, top_k),
-            progress=progress,
             length_of=lambda row: len(row.pieces),
             batches_sorted=1,  # All rows are computed at once.
         )
 
-    def score(
-        self,
-        texts: Iterable[str],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> list[dict[str, Any]]:
+    def score(self, texts: Iterable[str]) -> list[dict[str, Any]]:
         """Returns the pseudo-log-likelihood of each text.
 
         Args:
             texts: texts without [MASK]. A text of n pieces becomes n sequences.
-            progress: see `bert_tf.progress`.
 
         Returns:
             For each text a dictionary with `pseudo_log_likelihood`, its means
@@ -157,7 +147,6 @@ class MaskPredictor(fine_tuning_predictor.Predictor):
         return self._answered(
             _checked(texts, self.pieces),
             self._scores,
-            progress=progress,
             length_of=len,
             batches_sorted=1,
         )

@@ -93,7 +93,8 @@ def load(
         text following the first. Encoders also have `embed(texts)`, which returns an
         array.
 
-        `predict(inputs, progress=bert_tf.ProgressBar())` shows a progress bar.
+        A block of `with bert_tf.progress.reporting_to(bert_tf.ProgressBar()):` shows
+        progress bars.
 
     Raises:
         OSError: a file cannot be read.

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf import options as options_module
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints.release import bundle
 from bert_tf.data import text_checks
 from bert_tf.fine_tuning import given_data
@@ -67,7 +66,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         inputs: Iterable[Sequence[str]],
         *,
         null_score_diff_threshold: float | None = None,
-        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the answers to questions.
 
@@ -76,7 +74,6 @@ class Predictor(fine_tuning_predictor.Predictor):
             null_score_diff_threshold: for a model of SQuAD 2.0: there is no answer if
                 `no_answer_score - score` is higher. None: the value in task.json. A
                 checkpoint without a run has no such value and always answers.
-            progress: see `bert_tf.progress`.
 
         Returns:
             One dict per pair: `answer`, "" if there is none; `start` and `end`, such
@@ -103,7 +100,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         return self._answered(
             self.items(inputs),
             functools.partial(self._answers, task),
-            progress=progress,
             # Questions about one context stay together, so it is tokenized once.
             length_of=lambda one: len(one.context.text),
             # A long context has many windows, which are in memory at once.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files
-from bert_tf import progress as progress_module
 from bert_tf.checkpoints import companion_files
 from bert_tf.checkpoints import starting_point
 from bert_tf.fine_tuning import given_data
@@ -146,21 +145,11 @@ class EncoderPredictor(RetrievalPredictor):
             functools.partial(self._applied, embeddings), self.tokenizer, self.task
         )
 
-    def predict(
-        self,
-        texts: Iterable[str],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> list[dict[str, Any]]:
+    def predict(self, texts: Iterable[str]) -> list[dict[str, Any]]:
         """Returns `{"embedding": float32 [H]}` for each text; see `embed`."""
-        return [{"embedding": v} for v in self.embed(texts, progress=progress)]
+        return [{"embedding": v} for v in self.embed(texts)]
 
-    def embed(
-        self,
-        texts: Iterable[str],
-        *,
-        progress: progress_module.Progress = progress_module.report,
-    ) -> np.ndarray:
+    def embed(self, texts: Iterable[str]) -> np.ndarray:
         """Returns a vector for each text, float32 [N, H].
 
         Vectors have length 1, so that their dot product is their cosine, unless the run
@@ -168,7 +157,6 @@ class EncoderPredictor(RetrievalPredictor):
 
         Args:
             texts: N passages.
-            progress: see `bert_tf.progress`.
 
         Raises:
             ValueError: `texts` is not an iterable of texts.
@@ -179,10 +167,9 @@ class EncoderPredictor(RetrievalPredictor):
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors = np.zeros((len(texts), self.config.hidden_size), np.float32)
         done = 0
-        with progress_module.reporting_to(progress):
-            for block in self.retriever.passages([texts[index] for index in order]):
-                vectors[order[done : done + len(block)]] = block
-                done += len(block)
+        for block in self.retriever.passages([texts[index] for index in order]):
+            vectors[order[done : done + len(block)]] = block
+            done += len(block)
         return vectors
 
 
@@ -208,14 +195,12 @@ class BiEncoderPredictor(EncoderPredictor):
         queries: Iterable[str],
         *,
         top_k: int = 10,
-        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns the best passages of each query.
 
         Args:
             queries: texts.
             top_k: number of passages per query.
-            progress: see `bert_tf.progress`.
 
         Returns:
             A dict for each query: `query`, and `passages`: a list of dicts with `id`,
@@ -229,9 +214,8 @@ class BiEncoderPredictor(EncoderPredictor):
         queries = _texts(queries)
         if not queries:
             return []
-        with progress_module.reporting_to(progress):
-            corpus, vectors = self._indexed
-            best = search_module.search(self.retriever.queries(queries), vectors, top_k)
+        corpus, vectors = self._indexed
+        best = search_module.search(self.retriever.queries(queries), vectors, top_k)
         return [
             answer(*ranking, corpus)
             for ranking in zip(queries, best.numbers, best.scores, strict=True)

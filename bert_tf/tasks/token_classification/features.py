@@ -303,7 +303,6 @@ class Predictor(fine_tuning_predictor.Predictor):
         inputs: Iterable[Any],
         *,
         entities: bool = False,
-        progress: progress_module.Progress = progress_module.report,
     ) -> list[dict[str, Any]]:
         """Returns one answer per sentence; see `Predictor.predict`.
 
@@ -312,12 +311,10 @@ class Predictor(fine_tuning_predictor.Predictor):
             entities: whether answers also have `probabilities`, one per tag, and
                 `entities`, dicts of `label`, `text`, `start`, `end` (characters of the
                 sentence) and `score`, the mean of the probabilities of its tags.
-            progress: see `bert_tf.progress`.
         """
         return self._answered(
             self.items(inputs),
             functools.partial(self.answers, entities=entities),
-            progress=progress,
             length_of=lambda item: given_data.total_length(item.words),
         )
 
