@@ -108,23 +108,9 @@ class DataSet:
         if missing := [name for name in names if name not in self.features]:
             raise ValueError(
                 f"--tfds_name={self.name} has no column {missing[0]}; the columns are "
-                f"{', '.join(self.features)}."
+                f"{', '.join(self.features)}. Choose with --text_column, "
+                "--label_column and, for pairs, --text_b_column."
             )
-
-    def only_text(self) -> str:
-        """Returns the name of the only column of text, or raises a ValueError."""
-        texts = [
-            name
-            for name, feature in self.features.items()
-            if feature.np_dtype in (object, str)
-        ]
-        if len(texts) != 1:
-            raise ValueError(
-                f"--tfds_name={self.name}: expected one column of text, got "
-                f"{', '.join(texts) or 'none'}; choose with --text_column, and with "
-                "--text_b_column for pairs."
-            )
-        return texts[0]
 
     def class_names(self, column: str) -> Sequence[str] | None:
         """Returns the names of the classes in a column; None if it has numbers.

@@ -267,7 +267,7 @@ def tfds_processor(
         elif known is not None and known.text_column in data.features:
             texts = (known.text_column, known.text_b_column)
         else:
-            texts = (data.only_text(),)
+            texts = ("text",)
     label = options.label_column or (known and known.label_column) or "label"
     columns = _columns(
         *texts,
