@@ -6,6 +6,8 @@
 Shape letters: B texts, P pieces, N windows, S sequence, W words, C classes.
 """
 
+import dataclasses
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +21,7 @@ from bert_tf.tokenization import words as words_module
 
 # Pads the positions of texts with fewer words.
 NO_WORD = -1
+_APOSTROPHES = words_module.APOSTROPHE + words_module.TYPOGRAPHIC_APOSTROPHE
 
 
 class TagSignatures(signatures.TaskSignatures):
@@ -41,6 +44,7 @@ class TagSignatures(signatures.TaskSignatures):
     def __init__(self, predictor: Any):
         texts = signatures.texts("text")
         super().__init__(predictor, entities=(self._with_entities, texts))
+        self._splitter = WordSplitter(predictor.task.whole_words)
         cases = predictor.task.true_cases
         self._true_casing = None if cases is None else TrueCasing(cases)
 
@@ -49,11 +53,11 @@ class TagSignatures(signatures.TaskSignatures):
         return {"logits": self.predictor.model(features)["logits"]}
 
     def _of_texts(self, text):
-        split = split_words(text)
+        split = self._splitter(text)
         return self._tagged(split, self._word_logits(split.words))
 
     def _with_entities(self, text):
-        split = split_words(text)
+        split = self._splitter(text)
         logits = self._word_logits(split.words)
         best = tf.argmax(logits, axis=-1)
         probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=-1)
@@ -132,62 +136,111 @@ class TagSignatures(signatures.TaskSignatures):
         return tf.gather_nd(logits, tf.stack([row, position], axis=1))
 
 
-def split_words(texts: tf.Tensor) -> word_splitting.TextWords:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Borders:
+    """Places in chunks, int64 [N] each, at which words begin."""
+
+    begin: tf.Tensor  # Of the word between the outer marks.
+    divided: tf.Tensor  # Of a suffix such as "'s"; `begin` if there is none.
+    end: tf.Tensor  # Of the outer marks after it.
+
+
+class WordSplitter(tf.Module):
     """Splits texts as `tokenization.words.split_text` does, with its rules.
 
     N chunks of all texts, C characters of all chunks.
 
     Args:
-        texts: string [B], UTF-8.
+        whole_words: see `split_text`.
     """
-    chunks = word_splitting.split(
-        texts, separators=characters.WHITESPACE, alone=words_module.ALONE
-    )
-    starts = tf.gather(chunks.codes.row_starts(), chunks.words.value_rowids())
-    starts += chunks.starts.values  # Among the characters of all texts.
-    lengths = chunks.ends.values - chunks.starts.values
-    places = tf.ragged.range(starts, starts + lengths)  # [N, characters]
-    codes = tf.gather(chunks.codes.flat_values, places.values)  # [C]
-    begin, end = (
-        tf.gather(border, places.value_rowids())  # [C]
-        for border in _outer_marks(chunks, places.with_values(codes))
-    )
-    within = places.values - tf.gather(starts, places.value_rowids())  # [C]
-    is_border = (within == 0) | (within == begin) | (within == end)
-    is_outer = (within < begin) | (within >= end)
-    is_border |= is_outer & (codes != tf.roll(codes, 1, axis=0))
-    first = tf.where(is_border)[:, 0]
-    count = tf.shape(codes, tf.int64)
-    return word_splitting.words_at(
-        chunks.texts,
-        chunks.codes,
-        tf.gather(places.values, first),
-        tf.concat([first[1:], count], axis=0) - first,
-    )
 
+    def __init__(self, whole_words: Iterable[str]):
+        super().__init__()
+        self._whole_words = _table(dict.fromkeys(whole_words, True), default=False)
 
-def _outer_marks(chunks, codes):
-    """Returns where the word between the outer marks of chunks begins and ends.
+    def __call__(self, texts: tf.Tensor) -> word_splitting.TextWords:
+        """Returns the words of texts.
 
-    `codes` has their code points, int32 [N, C]. Both results are int64 [N]; in a chunk
-    that contains only marks, they are 0.
-    """
-    texts, lengths = chunks.words.values, codes.row_lengths()
-    number = tf.ragged.range(chunks.words.row_lengths()).values
-    is_last = number + 1 == tf.gather(
-        chunks.words.row_lengths(), chunks.words.value_rowids()
-    )
-    is_mark = word_splitting.is_among(codes.values, characters.PUNCTUATION)
-    within = tf.ragged.range(lengths).values
-    rows = codes.value_rowids()
-    zero, outside = tf.constant(0, tf.int64), tf.gather(lengths, rows)
-    begin = tf.math.segment_min(tf.where(is_mark, outside, within), rows)
-    end = tf.math.segment_max(tf.where(is_mark, zero, within + 1), rows)
-    begin = tf.where(end > 0, begin, zero)
-    word = tf.strings.substr(texts, begin, end + 1 - begin, unit="UTF8_CHAR")
-    has_mark = tf.strings.regex_full_match(word, words_module.ABBREVIATION)
-    is_initial = tf.strings.regex_full_match(word, words_module.INITIAL)
-    return begin, end + tf.cast(has_mark | (is_initial & ~is_last), tf.int64)
+        Args:
+            texts: string [B], UTF-8.
+        """
+        chunks = word_splitting.split(
+            texts, separators=characters.WHITESPACE, alone=words_module.ALONE
+        )
+        starts = tf.gather(chunks.codes.row_starts(), chunks.words.value_rowids())
+        starts += chunks.starts.values  # Among the characters of all texts.
+        lengths = chunks.ends.values - chunks.starts.values
+        places = tf.ragged.range(starts, starts + lengths)  # [N, characters]
+        codes = tf.gather(chunks.codes.flat_values, places.values)  # [C]
+        borders = self._borders(chunks, places.with_values(codes))
+        within = places.values - tf.gather(starts, places.value_rowids())  # [C]
+
+        def by_character(values):
+            return tf.gather(values, places.value_rowids())
+
+        is_border = within == 0
+        for border in (borders.begin, borders.divided, borders.end):
+            is_border |= within == by_character(border)
+        is_outer = within < by_character(borders.begin)
+        is_outer |= within >= by_character(borders.end)
+        is_border |= is_outer & (codes != tf.roll(codes, 1, axis=0))
+        first = tf.where(is_border)[:, 0]
+        count = tf.shape(codes, tf.int64)
+        return word_splitting.words_at(
+            chunks.texts,
+            chunks.codes,
+            tf.gather(places.values, first),
+            tf.concat([first[1:], count], axis=0) - first,
+        )
+
+    def _borders(self, chunks, codes):
+        """Returns borders in chunks; `codes` has their code points, int32 [N, C]."""
+        texts, lengths = chunks.words.values, codes.row_lengths()
+        number = tf.ragged.range(chunks.words.row_lengths()).values
+        is_last = number + 1 == tf.gather(
+            chunks.words.row_lengths(), chunks.words.value_rowids()
+        )
+        is_mark = word_splitting.is_among(codes.values, characters.PUNCTUATION)
+        within = tf.ragged.range(lengths).values
+        rows = codes.value_rowids()
+        # In a chunk that contains only marks, all borders are 0.
+        zero, outside = tf.constant(0, tf.int64), tf.gather(lengths, rows)
+        begin = tf.math.segment_min(tf.where(is_mark, outside, within), rows)
+        end = tf.math.segment_max(tf.where(is_mark, zero, within + 1), rows)
+        begin = tf.where(end > 0, begin, zero)
+        word = tf.strings.substr(texts, begin, end + 1 - begin, unit="UTF8_CHAR")
+        has_mark = (end > 0) & (end < lengths) & self._is_whole(word, is_last)
+        end += tf.cast(has_mark, tf.int64)
+        word = tf.strings.substr(
+            texts, tf.maximum(begin - 1, zero), end + 1 - begin, unit="UTF8_CHAR"
+        )
+        has_mark = (begin > 0) & self._whole_words.lookup(word)
+        begin -= tf.cast(has_mark, tf.int64)
+        word = tf.strings.substr(texts, begin, end - begin, unit="UTF8_CHAR")
+        divided = end - self._suffix_lengths(word)
+        is_whole = self._whole_words.lookup(texts)
+        return _Borders(
+            begin=tf.where(is_whole, zero, begin),
+            divided=tf.where(is_whole, zero, tf.where(divided < end, divided, begin)),
+            end=tf.where(is_whole, lengths, end),
+        )
+
+    def _is_whole(self, words, is_last):
+        """Returns whether the marks at the end of words belong to them, bool [N]."""
+        is_whole = self._whole_words.lookup(words)
+        is_whole |= tf.strings.regex_full_match(words, words_module.ABBREVIATION)
+        is_initial = tf.strings.regex_full_match(words, words_module.INITIAL)
+        return is_whole | (is_initial & ~is_last)
+
+    def _suffix_lengths(self, words):
+        """Returns the lengths of suffixes to take off, 0 for none: int64 [N]."""
+        suffix = tf.strings.regex_replace(
+            words, f"(?s)^.*([{_APOSTROPHES}])", words_module.APOSTROPHE
+        )
+        is_suffix = tf.strings.regex_full_match(words, f"(?s).+[{_APOSTROPHES}].*")
+        is_suffix &= self._whole_words.lookup(suffix)
+        length = tf.strings.length(suffix, unit="UTF8_CHAR")
+        return tf.cast(tf.where(is_suffix, length, 0), tf.int64)
 
 
 class TrueCasing(tf.Module):
@@ -202,10 +255,7 @@ class TrueCasing(tf.Module):
 
     def __init__(self, cases: Mapping[str, str]):
         super().__init__()
-        # A table must not be empty.
-        keys, values = tf.constant(["", *cases]), tf.constant(["", *cases.values()])
-        initializer = tf.lookup.KeyValueTensorInitializer(keys, values)
-        self._cases = tf.lookup.StaticHashTable(initializer, default_value="")
+        self._cases = _table(cases, default="")
 
     def __call__(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """Returns the words in the case for tokenizing, string [B, words].
@@ -229,6 +279,13 @@ class TrueCasing(tf.Module):
         usual = tf.where(usual == "", tf.strings.join([_upper(first), rest]), usual)
         is_rewritten = tf.gather(is_all_capitals, words.value_rowids())
         return words.with_values(tf.where(is_rewritten, usual, texts))
+
+
+def _table(values, default):
+    """Returns a lookup table of texts; it has "", because it must not be empty."""
+    keys, items = tf.constant(["", *values]), tf.constant([default, *values.values()])
+    initializer = tf.lookup.KeyValueTensorInitializer(keys, items)
+    return tf.lookup.StaticHashTable(initializer, default_value=default)
 
 
 def _lower(texts):

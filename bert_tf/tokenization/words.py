@@ -3,8 +3,7 @@
 Training files divide text into words as a person would: "U.S." and "Port-au-Prince" are
 one word each, and the comma after "Rome," is a separate word. Therefore text is split
 at white space, and only outer punctuation is split off. `serving.tag_signatures` does
-the same in a graph. Where the training files divide words otherwise, such as "John" and
-"'s", callers pass lists of words.
+the same in a graph.
 
 Named entities are tagged with a cased model, since capitals mark names in English
 (arXiv:1810.04805, section 5.3). But a cased vocabulary lacks "JAPAN" and "LUCKY": it
@@ -17,7 +16,9 @@ import collections
 import dataclasses
 import itertools
 import logging
+import math
 import re
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ ALONE = frozenset(
         *(characters.PUNCTUATION.intersection(block) for block in _WIDE_BLOCKS),
     )
 )
+APOSTROPHE, TYPOGRAPHIC_APOSTROPHE = "'", "\u2019"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class Words:
     ends: tuple[int, ...]  # Index after each word's last character.
 
 
-def split_text(text: str) -> Words:
+def split_text(text: str, whole_words: Collection[str] = frozenset()) -> Words:
     """Splits a text into words at white space and splits off outer punctuation.
 
     * Every punctuation mark before or after a word is a word of its own, but equal
@@ -59,7 +61,12 @@ def split_text(text: str) -> Words:
       as in "J. Doe", unless the text ends there ("Plan B.").
     * Chinese characters, their punctuation, dashes (—) and ellipses (…) are single
       words.
-    * Marks inside a word stay: "John's", "Port-au-Prince".
+
+    Args:
+        text: the text.
+        whole_words: words that are not divided, such as "Corp."; see
+            `learned_whole_words`. Those that begin with an apostrophe are also split
+            off the end of a word: with "'s", "John's" is "John" and "'s".
 
     Example:
         >>> split_text('"U.S. aid," he said.').words
@@ -69,7 +76,7 @@ def split_text(text: str) -> Words:
     borders = []
     for chunk in chunks:
         is_last = chunk is chunks[-1]
-        within = _borders(chunk.group(), is_last=is_last)
+        within = _borders(chunk.group(), whole_words, is_last=is_last)
         borders += [
             (chunk.start() + start, chunk.start() + end)
             for start, end in itertools.pairwise(within)
@@ -93,14 +100,24 @@ def joined(words: Sequence[str]) -> Words:
     )
 
 
-def warn_of_undivided(texts: Iterable[Words], *, advice: str) -> None:
+def warn_of_undivided(
+    texts: Iterable[Words], whole_words: Collection[str], longest: int, *, advice: str
+) -> None:
     """Logs a warning if words of plain text are probably several words each.
 
     Args:
         texts: from `split_text`.
+        whole_words: as for `split_text`.
+        longest: length of the longest word of the training data; 0: unknown.
         advice: what to do instead of passing plain text.
     """
-    words = [word for text in texts for word in text.words if _SEVERAL.search(word)]
+    limit = 2 * longest or math.inf
+    words = [
+        word
+        for text in texts
+        for word in text.words
+        if word not in whole_words and (len(word) > limit or _SEVERAL.search(word))
+    ]
     if words:
         logger.warning(
             "%d words of the text, such as %r, are probably several words, but get one "
@@ -110,6 +127,28 @@ def warn_of_undivided(texts: Iterable[Words], *, advice: str) -> None:
             f"{words[0]:.40}",
             advice,
         )
+
+
+def learned_whole_words(sentences: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Returns the words of training sentences that `split_text` would divide, sorted.
+
+    Args:
+        sentences: the words of each sentence.
+
+    Example:
+        >>> learned_whole_words([["Acme", "Corp.", "left", "the", "U.S.", "."]])
+        ('Corp.',)
+    """
+    words = {word for words in sentences for word in words}
+    # A word with white space or a Chinese character can never be found again.
+    chunks = set(filter(_CHUNK.fullmatch, words))
+    learned: set[str] = set()
+    # The second pass finds words with a suffix that the first one learned: "Lloyd's".
+    for _ in range(2):
+        learned |= {
+            word for word in chunks if len(_borders(word, learned, is_last=True)) > 2
+        }
+    return tuple(sorted(learned))
 
 
 def is_all_capitals(words: Sequence[str]) -> bool:
@@ -182,23 +221,37 @@ INITIAL = rf"{_LETTER}\."  # "J."
 ABBREVIATION = rf"({_LETTER}{{1,2}}\.){{2,}}"  # "U.S.", "e.g.", "Ph.D."
 
 
-def _borders(chunk, *, is_last):
+def _borders(chunk, whole_words, *, is_last):
     """Returns where the words of a chunk begin, and its length."""
     length = len(chunk)
+    if chunk in whole_words:
+        return [0, length]
     is_mark = [ord(character) in characters.PUNCTUATION for character in chunk]
-    begin = end = 0
-    if not all(is_mark):
+    if all(is_mark):
+        begin = end = divided = 0
+    else:
         begin = is_mark.index(False)
         end = length - is_mark[::-1].index(False)
-        # Of "U.S.," the word and the full stop that belongs to it.
-        word = chunk[begin : end + 1]
-        is_initial = not is_last and re.fullmatch(INITIAL, word)
-        end += bool(is_initial or re.fullmatch(ABBREVIATION, word))
+        if end < length and _is_whole(chunk[begin : end + 1], whole_words, is_last):
+            end += 1
+        if begin > 0 and chunk[begin - 1 : end] in whole_words:
+            begin -= 1
+        plain = chunk.replace(TYPOGRAPHIC_APOSTROPHE, APOSTROPHE)
+        divided = plain.rfind(APOSTROPHE, begin, end)
+        if divided <= begin or plain[divided:end] not in whole_words:
+            divided = begin
     marks = [*range(1, begin), *range(end + 1, length)]
     return sorted(
-        {0, begin, end, length}
+        {0, begin, divided, end, length}
         | {place for place in marks if chunk[place] != chunk[place - 1]}
     )
+
+
+def _is_whole(word, whole_words, is_last):
+    """Returns whether the punctuation mark at the end of a word belongs to it."""
+    if word in whole_words or re.fullmatch(ABBREVIATION, word):
+        return True
+    return not is_last and bool(re.fullmatch(INITIAL, word))
 
 
 def _as_name(lower):

@@ -10,6 +10,7 @@ from bert_tf.serving import export
 from bert_tf.serving import predictors
 from bert_tf.serving import tag_signatures
 from bert_tf.tokenization import words as words_module
+from tests import ring
 from tests import runs
 
 WORDS = (
@@ -38,18 +39,26 @@ PIECES = (
 )
 
 
-def test_a_graph_finds_the_words_of_python():
+@pytest.mark.parametrize(
+    "whole_words",
+    [
+        ring.slow(()),
+        ("'s", "Corp.", "?!", "(a)", "-1", "a.", "J.'s", "'a'", "'"),
+    ],
+)
+def test_a_graph_finds_the_words_of_python(whole_words):
     generator = random.Random(7)
     asked = ["", *("".join(generator.choices(PIECES, k=n % 13)) for n in range(3000))]
+    splitter = tag_signatures.WordSplitter(whole_words)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def split(texts):
-        words = tag_signatures.split_words(texts)
+        words = splitter(texts)
         return words.words, words.starts, words.ends
 
     columns = [column.to_list() for column in split(tf.constant(asked))]
     for text, words, starts, ends in zip(asked, *columns, strict=True):
-        expected = words_module.split_text(text)
+        expected = words_module.split_text(text, frozenset(whole_words))
         assert tuple(word.decode() for word in words) == expected.words, text
         assert (tuple(starts), tuple(ends)) == (expected.starts, expected.ends), text
 
@@ -88,6 +97,7 @@ def test_sentences_in_capitals_are_written_as_python_writes_them():
         {"doc_stride": 1},
         {"doc_stride": 14},  # Windows that touch.
         {"do_lower_case": False, "true_cases": {"rain": "rain", "the": "The"}},
+        {"whole_words": ("'S", "Corp.", "?!"), "tag_scheme": "none"},
     ],
     ids=str,
 )

@@ -4,6 +4,8 @@ import pytest
 
 from bert_tf.tokenization import words as words_module
 
+LEARNED = frozenset(["Corp.", "'s", "'90s", "(a)", "?!"])
+
 
 @pytest.mark.parametrize(
     "text, words",
@@ -24,15 +26,49 @@ from bert_tf.tokenization import words as words_module
         # Neither Chinese nor Japanese has spaces between words.
         ("東京、2020年。iPhone，好", "東 京 、 2020 年 。 iPhone ， 好"),
         ("これは、ペンです。", "これは 、 ペンです 。"),
-        # Marks inside a word stay.
-        ("Acme Corp., John's and Ana’s.", "Acme Corp . , John's and Ana’s ."),
+        # Words of the training data.
+        ("Acme Corp., left", "Acme Corp. , left"),
+        ("John's and Ana’s", "John 's and Ana ’s"),
+        ("John 's (a) '90s", "John 's (a) '90s"),
+        ("the U.S.'s", "the U.S. 's"),
+        ("?! what?!", "?! what ? !"),
     ],
 )
 def test_only_outer_punctuation_is_taken_off(text, words):
-    split = words_module.split_text(text)
+    split = words_module.split_text(text, LEARNED)
     assert " ".join(split.words) == words
     places = zip(split.starts, split.ends, strict=True)
     assert tuple(text[start:end] for start, end in places) == split.words
+
+
+def test_the_words_of_the_training_data_that_would_be_divided_are_learned():
+    words = "Acme Corp. 's Lloyd's U.S. Port-au-Prince J. ... . ?! 日本 a—b :-)"
+    learned = words_module.learned_whole_words([words.split(), ["Corp.", "New Bay,"]])
+    assert learned == ("'s", ":-)", "?!", "Corp.", "J.", "Lloyd's")
+
+
+# As in CoNLL-2003: the words of each sentence as they are written in a column file.
+SENTENCES = (
+    "U.N. official Ekeus heads for Baghdad .",
+    "He said the U.S. 's envoy , J. Doe , left Port-au-Prince on 1996-08-22 .",
+    "\" We do n't support any such recommendation , \" St. John's mayor said ( AP ) .",
+    "SOCCER - JAPAN GET LUCKY WIN , CHINA IN SURPRISE DEFEAT .",
+    "Acme Corp. rose 5 % to $ 3.50 -- its best since the '90s ...",
+    "1. Jesper Parnevik ( Sweden ) 61 , Mr. O'Neill +1 , No. 7 in the U.S.",
+)
+
+
+def test_a_column_files_words_are_the_same_in_plain_text():
+    learned = frozenset(words_module.learned_whole_words(map(str.split, SENTENCES)))
+    for sentence in SENTENCES:
+        found = words_module.split_text(sentence, learned)
+        assert list(found.words) == sentence.split()
+        # As people write it.
+        text = sentence
+        for mark in (" ,", " .", " )", " %", " 's", "( ", "$ "):
+            text = text.replace(mark, mark.strip())
+        found = words_module.split_text(text, learned)
+        assert list(found.words) == sentence.split()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import itertools
 import logging
 import os
 import re
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -196,9 +197,13 @@ def read_sentences(
     return sentences
 
 
-def plain_text_words(path: str) -> list[words_module.Words]:
+def plain_text_words(
+    path: str, whole_words: Collection[str]
+) -> list[words_module.Words]:
     """Returns the words of each line of a text file; see `words.split_text`."""
-    return list(map(words_module.split_text, files.read_lines(path)))
+    return [
+        words_module.split_text(line, whole_words) for line in files.read_lines(path)
+    ]
 
 
 def resolved_columns(path: str, columns: Columns) -> Columns:
@@ -220,20 +225,27 @@ def resolved_columns(path: str, columns: Columns) -> Columns:
     return dataclasses.replace(columns, tag=tag)
 
 
-def read_plain_text(path: str) -> list[Sentence]:
+def read_plain_text(
+    path: str, *, whole_words: Collection[str] = frozenset(), longest_word: int = 0
+) -> list[Sentence]:
     """Returns the sentences of a text file; each one is its own document.
 
     Args:
         path: the file, in UTF-8. Lines without words are skipped; see
             `words.split_text`.
+        whole_words: see `words.split_text`.
+        longest_word: see `words.warn_of_undivided`.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: the file is not UTF-8 or has no words.
     """
-    lines = plain_text_words(path)
+    whole_words = frozenset(whole_words)
+    lines = plain_text_words(path, whole_words)
     words_module.warn_of_undivided(
         lines,
+        whole_words,
+        longest_word,
         advice="Write one word per line into test.txt of --data_dir, with a blank line "
         "after each sentence, and omit --predict_file.",
     )

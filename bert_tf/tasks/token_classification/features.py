@@ -50,6 +50,9 @@ class Record(task_record.TaskRecord):
     tag_column: int = 1
     # The usual form of words, by the word in lower case. None: no true-casing.
     true_cases: Mapping[str, str] | None = None
+    # Words of the training data that plain text keeps whole; see `words.split_text`.
+    whole_words: tuple[str, ...] = ()
+    longest_word: int = 0  # Characters of a word of the training data; 0: unknown.
 
     def __post_init__(self):
         if not 1 <= self.doc_stride <= self.capacity:
@@ -257,7 +260,8 @@ def line_answers(
         ValueError: the plain text has changed since it was tagged.
     """
     if isinstance(source, str):
-        numbered = list(enumerate(examples.plain_text_words(source), start=1))
+        lines = examples.plain_text_words(source, frozenset(record.whole_words))
+        numbered = list(enumerate(lines, start=1))
     else:
         numbered = [(one.lines[0], words_module.joined(one.words)) for one in source]
     if len(tagged_words) != sum(len(words.words) for _, words in numbered):
@@ -320,14 +324,20 @@ class Predictor(fine_tuning_predictor.Predictor):
 
     def items(self, inputs: Iterable[Any]) -> list[words_module.Words]:
         """See `Predictor.items`."""
+        whole_words = frozenset(self.task.whole_words)
         sentences = given_data.read(inputs, "a list of sentences")
-        words = list(itertools.starmap(_words_of, enumerate(sentences)))
+        words = [
+            _words_of(index, sentence, whole_words)
+            for index, sentence in enumerate(sentences)
+        ]
         words_module.warn_of_undivided(
             (
                 w
                 for w, one in zip(words, sentences, strict=True)
                 if isinstance(one, str)
             ),
+            whole_words,
+            self.task.longest_word,
             advice='Pass the words as a list, such as predict([["Anna", ",", "Bob"]]).',
         )
         return words
@@ -362,9 +372,9 @@ class Predictor(fine_tuning_predictor.Predictor):
         return tagged(logits, labels)
 
 
-def _words_of(index, item):
+def _words_of(index, item, whole_words):
     if isinstance(item, str):
-        return words_module.split_text(item)
+        return words_module.split_text(item, whole_words)
     if not isinstance(item, Sequence) or not all(
         isinstance(word, str) and word for word in item
     ):

@@ -79,7 +79,7 @@ class TokenClassification(task_module.Task):
         self, name: str, path: str, *, broken_rows: list[str] | None = None
     ) -> list[examples.Sentence]:
         if self.is_plain_text(name):
-            return examples.read_plain_text(path)
+            return examples.read_plain_text(path, **self._known_words())
         if not self.trained and not self.examples and name != "test":
             self.columns = examples.resolved_columns(path, self.columns)
         return examples.read_sentences(path, self.columns, broken_rows=broken_rows)
@@ -124,6 +124,7 @@ class TokenClassification(task_module.Task):
             tag_scheme=scheme,
             doc_stride=options.max_seq_length // 2,
             true_cases=words_module.learned_cases(words) if options.true_case else None,
+            **self._known_words(),
         )
 
     def applied_record(self) -> features_module.Record:
@@ -285,6 +286,17 @@ class TokenClassification(task_module.Task):
                 f"{path} has no line that starts with -DOCSTART-, so its sentences "
                 "cannot be grouped into documents; omit --document_context."
             )
+
+    def _known_words(self):
+        """Returns the fields of the record about the words of the training data."""
+        if self.trained:
+            names = ("whole_words", "longest_word")
+            return {name: getattr(self.trained, name) for name in names}
+        sentences = [one.words for one in self.examples.get("train", ())]
+        return {
+            "whole_words": words_module.learned_whole_words(sentences),
+            "longest_word": max(map(len, itertools.chain(*sentences)), default=0),
+        }
 
     def _labels_and_scheme(self):
         """Returns the tags of a new model and their scheme."""

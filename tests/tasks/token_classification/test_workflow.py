@@ -92,27 +92,34 @@ def test_a_run_answers_texts_and_lists_of_words(names_run, caplog):
 
 
 @pytest.mark.slow
-def test_plain_text_is_tagged_line_by_line(tmp_path, names_run, names_options):
-    run_dir = tmp_path / "run"
-    shutil.copytree(names_run, run_dir)
-    text = "Otto lives in the U.S., says Ana."
-    (tmp_path / "news.txt").write_text(f"\n{text}\n")
+def test_a_run_learns_which_words_its_texts_keep_whole(tmp_path, names_options):
+    """The words of plain text are those of a column file with the same sentences."""
+    rows = "Acme/B-LOC Corp./I-LOC of/O St./B-LOC Lô/I-LOC owns/O Ana/B-PER 's/O"
+    sentence = [row.split("/") for row in f"{rows} ship/O ./O".split()]
+    lines = "\n".join(f"{word} {tag}" for word, tag in sentence)
+    (tmp_path / "train.txt").write_text(f"{lines}\n\n" * 16)
+    text = "Acme Corp. of St. Lô owns Ana's ship."
+    (tmp_path / "news.txt").write_text(text + "\n")
     options = names_options(
-        run_dir,
-        data_dir=None,
-        do_train=False,
+        tmp_path / "run",
+        data_dir=str(tmp_path),
+        num_train_epochs=1.0,
         do_predict=True,
         predict_file=str(tmp_path / "news.txt"),
         entities=True,
     )
     fine_tuning_run.run(options)
-    empty, written = runs.json_lines(run_dir / "predictions-news.jsonl")
-    assert empty["words"] == empty["tags"] == empty["entities"] == []
-    assert " ".join(written["words"]) == "Otto lives in the U.S. , says Ana ."
-    tagger = bert_tf.load(str(run_dir))
-    [answer] = tagger.predict([text], entities=True)
-    runs.assert_close(written, {"line": 2, **answer})
-    assert len(written["probabilities"]) == len(written["words"])
+    words = [word for word, _ in sentence]
+    path = tmp_path / "run" / "predictions.jsonl"
+    written = json.loads(path.read_text())
+    assert written["words"] == words
+    assert written["starts"] == [0, 5, 11, 14, 18, 21, 26, 29, 32, 36]
+    tagger = bert_tf.load(str(tmp_path / "run"))
+    assert tagger.task.whole_words == ("'s", "Corp.", "St.")
+    [of_text, of_words] = tagger.predict([text, words])
+    assert (of_text["words"], of_text["tags"]) == (words, of_words["tags"])
+    assert written["tags"] == of_text["tags"]
+    assert len(written["probabilities"]) == len(words)
     assert {one["label"] for one in written["entities"]} <= {"LOC", "PER"}
 
 
